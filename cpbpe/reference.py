@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
@@ -89,6 +90,14 @@ def character_length(text: bytes, at: int) -> int:
     return (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)[text[at] >> 4]
 
 
+def characters(text: bytes) -> Iterator[bytes]:
+    """Cut a text, which should be valid, into its characters."""
+    at = 0
+    while at < len(text):
+        yield text[at : at + character_length(text, at)]
+        at += character_length(text, at)
+
+
 def valid_character(text: bytes, at: int) -> bytes | None:
     r"""The character at `at`, or None if the bytes there are not a character.
 
@@ -112,11 +121,8 @@ def repair(text: bytes) -> bytes:
     >>> repair(b"a\xe2\x96!").decode()
     'a��!'
     """
-    try:
-        text.decode()
-        return text
-    except UnicodeDecodeError:
-        pass
+    with suppress(UnicodeDecodeError):
+        return text.decode().encode()
     repaired = bytearray()
     at = 0
     while at < len(text):
@@ -130,8 +136,8 @@ class Matcher:
     """Finds the longest of some words at a place in a text: the USER_DEFINED pieces.
 
     >>> words = Matcher([b"ab", b"abcd", b"x"])
-    >>> words.longest(b"abcabcd", 0), words.longest(b"abcabcd", 3), words.longest(b"abcabcd", 1)
-    (2, 4, 0)
+    >>> [words.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
+    [2, 0, 4, 2]
     """
 
     def __init__(self, words: Sequence[bytes]):
@@ -148,6 +154,8 @@ class Matcher:
         """
         longest = matches = 0
         for length in self._lengths.get(text[at], ()):
+            if at + length > len(text):
+                break
             if text[at : at + length] in self._words:
                 longest, matches = length, matches + 1
                 if matches == MAX_USER_DEFINED_MATCHES:
@@ -269,29 +277,26 @@ class ReferenceEngine:
         self.spec = spec
         # sentencepiece leaves a piece that is one NUL out of every table (see cpbpe/model.py).
         self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
-        self._mergeable = {piece for piece, id in self._ids.items() if spec.types[id] in MERGEABLE}
-        self._unused = {
-            piece for piece in self._mergeable if spec.types[self._ids[piece]] == PieceType.UNUSED
-        }
-
-        # Merging only asks which score is higher, so ranks (0 is the best) can stand for scores.
-        best_first = sorted({score_key(score) for score in spec.scores}, reverse=True)
-        ranks = {key: rank for rank, key in enumerate(best_first)}
-        self._rank = {piece: ranks[score_key(spec.scores[self._ids[piece]])] for piece in self._mergeable}
-
+        types = {piece: spec.types[id] for piece, id in self._ids.items()}
         self._unk = next((id for id, type in enumerate(spec.types) if type == PieceType.UNKNOWN), -1)
+        self._unused = {piece for piece, type in types.items() if type == PieceType.UNUSED}
         self._user_defined = Matcher(
-            [piece for piece, id in self._ids.items() if spec.types[id] == PieceType.USER_DEFINED]
-        )
-        self._normalizer = Normalizer(spec.normalizer, self._user_defined)
-        self._denormalizer = (
-            Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
-            if spec.denormalizer is not None and spec.denormalizer.charsmap
-            else None
+            [piece for piece, type in types.items() if type == PieceType.USER_DEFINED]
         )
 
+        # Merging only asks which score is higher, so ranks can stand for scores; 0 is the best.
+        keys = {
+            piece: score_key(spec.scores[self._ids[piece]]) for piece in types if types[piece] in MERGEABLE
+        }
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values()), reverse=True))}
+        self._rank = {piece: ranks[key] for piece, key in keys.items()}
         self._joinable = self._joinable_pairs()
         self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
+
+        self._normalizer = Normalizer(spec.normalizer, self._user_defined)
+        self._denormalizer = None
+        if spec.denormalizer is not None and spec.denormalizer.charsmap:
+            self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
 
     def _joinable_pairs(self) -> set[bytes] | None:
         """Every two characters that some piece holds side by side, or None when cutting is not exact.
@@ -303,19 +308,11 @@ class ReferenceEngine:
         if self._unused:
             return None
         pairs: set[bytes] = set()
-        for piece in self._mergeable:
+        for piece in self._rank:
             if repair(piece) != piece:
                 return None
-            pairs.update(left + right for left, right in pairwise(self._characters(piece)))
+            pairs.update(left + right for left, right in pairwise(characters(piece)))
         return pairs
-
-    @staticmethod
-    def _characters(text: bytes) -> Iterator[bytes]:
-        at = 0
-        while at < len(text):
-            length = character_length(text, at)
-            yield text[at : at + length]
-            at += length
 
     def normalize(self, text: bytes) -> bytes:
         """The text as it is segmented."""
@@ -428,13 +425,11 @@ class ReferenceEngine:
         """
         if depth > MAX_SPLIT_DEPTH:
             result.append((symbol, self._ids.get(symbol, self._unk)))
-        elif symbol not in self._mergeable:
-            result.append((symbol, self._unk))
-        elif symbol not in self._unused:
-            result.append((symbol, self._ids[symbol]))
-        elif symbol in splits:
+        elif symbol in self._unused and symbol in splits:
             for half in splits[symbol]:
                 self._split(half, splits, result, depth + 1)
+        elif symbol in self._rank and symbol not in self._unused:
+            result.append((symbol, self._ids[symbol]))
         else:
             result.append((symbol, self._unk))
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, SupportsIndex, TypeVar
 from cpbpe import model
 from cpbpe.encoding import Encoding, Unit, character_positions
 from cpbpe.engine import Engine, make_engine
-from cpbpe.reference import Token
+from cpbpe.reference import Token, repair
 from cpbpe.spec import ModelSpec, PieceType
 
 Self = TypeVar("Self", bound="Tokenizer")
@@ -30,8 +30,8 @@ class Tokenizer:
     >>> tok
     <cpbpe.Tokenizer: 32000 pieces, byte fallback, normalizer 'identity'>
     >>> tok.encode("Grüße!")
-    [1285, 3793, 11431, 28808]
-    >>> tok.decode([1285, 3793, 11431, 28808])
+    [1778, 28837, 9526, 28808]
+    >>> tok.decode([1778, 28837, 9526, 28808])
     'Grüße!'
 
     Two tokenizers are equal when their model files are.
@@ -171,7 +171,7 @@ class Tokenizer:
         CONTROL pieces are left out. Bytes that make no character read as U+FFFD, one for each.
 
         >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> tok.decode([1, 15359, 29576, 2])
+        >>> tok.decode([1, 15359, 28808, 2])
         'Hi!'
         >>> tok.decode([32000])
         Traceback (most recent call last):
@@ -395,8 +395,8 @@ def _utf8(text: object, method: str) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    """Bytes of a model as text. Only a model with pieces or rules that are not UTF-8 needs repairing."""
-    return data.decode(errors="replace")
+    """Bytes as text. Only a model whose pieces or rules are not UTF-8 makes some that need repairing."""
+    return repair(data).decode()
 
 
 def _refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:
