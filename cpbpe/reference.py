@@ -1,33 +1,36 @@
 r"""SentencePiece BPE, the whole algorithm in plain Python, to be read from top to bottom.
 
 This file is the specification of cpbpe: faster engines must give what it gives, and it must give
-what google/sentencepiece 0.2.3 gives. It favours the short and the obvious over the fast.
+what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). It has
+no more cleverness than a heap and a memory of results, and is therefore slow.
 
-A tokenizer turns text into a list of small integers and back. Five ideas make it up:
+A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
+texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/spec.py` lists the types;
+most pieces are NORMAL, that is, learned from text. While a text is being encoded, what it is cut into
+at that moment are its *symbols*. Five ideas make up the rest:
 
 1. **A space is a letter.** Spaces are written as `▁` (U+2581, three bytes) and then treated like any
    other character, so joining the pieces gives the text back and no rule about words is needed.
-   Usually one more `▁` is put in front of the text, so that "world" at the start and "world" in the
-   middle become the same piece, `▁world`. (`Normalizer`)
+   Usually one more `▁`, the dummy prefix, is put in front of the text, so that "world" at the start
+   and "world" in the middle become the same piece, `▁world`. (`Normalizer`)
 2. **Merge the best pair, again and again.** The text starts as single characters. Of all pairs of
-   neighbours whose joined text is a piece of the vocabulary, the one whose piece has the highest
-   score becomes one symbol; repeat until no pair is left. The scores are the whole model: training
-   gave the first merge it learned the highest. (`ReferenceEngine._merge`)
+   neighbours whose joined text is a piece, the pair whose piece has the highest score becomes one
+   symbol; repeat until no pair is left. This is byte pair encoding, BPE, and the scores are all that
+   was learned: training gave the first merge it found the highest. (`ReferenceEngine._merge`)
 3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
    merge will ever join them, so the text may be cut there and the parts be merged on their own. The
    parts are short and come again and again, so their results are remembered. (`_segment`)
-4. **Nothing is lost.** A character that has no piece becomes the bytes that UTF-8 writes it with, each
-   a piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
+4. **No character is lost.** One that has no piece becomes the bytes that UTF-8 writes it with, each a
+   piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
    This happens after all merging, so bytes never merge. (`encode`)
 5. **Decoding is joining.** Pieces are put one after the other, bytes become characters, `▁` becomes a
-   space, and the space that idea 1 put in front goes away. (`decode_pieces`)
+   space, and the space that idea 1 put in front goes away. (`_join`)
 
-All text in this file is bytes in UTF-8, because a piece's position is counted in bytes and because
-input may be broken: a byte that belongs to no character becomes U+FFFD on the way in.
+All text in this file is bytes in UTF-8, because positions are counted in bytes and because input may
+be broken: a byte that belongs to no character becomes U+FFFD on the way in.
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
->>> from cpbpe.spec import ModelSpec, NormalizerSpec, PieceType
 >>> pieces = ["<unk>", "ab", "ra", "abra", "▁", "a", "b", "c", "d", "r"]
 >>> toy = ReferenceEngine(ModelSpec(
 ...     pieces=tuple(piece.encode() for piece in pieces),
@@ -48,21 +51,20 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from cpbpe.charsmap import Charsmap
 from cpbpe.spec import ModelSpec, NormalizerSpec, PieceType
 
-SPACE = "▁".encode()
-REPLACEMENT = "\ufffd".encode()
+SPACE, REPLACEMENT = "▁".encode(), "\ufffd".encode()
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
 MAX_USER_DEFINED_MATCHES = 64
 MAX_SPLIT_DEPTH = 100
 CACHED_CHUNKS = 1 << 16
 CACHED_CHUNK_BYTES = 64
 
-MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # what merging may make
 
 
 class Token(NamedTuple):
@@ -90,14 +92,6 @@ def character_length(text: bytes, at: int) -> int:
     return (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)[text[at] >> 4]
 
 
-def characters(text: bytes) -> Iterator[bytes]:
-    """Cut a text, which should be valid, into its characters."""
-    at = 0
-    while at < len(text):
-        yield text[at : at + character_length(text, at)]
-        at += character_length(text, at)
-
-
 def valid_character(text: bytes, at: int) -> bytes | None:
     r"""The character at `at`, or None if the bytes there are not a character.
 
@@ -116,7 +110,7 @@ def valid_character(text: bytes, at: int) -> bytes | None:
 
 
 def repair(text: bytes) -> bytes:
-    r"""Write U+FFFD for every byte that belongs to no character: one for each byte, not one a run.
+    r"""Write U+FFFD for every byte that belongs to no character; three such bytes become three.
 
     >>> repair(b"a\xe2\x96!").decode()
     'a��!'
@@ -140,27 +134,18 @@ class Matcher:
     [2, 0, 4, 2]
     """
 
-    def __init__(self, words: Sequence[bytes]):
+    def __init__(self, words: Iterable[bytes]):
         self._words = frozenset(words)
-        lengths: dict[int, set[int]] = {}
-        for word in words:
-            lengths.setdefault(word[0], set()).add(len(word))
-        self._lengths = {first: sorted(seen) for first, seen in lengths.items()}
+        self._lengths = sorted({len(word) for word in self._words})
 
     def longest(self, text: bytes, at: int) -> int:
         """The length of the longest word at `at`, 0 if none is there.
 
-        sentencepiece takes down at most 64 matches, shortest first, and picks the longest of those.
+        sentencepiece has room for 64 matches, shortest first, and picks the longest of those.
         """
-        longest = matches = 0
-        for length in self._lengths.get(text[at], ()):
-            if at + length > len(text):
-                break
-            if text[at : at + length] in self._words:
-                longest, matches = length, matches + 1
-                if matches == MAX_USER_DEFINED_MATCHES:
-                    break
-        return longest
+        lengths = [length for length in self._lengths if at + length <= len(text)]
+        found = [length for length in lengths if text[at : at + length] in self._words]
+        return max(found[:MAX_USER_DEFINED_MATCHES], default=0)
 
 
 # --- Idea 1: a space is a letter ------------------------------------------------------------------
@@ -184,8 +169,9 @@ class Normalizer:
     def _next(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
         """What stands at `at` once rewritten, and how many bytes of `text` that uses up.
 
-        A user-defined piece is copied through, so that no rule can break it; else the longest rule
-        applies; else the character stays.
+        No rule may break a user-defined piece, so one that stands here is taken as it is. (It is
+        looked for again when the normalized text is segmented.) If there is none, the longest rule
+        applies; if no rule does, the character stays.
         """
         length = self._user_defined.longest(text, at)
         if length:
@@ -207,13 +193,14 @@ class Normalizer:
         space = SPACE if self.spec.escape_whitespaces else b" "
         result = bytearray()
         origins: list[int] = []
-        at = 0
 
-        def add_space() -> None:
-            result.extend(space)
-            origins.extend([at] * len(space))
+        def add(part: bytes, origin: int) -> None:
+            escaped = part.replace(b" ", space)
+            result.extend(escaped)
+            origins.extend([origin] * len(escaped))
 
         # Leading spaces go first: a text of nothing else is empty, and gets no dummy prefix.
+        at = 0
         while squeeze and at < len(text):
             rewritten, used = self._next(text, at, keep_invalid)
             if rewritten != b" ":
@@ -223,43 +210,38 @@ class Normalizer:
             return b"", [at]
 
         if self.spec.add_dummy_prefix and not self.spec.suffix:
-            add_space()
+            add(b" ", at)
 
-        after_space = squeeze  # a space here would be a second one
+        drop_spaces = squeeze  # at the beginning, and after a space
         while at < len(text):
             rewritten, used = self._next(text, at, keep_invalid)
-            if after_space:
+            if drop_spaces:
                 rewritten = rewritten.lstrip(b" ")
-            for byte in rewritten:
-                if byte == 0x20:
-                    add_space()
-                else:
-                    result.append(byte)
-                    origins.append(at)
+            add(rewritten, at)
             if rewritten:
-                after_space = squeeze and rewritten.endswith(b" ")
+                drop_spaces = squeeze and rewritten.endswith(b" ")
             at += used
 
-        # Trailing spaces, and the dummy prefix too if nothing followed it.
+        # Trailing spaces go, and with them the dummy prefix if nothing follows it, and any `▁` that
+        # stood in the text itself.
+        end = at
         while squeeze and result.endswith(space):
             del result[-len(space) :]
-            at = origins[len(result)]
+            end = origins[len(result)]
             del origins[len(result) :]
 
         if self.spec.add_dummy_prefix and self.spec.suffix:
-            add_space()
-        origins.append(at)
-        return bytes(result), origins
+            add(b" ", end)
+        return bytes(result), [*origins, end]
 
 
 # --- Ideas 2 to 5: the engine ---------------------------------------------------------------------
 
 
 def score_key(score: float) -> int:
-    """Scores in an order that is total: the bits of the float32, read as a signed magnitude.
+    """A number that orders scores as sentencepiece does: by the bits of the float32.
 
-    It is the order of numbers, except that it also tells -0.0 from 0.0 and gives NaN a place.
-    sentencepiece compares bits, and its trainer gives the first merge the score -0.0.
+    It is the order of numbers, except that -0.0 is below 0.0 and that NaN has a place.
 
     >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
     [-2.0, -1.5, -0.0, 0.0, 3.0]
@@ -269,13 +251,13 @@ def score_key(score: float) -> int:
 
 
 class ReferenceEngine:
-    """Encodes and decodes for one model. It never changes, but for what `_segment` remembers."""
+    """Encodes and decodes for one model. It never changes, except for what `_segment_chunk` remembers."""
 
     name = "reference"
 
     def __init__(self, spec: ModelSpec):
         self.spec = spec
-        # sentencepiece leaves a piece that is one NUL out of every table (see cpbpe/model.py).
+        # sentencepiece leaves a piece that is one NUL character out of every table.
         self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
         types = {piece: spec.types[id] for piece, id in self._ids.items()}
         self._unk = next((id for id, type in enumerate(spec.types) if type == PieceType.UNKNOWN), -1)
@@ -284,12 +266,9 @@ class ReferenceEngine:
             [piece for piece, type in types.items() if type == PieceType.USER_DEFINED]
         )
 
-        # Merging only asks which score is higher, so ranks can stand for scores; 0 is the best.
-        keys = {
-            piece: score_key(spec.scores[self._ids[piece]]) for piece in types if types[piece] in MERGEABLE
-        }
-        ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values()), reverse=True))}
-        self._rank = {piece: ranks[key] for piece, key in keys.items()}
+        # What merging may make, and when: the lowest rank is the highest score.
+        mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
+        self._rank = {piece: -score_key(spec.scores[self._ids[piece]]) for piece in mergeable}
         self._joinable = self._joinable_pairs()
         self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
 
@@ -299,19 +278,21 @@ class ReferenceEngine:
             self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
 
     def _joinable_pairs(self) -> set[bytes] | None:
-        """Every two characters that some piece holds side by side, or None when cutting is not exact.
+        """Every two characters that some piece holds side by side; None if cutting could change a result.
 
-        It is not exact in two rare cases. A piece that is not UTF-8 has no characters to go by. And
-        an UNUSED piece is split again the way it was merged *last in the whole text* (`_split`), so
-        what stands elsewhere in the text matters.
+        It could in two rare cases. A piece that is not UTF-8 has no characters to go by. And an
+        UNUSED piece is split into the last pair that was seen to make it *in the whole text*
+        (`_split`), so what stands elsewhere in the text matters.
         """
         if self._unused:
             return None
         pairs: set[bytes] = set()
         for piece in self._rank:
-            if repair(piece) != piece:
+            try:
+                characters = piece.decode()
+            except UnicodeDecodeError:
                 return None
-            pairs.update(left + right for left, right in pairwise(characters(piece)))
+            pairs.update((left + right).encode() for left, right in pairwise(characters))
         return pairs
 
     def normalize(self, text: bytes) -> bytes:
@@ -342,10 +323,9 @@ class ReferenceEngine:
             user_defined = self._user_defined.longest(text, at)
             symbol = text[at : at + (user_defined or character_length(text, at))]
             at += len(symbol)
-            joinable = self._joinable is None or not (
+            if self._joinable is not None and (
                 user_defined or frozen or (chunk and chunk[-1] + symbol not in self._joinable)
-            )
-            if not joinable:
+            ):
                 yield from self._segment_chunk(chunk, frozen)
                 chunk, frozen = [], set()
             if user_defined:
@@ -354,7 +334,11 @@ class ReferenceEngine:
         yield from self._segment_chunk(chunk, frozen)
 
     def _segment_chunk(self, chunk: list[bytes], frozen: set[int]) -> list[tuple[bytes, int]]:
-        """The result for one chunk, from memory if it is there. The memory is emptied when full."""
+        """The result for one chunk, from memory if it is there. The memory is emptied when full.
+
+        Remembering by text alone is enough: where a user-defined piece begins, it was found, so the
+        same text always has the same frozen symbols.
+        """
         text = b"".join(chunk)
         symbols = self._remembered.get(text)
         if symbols is None:
@@ -373,10 +357,12 @@ class ReferenceEngine:
         Whether the halves of a piece are pieces themselves does not matter, only whether the
         joined text is one, and of a type that merges.
 
-        A symbol is known by the place where it starts; merging leaves an empty one at the place of
-        the right half. The heap is never searched: a pair whose symbols have changed since it was
-        put there is told by its length, for symbols only grow.
+        A symbol is identified by its place in the list. Merging puts the joined text in the place of
+        the left symbol and leaves an empty one in the place of the right. Pairs are never taken out
+        of the heap before their time: one whose symbols have changed since shows it, because then
+        one of them is empty, or together they are longer than they were.
         """
+        symbols = list(symbols)
         before = list(range(-1, len(symbols) - 1))
         after = [*range(1, len(symbols)), -1]
         splits: dict[bytes, tuple[bytes, bytes]] = {}
@@ -388,8 +374,8 @@ class ReferenceEngine:
             joined = symbols[left] + symbols[right]
             if joined in self._rank:
                 heappush(heap, (self._rank[joined], left, right, len(joined)))
-                if joined in self._unused:
-                    splits[joined] = symbols[left], symbols[right]
+            if joined in self._unused:
+                splits[joined] = symbols[left], symbols[right]
 
         for left in range(len(symbols) - 1):
             consider(left, left + 1)
@@ -405,41 +391,36 @@ class ReferenceEngine:
             consider(before[left], left)
             consider(left, after[left])
 
-        merged: list[tuple[bytes, int]] = []
-        for symbol in filter(None, symbols):
-            self._split(symbol, splits, merged)
-        return merged
+        return [part for symbol in symbols if symbol for part in self._split(symbol, splits)]
 
     def _split(
-        self,
-        symbol: bytes,
-        splits: dict[bytes, tuple[bytes, bytes]],
-        result: list[tuple[bytes, int]],
-        depth: int = 0,
-    ) -> None:
-        """Append a symbol to `result`, with its id; an UNUSED one in the parts it was merged from.
+        self, symbol: bytes, splits: dict[bytes, tuple[bytes, bytes]], depth: int = 0
+    ) -> Iterator[tuple[bytes, int]]:
+        """Yield a symbol with its id; an UNUSED one in two parts, and these again if they are UNUSED.
 
         UNUSED pieces are how a vocabulary is made smaller after training: they still merge, so
-        that longer pieces built on them can be reached, but must not be seen. `splits` says how
-        each was last seen to come about. The depth is bounded for the sake of crafted models.
+        that longer pieces built on them can be reached, but must not be seen. `splits` holds the
+        last pair that was seen to make each, whether it was merged or not. An UNUSED piece that no
+        pair makes, a single character, is unknown. sentencepiece stops at a depth of 100, so that
+        a crafted model cannot exhaust the stack, and gives out what it has there.
         """
         if depth > MAX_SPLIT_DEPTH:
-            result.append((symbol, self._ids.get(symbol, self._unk)))
-        elif symbol in self._unused and symbol in splits:
+            yield symbol, self._ids.get(symbol, self._unk)
+        elif symbol in splits:
             for half in splits[symbol]:
-                self._split(half, splits, result, depth + 1)
+                yield from self._split(half, splits, depth + 1)
         elif symbol in self._rank and symbol not in self._unused:
-            result.append((symbol, self._ids[symbol]))
+            yield symbol, self._ids[symbol]
         else:
-            result.append((symbol, self._unk))
+            yield symbol, self._unk
 
     # --- Idea 4: nothing is lost ------------------------------------------------------------------
 
     def encode(self, text: bytes) -> list[Token]:
         """Normalize, segment, and give unknown symbols their bytes or the UNKNOWN piece.
 
-        Bytes come last on purpose. Did they come first, they would be symbols like any other and
-        the vocabulary could merge them; SentencePiece merges characters only.
+        Bytes come last on purpose. If they came first, they would be symbols like any other, and the
+        vocabulary could merge them; SentencePiece merges characters only.
 
         Of the bytes of one character all but the last have an empty span, so that the spans of a
         text neither overlap nor repeat. Unknown symbols side by side become one token.
@@ -447,19 +428,19 @@ class ReferenceEngine:
         normalized, origins = self._normalizer.normalize(text)
         tokens: list[Token] = []
         at = 0
-        for symbol, id in self._segment(normalized):
-            begin, end = origins[at], origins[at + len(symbol)]
-            at += len(symbol)
-            if id != self._unk:
-                tokens.append(Token(id, symbol, begin, end))
-            elif self.spec.byte_fallback:
-                for byte in symbol:
-                    tokens.append(Token(self._ids[BYTE_PIECES[byte]], BYTE_PIECES[byte], begin, begin))
-                tokens[-1] = tokens[-1]._replace(end=end)
-            elif tokens and tokens[-1].id == self._unk:
-                tokens[-1] = tokens[-1]._replace(piece=tokens[-1].piece + symbol, end=end)
-            else:
-                tokens.append(Token(id, symbol, begin, end))
+        for unknown, group in groupby(self._segment(normalized), lambda found: found[1] == self._unk):
+            symbols = list(group)
+            if unknown and not self.spec.byte_fallback:
+                symbols = [(b"".join(symbol for symbol, _ in symbols), self._unk)]
+            for symbol, id in symbols:
+                begin, end = origins[at], origins[at + len(symbol)]
+                at += len(symbol)
+                if unknown and self.spec.byte_fallback:
+                    pieces = [BYTE_PIECES[byte] for byte in symbol]
+                    tokens += [Token(self._ids[piece], piece, begin, begin) for piece in pieces]
+                    tokens[-1] = tokens[-1]._replace(end=end)
+                else:
+                    tokens.append(Token(id, symbol, begin, end))
         return tokens
 
     # --- Idea 5: decoding is joining --------------------------------------------------------------
@@ -477,8 +458,11 @@ class ReferenceEngine:
 
         Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The
         beginning" lasts until there is text or a `▁` was dropped, so a CONTROL piece does not end
-        it. With remove_extra_whitespaces there was no space in front whatsoever, so the first `▁`
-        of every piece goes as long as there is no text.
+        it. With remove_extra_whitespaces the text had no space in front at all, so the first `▁` of
+        every piece goes as long as there is no text. (A dummy prefix that stands behind, `suffix`,
+        is not dropped: decoding then ends in a space.)
+
+        A denormalizer, in the few models that have one, rewrites the result as a normalizer would.
         """
         spec = self.spec.normalizer
         drops_space = spec.add_dummy_prefix or spec.remove_extra_whitespaces

@@ -1,7 +1,7 @@
 """cpbpe gives what sentencepiece gives, on every model of the zoo and on texts of every kind.
 
 CPBPE_EXAMPLES sets how many texts each model is tried on (default 300). A run with 200,000 takes
-about an hour on two cores: CPBPE_EXAMPLES=200000 python -m pytest tests/test_parity.py -n 2
+some hours on two cores: CPBPE_EXAMPLES=200000 python -m pytest tests/test_parity.py -n 2
 """
 
 import os
