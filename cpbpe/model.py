@@ -80,6 +80,13 @@ def parse(data: bytes) -> ModelSpec:
     )
 
 
+def canonical(data: bytes) -> bytes:
+    """The same model in the plainest form, for a reader that knows no more of protobuf than models need."""
+    proto = _parse_proto(data)
+    proto.DiscardUnknownFields()
+    return proto.SerializeToString()
+
+
 def _parse_proto(data: bytes) -> model_pb2.ModelProto:
     from google.protobuf.message import DecodeError
 

@@ -10,13 +10,28 @@ from collections.abc import Iterable
 from contextlib import suppress
 from operator import index
 from secrets import token_hex
-from typing import Any, NoReturn, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 from cpbpe import model
+from cpbpe.checks import (
+    as_ids,
+    bounds,
+    check_ids,
+    checked_text,
+    checked_threads,
+    refuse_single,
+    text_of,
+    threads_for,
+    utf8,
+)
 from cpbpe.encoding import Encoding, Unit, character_positions
 from cpbpe.engine import Engine, make_engine
-from cpbpe.reference import Token, repair
-from cpbpe.spec import ModelSpec, PieceType
+from cpbpe.ragged import Ragged
+from cpbpe.spec import PieceType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Self = TypeVar("Self", bound="Tokenizer")
 Ids = Iterable[SupportsIndex] | SupportsIndex
@@ -40,12 +55,10 @@ class Tokenizer:
     True
     """
 
-    __slots__ = ("__weakref__", "_data", "_engine", "_ids", "_spec")
+    __slots__ = ("__weakref__", "_data", "_engine")
 
     _data: bytes
-    _spec: ModelSpec
     _engine: Engine
-    _ids: dict[bytes, int]
 
     def __init__(self) -> None:
         raise TypeError("make a Tokenizer with Tokenizer.from_file(path) or Tokenizer.from_bytes(data)")
@@ -61,17 +74,9 @@ class Tokenizer:
         if not isinstance(data, (bytes, bytearray, memoryview)):
             hint = "; to load a file, use Tokenizer.from_file" if isinstance(data, (str, os.PathLike)) else ""
             raise TypeError(f"from_bytes() takes the bytes of a model, not {type(data).__name__}{hint}")
-        data = bytes(data)
-        spec = model.parse(data)
         self = object.__new__(cls)
-        fields = {
-            "_data": data,
-            "_spec": spec,
-            "_engine": make_engine(spec),
-            "_ids": {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"},
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_data", bytes(data))
+        object.__setattr__(self, "_engine", make_engine(self._data))
         return self
 
     # --- Encoding ---------------------------------------------------------------------------------
@@ -91,9 +96,45 @@ class Tokenizer:
         >>> tok.encode(b"Hi\xff") == tok.encode("Hi\ufffd")
         True
         """
-        front, back = self._ends(add_bos, add_eos)
-        ids = [token.id for token in self._engine.encode(_utf8(text, "encode"))]
-        return [*front, *(reversed(ids) if reverse else ids), *back]
+        ids = self._engine.encode(text if type(text) is str else checked_text(text, "encode"))
+        if add_bos or add_eos or reverse:
+            front, back = self._ends(add_bos, add_eos)
+            return [*front, *(reversed(ids) if reverse else ids), *back]
+        return ids
+
+    def encode_array(
+        self,
+        text: Text,
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        threads: int = 1,
+    ) -> NDArray[np.uint32]:
+        """The ids of a text as a numpy array.
+
+        With `threads` above 1 a long text is cut where nothing can merge, and its parts are encoded at
+        the same time; the result is the same.
+
+        >>> Tokenizer.from_file("tokenizer.model").encode_array("Hello world", add_bos=True)
+        array([    1, 22557,  1526], dtype=uint32)
+        """
+        import numpy as np
+
+        found = self._engine.encode_array(checked_text(text, "encode_array"), checked_threads(threads))
+        ids = np.frombuffer(found, np.uint32)
+        if add_bos or add_eos or reverse:
+            front, back = self._ends(add_bos, add_eos)
+            ids = np.concatenate([front, ids[::-1] if reverse else ids, back]).astype(np.uint32)
+        return ids
+
+    def count(self, text: Text) -> int:
+        """How many ids a text has, which are counted and not built.
+
+        >>> Tokenizer.from_file("tokenizer.model").count("Hello world")
+        2
+        """
+        return self._engine.count(checked_text(text, "count"))
 
     def encode_pieces(
         self, text: Text, *, add_bos: bool = False, add_eos: bool = False, reverse: bool = False
@@ -104,7 +145,8 @@ class Tokenizer:
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
         front, back = self._ends(add_bos, add_eos)
-        pieces = [_text(token.piece) for token in self._engine.encode(_utf8(text, "encode_pieces"))]
+        found = self._engine.tokens(checked_text(text, "encode_pieces"))
+        pieces = [text_of(piece) for piece in found[1]]
         ends = [[self.id_to_piece(id) for id in ids] for ids in (front, back)]
         return [*ends[0], *(reversed(pieces) if reverse else pieces), *ends[1]]
 
@@ -129,39 +171,80 @@ class Tokenizer:
         [(0, 0), (0, 3), (3, 6)]
         """
         front, back = self._ends(add_bos, add_eos)
-        data = _utf8(text, "encode_offsets")
+        data = utf8(text, "encode_offsets")
         if unit is None:
             unit = "char" if isinstance(text, str) else "byte"
         elif unit not in ("char", "byte"):
             raise ValueError(f"unit is 'char' or 'byte', not {unit!r}")
-        tokens = self._engine.encode(data)
+        ids, pieces, begins, ends = self._engine.tokens(data)
+        offsets = list(zip(begins, ends, strict=True))
         if reverse:
-            tokens.reverse()
-        pieces = self._spec.pieces
-        tokens[:0] = [Token(id, pieces[id], 0, 0) for id in front]
-        tokens += [Token(id, pieces[id], len(data), len(data)) for id in back]
-        offsets = [(token.begin, token.end) for token in tokens]
+            for column in (ids, pieces, offsets):
+                column.reverse()
+        ids = [*front, *ids, *back]
+        pieces = [*map(self._engine.piece, front), *pieces, *map(self._engine.piece, back)]
+        offsets = [*((0, 0) for _ in front), *offsets, *((len(data), len(data)) for _ in back)]
         if unit == "char" and not data.isascii():
             positions = character_positions(data)
             offsets = [(positions[begin], positions[end]) for begin, end in offsets]
         return Encoding(
-            ids=[token.id for token in tokens],
-            pieces=[_text(token.piece) for token in tokens],
+            ids=ids,
+            pieces=[text_of(piece) for piece in pieces],
             offsets=offsets,
             text=text if isinstance(text, str) else data,
             unit=unit,
         )
 
     def encode_batch(
-        self, texts: Iterable[Text], *, add_bos: bool = False, add_eos: bool = False, reverse: bool = False
+        self,
+        texts: Iterable[Text],
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        threads: int | None = None,
     ) -> list[list[int]]:
-        """The ids of many texts.
+        """The ids of many texts, by several threads: by default all cores, if it is worth it.
 
         >>> Tokenizer.from_file("tokenizer.model").encode_batch(["Hi", "Hello world", ""])
         [[15359], [22557, 1526], []]
         """
-        _refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
-        return [self.encode(text, add_bos=add_bos, add_eos=add_eos, reverse=reverse) for text in texts]
+        refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
+        checked = [checked_text(text, "encode_batch") for text in texts]
+        found = self._engine.encode_batch(checked, threads_for(checked, threads))
+        if add_bos or add_eos or reverse:
+            front, back = self._ends(add_bos, add_eos)
+            return [[*front, *(reversed(ids) if reverse else ids), *back] for ids in found]
+        return found
+
+    def encode_batch_arrays(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        threads: int | None = None,
+    ) -> Ragged:
+        """The ids of many texts in one numpy array, with the places where each begins. See `Ragged`.
+
+        >>> Tokenizer.from_file("tokenizer.model").encode_batch_arrays(["Hi", "Hello world"]).ids
+        array([15359, 22557,  1526], dtype=uint32)
+        """
+        import numpy as np
+
+        refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_arrays", "texts")
+        checked = [checked_text(text, "encode_batch_arrays") for text in texts]
+        found = self._engine.encode_batch_arrays(checked, threads_for(checked, threads))
+        ids, offsets = np.frombuffer(found[0], np.uint32), np.frombuffer(found[1], np.int64)
+        if add_bos or add_eos or reverse:
+            front, back = self._ends(add_bos, add_eos)
+            rows = [
+                np.concatenate([front, row[::-1] if reverse else row, back]) for row in Ragged(ids, offsets)
+            ]
+            ids = np.concatenate([np.zeros(0, np.uint32), *rows]).astype(np.uint32)
+            offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return Ragged(ids, offsets)
 
     # --- Decoding ---------------------------------------------------------------------------------
 
@@ -178,7 +261,12 @@ class Tokenizer:
         ...
         IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
         """
-        return _text(self._engine.decode_ids(self._check_ids(ids, "decode")))
+        given = ids if type(ids) is list else as_ids(ids, len(self), "decode")
+        text = self._engine.decode(given)
+        if text is None:
+            text = self._engine.decode(check_ids(ids, len(self), "decode"))
+        assert text is not None
+        return text
 
     def decode_bytes(self, ids: Ids) -> bytes:
         r"""The same text in UTF-8, except that bytes which make no character stay what they are.
@@ -188,7 +276,12 @@ class Tokenizer:
         >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
         (b'\xf0\x9f\xa6', '���')
         """
-        return self._engine.decode_ids(self._check_ids(ids, "decode_bytes"), keep_invalid=True)
+        given = ids if type(ids) is list else as_ids(ids, len(self), "decode_bytes")
+        text = self._engine.decode_bytes(given)
+        if text is None:
+            text = self._engine.decode_bytes(check_ids(ids, len(self), "decode_bytes"))
+        assert text is not None
+        return text
 
     def decode_pieces(self, pieces: Iterable[str | bytes]) -> str:
         """The text of pieces. One that the vocabulary does not hold stands for itself.
@@ -196,24 +289,27 @@ class Tokenizer:
         >>> Tokenizer.from_file("tokenizer.model").decode_pieces(["▁Hi", "▁there", "🦙"])
         'Hi there🦙'
         """
-        _refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-        return _text(self._engine.decode_pieces([_utf8(piece, "decode_pieces") for piece in pieces]))
+        refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
+        return text_of(self._engine.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
 
-    def decode_batch(self, batch: Iterable[Ids]) -> list[str]:
-        """The texts of many sequences of ids.
+    def decode_batch(self, batch: Iterable[Ids] | Ragged, *, threads: int | None = None) -> list[str]:
+        """The texts of many sequences of ids: a list of such, a `Ragged`, or a two-dimensional array.
 
         >>> Tokenizer.from_file("tokenizer.model").decode_batch([[15359], [22557, 1526], []])
         ['Hi', 'Hello world', '']
         """
-        _refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
-        return [self.decode(ids) for ids in batch]
+        refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
+        listed = list(batch)
+        given = [ids if type(ids) is list else as_ids(ids, len(self), "decode_batch") for ids in listed]
+        texts = self._engine.decode_batch(given, threads_for(given, threads))
+        return [self.decode(ids) for ids in listed] if texts is None else texts
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
     @property
     def vocab_size(self) -> int:
         """How many pieces there are; also `len(tok)`."""
-        return len(self._spec.pieces)
+        return self._engine.size
 
     def __len__(self) -> int:
         return self.vocab_size
@@ -221,26 +317,26 @@ class Tokenizer:
     @property
     def unk_id(self) -> int | None:
         """The id of the UNKNOWN piece, or None if the model has none."""
-        return self._spec.unk_id
+        return self._engine.specials[0]
 
     @property
     def bos_id(self) -> int | None:
         """The id of the piece that begins a text, or None if the model has none."""
-        return self._spec.bos_id
+        return self._engine.specials[1]
 
     @property
     def eos_id(self) -> int | None:
         """The id of the piece that ends a text, or None if the model has none."""
-        return self._spec.eos_id
+        return self._engine.specials[2]
 
     @property
     def pad_id(self) -> int | None:
         """The id of the piece that fills a batch, or None if the model has none."""
-        return self._spec.pad_id
+        return self._engine.specials[3]
 
     def id_to_piece(self, id: SupportsIndex) -> str:
         """The piece of an id."""
-        return _text(self._spec.pieces[self._check_id(id, "id_to_piece")])
+        return text_of(self._engine.piece(self._check_id(id, "id_to_piece")))
 
     def piece_to_id(self, piece: str | bytes) -> int | None:
         """The id of a piece, of any type, or None if there is no such piece.
@@ -249,11 +345,11 @@ class Tokenizer:
         >>> tok.piece_to_id("▁Hello"), tok.piece_to_id("<s>"), tok.piece_to_id("no such piece")
         (22557, 1, None)
         """
-        return self._ids.get(_utf8(piece, "piece_to_id"))
+        return self._engine.find(utf8(piece, "piece_to_id"))
 
     def score(self, id: SupportsIndex) -> float:
         """The score of an id: the higher, the earlier a pair merges to this piece."""
-        return self._spec.scores[self._check_id(id, "score")]
+        return self._engine.score(self._check_id(id, "score"))
 
     def piece_type(self, id: SupportsIndex) -> PieceType:
         """What an id is for.
@@ -261,7 +357,7 @@ class Tokenizer:
         >>> Tokenizer.from_file("tokenizer.model").piece_type(1)
         <PieceType.CONTROL: 3>
         """
-        return self._spec.types[self._check_id(id, "piece_type")]
+        return PieceType(self._engine.kind(self._check_id(id, "piece_type")))
 
     # --- The model --------------------------------------------------------------------------------
 
@@ -271,8 +367,8 @@ class Tokenizer:
         >>> Tokenizer.from_file("tokenizer.model").normalize("Hello world")
         '▁Hello▁world'
         """
-        normalized = self._engine.normalize(_utf8(text, "normalize"))
-        return _text(normalized) if isinstance(text, str) else normalized
+        normalized = self._engine.normalize(checked_text(text, "normalize"))
+        return text_of(normalized) if isinstance(text, str) else normalized
 
     def to_bytes(self) -> bytes:
         """The model file, byte for byte as it was loaded."""
@@ -298,8 +394,8 @@ class Tokenizer:
     # --- Being a value ----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        fallback = "byte fallback" if self._spec.byte_fallback else "no byte fallback"
-        normalizer = self._spec.normalizer.name or "unnamed"
+        fallback = "byte fallback" if self._engine.byte_fallback else "no byte fallback"
+        normalizer = text_of(self._engine.normalizer_name) or "unnamed"
         return f"<cpbpe.Tokenizer: {self.vocab_size} pieces, {fallback}, normalizer {normalizer!r}>"
 
     def __eq__(self, other: object) -> bool:
@@ -327,7 +423,7 @@ class Tokenizer:
 
     def _ends(self, add_bos: bool, add_eos: bool) -> tuple[list[int], list[int]]:
         """The ids to put in front and behind."""
-        bos, eos = self._spec.bos_id, self._spec.eos_id
+        bos, eos = self.bos_id, self.eos_id
         for wanted, option, id, name in ((add_bos, "add_bos", bos, "bos"), (add_eos, "add_eos", eos, "eos")):
             if wanted and id is None:
                 raise ValueError(
@@ -343,35 +439,8 @@ class Tokenizer:
         except TypeError:
             raise TypeError(f"{method}() takes one id (an integer), not {type(id).__name__}") from None
         if not 0 <= number < len(self):
-            raise IndexError(f"id {number} is outside the vocabulary: {self._range()}")
+            raise IndexError(f"id {number} is outside the vocabulary: {bounds(len(self))}")
         return number
-
-    def _range(self) -> str:
-        return f"{len(self)} pieces, 0 to {len(self) - 1}"
-
-    def _check_ids(self, ids: object, method: str) -> list[int]:
-        """Ids as a list of int, each in the vocabulary."""
-        if isinstance(ids, (str, bytes, bytearray)):
-            hint = "; for pieces use decode_pieces" if method.startswith("decode") else ""
-            raise TypeError(f"{method}() takes ids (integers), not {type(ids).__name__}{hint}")
-        if hasattr(ids, "tolist"):  # numpy, torch, memoryview, array: all at once, as Python's own int
-            ids = ids.tolist()
-        checked: list[int] = []
-        for position, id in enumerate(ids if isinstance(ids, Iterable) else [ids]):
-            try:
-                checked.append(index(id))
-            except TypeError:
-                hint = "; use decode_batch" if isinstance(id, (list, tuple)) and method == "decode" else ""
-                raise TypeError(
-                    f"{method}() takes ids (integers), found {type(id).__name__} at position {position}{hint}"
-                ) from None
-        size = len(self)
-        for position, number in enumerate(checked):
-            if not 0 <= number < size:
-                raise IndexError(
-                    f"id {number} at position {position} is outside the vocabulary: {self._range()}"
-                )
-        return checked
 
 
 def load(source: model.Source) -> Tokenizer:
@@ -381,24 +450,3 @@ def load(source: model.Source) -> Tokenizer:
     32000
     """
     return Tokenizer.from_file(source)
-
-
-def _utf8(text: object, method: str) -> bytes:
-    """Text as bytes. A lone surrogate in a str is an error, as it is to `str.encode`."""
-    if isinstance(text, str):
-        return text.encode()
-    if isinstance(text, (bytes, bytearray, memoryview)):
-        return bytes(text)
-    several = method == "encode" and isinstance(text, (list, tuple))
-    hint = "; for several texts use encode_batch" if several else ""
-    raise TypeError(f"{method}() takes str or bytes, not {type(text).__name__}{hint}")
-
-
-def _text(data: bytes) -> str:
-    """Bytes as text. Only a model whose pieces or rules are not UTF-8 makes some that need repairing."""
-    return repair(data).decode()
-
-
-def _refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:
-    if isinstance(items, single) or not isinstance(items, Iterable):
-        raise TypeError(f"{method}() takes a list of {what}, not {type(items).__name__}")

@@ -1,7 +1,9 @@
 """Comparing cpbpe with sentencepiece on one text, one list of ids, or one list of pieces."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import sentencepiece
 
@@ -12,9 +14,11 @@ from cpbpe.reference import repair
 class Pair:
     """One model in both libraries."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes, engine: str):
         self.theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-        self.ours = cpbpe.Tokenizer.from_bytes(data)
+        with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
+            self.ours = cpbpe.Tokenizer.from_bytes(data)
+        assert self.ours._engine.name == engine
         self.compared = 0
 
     def _same(self, what: str, given: Any, ours: Callable[[], Any], theirs: Callable[[], Any]) -> Any:
@@ -33,6 +37,10 @@ class Pair:
         )
         assert ours.normalize(text) in (normalized, repair(normalized).decode())
         self.check_ids(ids)
+        self._same("count", text, lambda: ours.count(text), lambda: len(ids))
+        self._same("array", text, lambda: ours.encode_array(text, threads=2).tolist(), lambda: ids)
+        batch = [ids, ours.encode("a"), ids]
+        self._same("batch", text, lambda: ours.encode_batch([text, "a", text]), lambda: batch)
 
         found = ours.encode_offsets(text)
         expected = theirs.encode(text, return_type="offset_mapping", return_bytes=True)

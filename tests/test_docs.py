@@ -16,7 +16,7 @@ MODULES = sorted(path.stem for path in (ROOT / "cpbpe").glob("*.py") if "pb2" no
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tokenizer.model").write_bytes(zoo.model("tokenizer.model.v1"))
     monkeypatch.chdir(tmp_path)
 

@@ -9,6 +9,8 @@ import cpbpe
 from cpbpe import Tokenizer
 from tests.zoo import Piece, Proto
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = (
     Piece.NORMAL,
     Piece.UNKNOWN,

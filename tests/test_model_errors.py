@@ -13,6 +13,8 @@ import cpbpe
 from tests import charsmaps, zoo
 from tests.zoo import Piece, Proto
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def _append(piece: bytes, type: Piece.Type = Piece.NORMAL) -> Callable[[Proto], None]:
     return lambda proto: zoo.add(proto, [piece], type)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cpbpe.reference import repair
 from tests import corpus, zoo
+from tests.conftest import ENGINES
 from tests.parity import Pair
 from tests.texts import SPECIALS, TextMaker, broken, texts
 
@@ -30,19 +31,21 @@ quick = settings(
 
 
 @cache
-def pair(name: str) -> Pair:
-    return Pair(zoo.model(name))
+def pair(name: str, engine: str) -> Pair:
+    return Pair(zoo.model(name), engine)
 
 
+@cache
 def pieces_of(name: str) -> list[str]:
-    ours = pair(name).ours
+    ours = pair(name, ENGINES[0]).ours
     return [ours.id_to_piece(id) for id in range(len(ours))]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", zoo.NAMES)
-def test_vocabulary(name: str) -> None:
+def test_vocabulary(name: str, engine: str) -> None:
     """Sizes, pieces, scores, types, ids of pieces and special ids."""
-    ours, theirs = pair(name).ours, pair(name).theirs
+    ours, theirs = pair(name, engine).ours, pair(name, engine).theirs
     assert ours.vocab_size == len(ours) == theirs.vocab_size()
     specials = [ours.unk_id, ours.bos_id, ours.eos_id, ours.pad_id]
     assert [-1 if id is None else id for id in specials] == [
@@ -73,16 +76,18 @@ def test_vocabulary(name: str) -> None:
     assert ours.piece_to_id("no such piece at all") is None
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", zoo.NAMES)
-def test_model_file_is_kept(name: str) -> None:
+def test_model_file_is_kept(name: str, engine: str) -> None:
     data = zoo.model(name)
-    assert pair(name).ours.to_bytes() == data
+    assert pair(name, engine).ours.to_bytes() == data
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", zoo.NAMES)
-def test_generated_texts(name: str) -> None:
+def test_generated_texts(name: str, engine: str) -> None:
     """Many texts, made fast. The seed is in the message of a failure, through the text itself."""
-    both = pair(name)
+    both = pair(name, engine)
     maker = TextMaker(SEED, pieces_of(name), corpus.SENTENCES)
     before = both.compared
     for number in range(EXAMPLES):
@@ -98,25 +103,27 @@ def test_generated_texts(name: str) -> None:
             ]
             maker.rng.shuffle(some)
             both.check_pieces(some)
-    print(f"\n{name}: {EXAMPLES} texts, {both.compared - before} comparisons, no difference")
+    print(f"\n{name}, {engine}: {EXAMPLES} texts, {both.compared - before} comparisons, no difference")
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", zoo.NAMES)
 @quick
 @seed(SEED)
 @given(data=st.data())
-def test_hypothesis(name: str, data: st.DataObject) -> None:
-    both = pair(name)
+def test_hypothesis(name: str, engine: str, data: st.DataObject) -> None:
+    both = pair(name, engine)
     text = data.draw(st.one_of(texts(pieces_of(name)), broken(pieces_of(name))))
     both.check_text(text)
     both.check_ids(data.draw(st.lists(st.integers(0, len(both.ours) - 1), max_size=12)))
     both.check_pieces(data.draw(st.lists(texts(pieces_of(name)), max_size=5)))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", zoo.NAMES)
-def test_options(name: str) -> None:
+def test_options(name: str, engine: str) -> None:
     """bos, eos and reverse, for ids and pieces; asking for what a model lacks is an error in both."""
-    both = pair(name)
+    both = pair(name, engine)
     text = corpus.SENTENCES[0] + " ☃☃ 1"
     for bos in (False, True):
         for eos in (False, True):
@@ -138,10 +145,11 @@ def test_options(name: str) -> None:
                 assert both.ours.encode("", **options) == both.theirs.encode("", **options)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["llama", "defaults", "unused", "tokenizer.model.v1"])
-def test_long_texts(name: str) -> None:
+def test_long_texts(name: str, engine: str) -> None:
     """Texts that do not fit in one chunk, one cache or one breath."""
-    both = pair(name)
+    both = pair(name, engine)
     for text in [
         "\n".join(corpus.lines(400)),
         "a" * 5000,

@@ -17,6 +17,7 @@ from sentencepiece import sentencepiece_model_pb2 as their_pb2
 from cpbpe import Tokenizer, model_pb2
 from tests import zoo
 
+pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).parents[1]
 
 

@@ -1,6 +1,7 @@
 """The Tokenizer as a Python object: what it takes, what it refuses, how it copies, saves and compares."""
 
 import copy
+import importlib
 import io
 import os
 import pickle
@@ -18,16 +19,19 @@ import numpy as np
 import pytest
 
 import cpbpe
-from cpbpe import Tokenizer
+from cpbpe import Tokenizer, reference
 from cpbpe.reference import repair
 from tests import corpus, zoo
 
+pytestmark = pytest.mark.usefixtures("engine")
 
-@pytest.fixture(scope="module")
-def tok() -> Tokenizer:
+
+@pytest.fixture
+def tok(engine: str) -> Tokenizer:
     return Tokenizer.from_bytes(zoo.model("llama"))
 
 
+engine_module = importlib.import_module("cpbpe.engine")
 TEXT = "Grüße, old lighthouse 🦙!"
 
 
@@ -193,6 +197,78 @@ def test_batches(tok: Tokenizer) -> None:
         tok.encode(texts)  # type: ignore[arg-type]
 
 
+def test_arrays(tok: Tokenizer) -> None:
+    matrix: Any = [
+        {},
+        {"add_bos": True},
+        {"add_eos": True, "reverse": True},
+        {"add_bos": True, "add_eos": True},
+    ]
+    for options in matrix:
+        ids = tok.encode(TEXT, **options)
+        found = tok.encode_array(TEXT, **options)
+        assert found.dtype == np.uint32
+        assert found.tolist() == ids
+        found += 1  # it is the caller's own
+        texts: list[str | bytes] = [TEXT, b"two", "", "three"]
+        ragged = tok.encode_batch_arrays(texts, **options)
+        assert ragged.ids.dtype == np.uint32
+        assert ragged.offsets.dtype == np.int64
+        assert ragged.tolist() == tok.encode_batch(texts, **options)
+        assert tok.decode_batch(ragged) == [tok.decode(row) for row in ragged]
+    assert tok.encode_array("").dtype == np.uint32
+    assert tok.count(TEXT) == len(tok.encode(TEXT))
+    assert tok.count("") == 0
+    empty = tok.encode_batch_arrays([])
+    assert (len(empty), empty.tolist(), empty.padded(0).shape) == (0, [], (0, 0))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8, 10**6])
+def test_threads_give_the_same(tok: Tokenizer, threads: int) -> None:
+    lines = corpus.lines(600)
+    text = "\n".join(lines)
+    for one in (text, text * 4, "☃" * 200_000, "a" * 300_000, text.encode(), text.encode() + b"\xff"):
+        assert tok.encode_array(one, threads=threads).tolist() == tok.encode(one)
+    expected = [tok.encode(line) for line in lines]
+    assert tok.encode_batch(lines, threads=threads) == expected
+    assert tok.encode_batch_arrays(lines, threads=threads).tolist() == expected
+    assert tok.decode_batch(expected, threads=threads) == [tok.decode(ids) for ids in expected]
+
+
+def test_wrong_threads(tok: Tokenizer) -> None:
+    calls: list[Any] = [tok.encode_array, tok.encode_batch, tok.encode_batch_arrays]
+    for call in calls:
+        given: Any = "text" if call == tok.encode_array else ["text"]
+        with pytest.raises(ValueError, match="threads is at least 1, not 0"):
+            call(given, threads=0)
+        with pytest.raises(TypeError, match="threads is an integer, not str"):
+            call(given, threads="2")
+
+
+def test_ragged() -> None:
+    ragged = cpbpe.Ragged(np.arange(6, dtype=np.uint32), np.array([0, 1, 1, 4, 6]))
+    rows = [[0], [], [1, 2, 3], [4, 5]]
+    assert ragged.tolist() == [row.tolist() for row in ragged] == rows
+    assert [ragged[i].tolist() for i in range(-4, 4)] == rows * 2
+    for cut in (slice(1, 3), slice(None), slice(3, 1), slice(None, None, -1), slice(0, 4, 2), slice(9, 12)):
+        assert ragged[cut].tolist() == rows[cut]
+        assert ragged[cut] == ragged[cut]
+    assert ragged != cpbpe.Ragged(np.arange(6, dtype=np.uint32), np.array([0, 1, 2, 4, 6]))
+    assert repr(ragged) == "<cpbpe.Ragged: 4 sequences, 6 ids>"
+    for bad in (4, -5):
+        with pytest.raises(IndexError, match=f"sequence {bad} is outside of 4"):
+            ragged[bad]
+    assert ragged.padded(9).tolist() == [[0, 9, 9], [9, 9, 9], [1, 2, 3], [4, 5, 9]]
+    assert ragged.padded(9, side="left").tolist() == [[9, 9, 0], [9, 9, 9], [1, 2, 3], [9, 4, 5]]
+    assert ragged.padded(9, 2).tolist() == [[0, 9], [9, 9], [1, 2], [4, 5]]
+    assert ragged.padded(9, 2, side="left").tolist() == [[9, 0], [9, 9], [2, 3], [4, 5]]
+    assert ragged.padded(9, 0, side="left").shape == (4, 0)
+    with pytest.raises(ValueError, match="side is 'left' or 'right'"):
+        ragged.padded(9, side="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_length is at least 0"):
+        ragged.padded(9, -1)
+
+
 # --- Ids in ---------------------------------------------------------------------------------------
 
 
@@ -248,6 +324,11 @@ def test_ids_outside(tok: Tokenizer, bad: int) -> None:
     for look in (tok.id_to_piece, tok.score, tok.piece_type):
         with pytest.raises(IndexError, match=f"^id {bad} is outside the vocabulary: 700 pieces, 0 to 699$"):
             look(bad)
+    for array_of_ids in [np.array([5, 6, bad], np.int64)] if -(1 << 62) < bad < 1 << 62 else []:
+        with pytest.raises(IndexError, match=f"^id {bad} at position 2"):
+            tok.decode(array_of_ids)
+        with pytest.raises(IndexError, match=f"^id {bad} at position 2"):
+            tok.decode_batch([[1], array_of_ids])
 
 
 def test_wrong_single_ids_and_pieces(tok: Tokenizer) -> None:
@@ -323,22 +404,40 @@ def test_processes_share_a_tokenizer(tok: Tokenizer, method: str) -> None:
         assert list(pool.map(tok.encode, texts)) == [tok.encode(text) for text in texts]
 
 
-def test_memory_of_chunks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cpbpe import reference
-
+def test_memory_of_the_reference_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPBPE_ENGINE", "reference")
     monkeypatch.setattr(reference, "CACHED_CHUNKS", 5)
     tok = Tokenizer.from_bytes(zoo.model("llama"))
     expected = Tokenizer.from_bytes(zoo.model("llama")).encode(TEXT * 3)
     for _ in range(3):
         assert tok.encode(TEXT * 3) == expected
-    assert len(tok._engine._remembered) <= 5  # type: ignore[attr-defined]
+    assert len(tok._engine._reference._remembered) <= 5  # type: ignore[attr-defined]
 
 
 # --- The package ----------------------------------------------------------------------------------
 
 
-def test_engine_is_named() -> None:
+def test_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cpbpe.engine() == engine
+    monkeypatch.setenv("CPBPE_ENGINE", "fast")
+    with pytest.raises(ValueError, match='CPBPE_ENGINE is "core" or "reference", not \'fast\''):
+        cpbpe.engine()
+
+
+def test_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It works, and says so once; asking for the core is an error."""
+    engine_module._say_once.cache_clear()
+    monkeypatch.delenv("CPBPE_ENGINE")
+    monkeypatch.setitem(sys.modules, "cpbpe._core", None)
+    monkeypatch.delattr(cpbpe, "_core", raising=False)
+    data = zoo.model("llama")
+    with pytest.warns(RuntimeWarning, match="runs on its reference engine"):
+        tok = Tokenizer.from_bytes(data)
+    assert Tokenizer.from_bytes(data).encode("abra") == tok.encode("abra")
     assert cpbpe.engine() == "reference"
+    monkeypatch.setenv("CPBPE_ENGINE", "core")
+    with pytest.raises(ImportError, match="CPBPE_ENGINE=core, but the compiled core is not there"):
+        Tokenizer.from_bytes(data)
 
 
 def test_import_is_light() -> None:

@@ -1,0 +1,75 @@
+//! Cuts text where nothing can merge.
+//!
+//! A merge joins two neighbouring symbols to a piece, so a cut between the characters a and b is safe when no
+//! piece holds a directly followed by b. `Joinable::bytes` asks this of bytes: when no piece holds a character
+//! that ends in the byte x before one that begins with the byte y, then in valid UTF-8 no cut between x and y
+//! can lie inside a piece. Where bytes are too coarse (all of Chinese begins with a few bytes), `Joinable::pair`
+//! asks it of the two characters; a cut not made where one could be is only slower, never wrong.
+
+use crate::utf8;
+use crate::vocab::{character, Joinable};
+
+/// How many bytes are looked at together.
+pub const BLOCK: usize = 64;
+/// Characters from here on (three bytes and more) are asked for one by one; shorter ones make words.
+const LONG_CHARACTER: u8 = 0xE0;
+
+/// Whether bytes alone allow a cut before `text[at]`.
+#[inline]
+pub fn is_cut(joinable: &Joinable, text: &[u8], at: usize) -> bool {
+    at == 0 || joinable.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1
+}
+
+/// The cuts before the bytes of a block, as bits. `text` is valid UTF-8 around the block.
+#[inline(always)]
+pub fn cuts(joinable: &Joinable, text: &[u8], base: usize, block: &[u8; BLOCK]) -> u64 {
+    let table = &joinable.bytes;
+    let before = if base == 0 { 0 } else { text[base - 1] };
+    let at = |left: u8, right: u8| u64::from(table[usize::from(u16::from_le_bytes([left, right]))] & 1);
+    // No branch, and nothing that waits for the step before: about one cycle a byte.
+    let mut mask = at(before, block[0]);
+    let mut any = block[0];
+    for i in 1..BLOCK {
+        mask |= at(block[i - 1], block[i]) << i;
+        any |= block[i];
+    }
+    if any >= 0x80 {
+        mask |= long_characters(joinable, text, base, block, mask);
+    }
+    mask
+}
+
+/// The cuts beside long characters, which `bytes` is too coarse for.
+fn long_characters(joinable: &Joinable, text: &[u8], base: usize, block: &[u8; BLOCK], cuts: u64) -> u64 {
+    let mut long = 0u64;
+    for (i, &byte) in block.iter().enumerate() {
+        long |= u64::from(byte >= LONG_CHARACTER) << i;
+    }
+    let mut found = 0;
+    while long != 0 {
+        let i = long.trailing_zeros() as usize;
+        long &= long - 1;
+        let at = base + i;
+        let end = at + utf8::length_by_first(block[i]);
+        let Some(here) = text.get(at..end) else { continue };
+        let here = character(here);
+        if cuts >> i & 1 == 0 && at > 0 {
+            let mut begin = at - 1;
+            while begin > 0 && text[begin] & 0xC0 == 0x80 {
+                begin -= 1;
+            }
+            if !joinable.pair(character(&text[begin..at]), here) {
+                found |= 1 << i;
+            }
+        }
+        // Behind it, if the next character is a short one that begins in this block; a long one asks for itself.
+        let behind = end - base;
+        if behind < BLOCK && cuts >> behind & 1 == 0 && block[behind] < LONG_CHARACTER {
+            let next = &text[end..(end + utf8::length_by_first(block[behind])).min(text.len())];
+            if !joinable.pair(here, character(next)) {
+                found |= 1 << behind;
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,206 @@
+//! Ids -> text. The same steps as `_join` in `cpbpe/reference.py`, which explains them.
+
+use crate::model;
+use crate::utf8;
+use crate::vocab::Vocab;
+
+/// Bytes behind the texts that may be copied along with the last one.
+const SLACK: usize = 16;
+
+/// What each id is decoded to, ready to copy.
+pub struct Texts {
+    /// The decoded pieces, one after the other, and `SLACK` bytes.
+    blob: Vec<u8>,
+    /// For each id where its text begins, how long it is, and what is to be done with it.
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    begin: u32,
+    length: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    /// Text that does not begin with a space.
+    Plain,
+    /// Text whose first space may be the dummy prefix.
+    Spaced,
+    /// Nothing.
+    Control,
+    /// One byte of a character.
+    Byte,
+    /// The UNKNOWN piece, whose text is the surface.
+    Unknown,
+    /// The same, with a name that begins with U+2581: it ends the beginning even if the surface is empty.
+    UnknownSpaced,
+}
+
+/// How the beginning of a text is treated.
+#[derive(Clone, Copy)]
+pub struct Beginning {
+    /// Drop a space in front: the model adds one, or removes those that are there.
+    pub drops_space: bool,
+    /// Drop the space of every piece until there is text.
+    pub drops_all: bool,
+}
+
+impl Texts {
+    /// Decode every piece once.
+    pub fn new(vocab: &Vocab) -> Texts {
+        let mut blob = Vec::with_capacity(vocab.columns.blob.len() + SLACK);
+        let mut entries = Vec::with_capacity(vocab.len());
+        let mut text = Vec::new();
+        for id in 0..vocab.len() as u32 {
+            let begin = blob.len() as u32;
+            text.clear();
+            vocab.text_of(id, &mut text);
+            let spaced = text.starts_with(utf8::SPACE);
+            let kind = match vocab.kind(id) {
+                model::CONTROL => Kind::Control,
+                model::UNKNOWN if spaced => Kind::UnknownSpaced,
+                model::UNKNOWN => Kind::Unknown,
+                model::BYTE => Kind::Byte,
+                _ if spaced => Kind::Spaced,
+                _ => Kind::Plain,
+            };
+            match kind {
+                Kind::Control => {}
+                Kind::Byte => blob.push(crate::vocab::byte_of(&text).unwrap_or_default() as u8),
+                Kind::Unknown | Kind::UnknownSpaced => blob.extend_from_slice(&vocab.columns.unk_surface),
+                Kind::Plain | Kind::Spaced => push_decoded(&text, &mut blob),
+            }
+            // A surface may be longer than any piece; what does not fit is looked up again.
+            let length = u16::try_from(blob.len() - begin as usize).unwrap_or(u16::MAX);
+            entries.push(Entry { begin, length, kind });
+        }
+        blob.resize(blob.len() + SLACK, 0);
+        Texts { blob, entries }
+    }
+
+    /// Append the text of `ids` to `out`, or give back the position of the first that is outside the vocabulary.
+    pub fn decode(
+        &self,
+        vocab: &Vocab,
+        ids: &[u32],
+        beginning: Beginning,
+        keep_invalid: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), usize> {
+        debug_assert!(out.is_empty());
+        let mut run = Vec::new();
+        let mut at_beginning = true;
+        let mut position = 0;
+        out.reserve(ids.len() * 5 + SLACK);
+        while position < ids.len() {
+            let entry = *self.entries.get(ids[position] as usize).ok_or(position)?;
+            // The usual case in the middle of a text: copy some bytes, and a few too many.
+            if !at_beginning && run.is_empty() && matches!(entry.kind, Kind::Plain | Kind::Spaced) {
+                self.copy(entry, out);
+                position += 1;
+                continue;
+            }
+            if entry.kind == Kind::Byte {
+                run.push(self.blob[entry.begin as usize]);
+                position += 1;
+                continue;
+            }
+            end_run(&mut run, keep_invalid, out);
+            at_beginning = at_beginning && out.is_empty();
+            position += 1;
+            if entry.kind == Kind::Control {
+                continue;
+            }
+            let spaced = matches!(entry.kind, Kind::Spaced | Kind::UnknownSpaced);
+            let drop = at_beginning && beginning.drops_space && spaced;
+            match entry.kind {
+                Kind::Unknown | Kind::UnknownSpaced => out.extend_from_slice(&vocab.columns.unk_surface),
+                _ => {
+                    let begin = entry.begin as usize;
+                    out.extend_from_slice(&self.blob[begin + usize::from(drop)..begin + usize::from(entry.length)]);
+                }
+            }
+            if drop && !beginning.drops_all {
+                at_beginning = false;
+            }
+            at_beginning = at_beginning && out.is_empty();
+        }
+        end_run(&mut run, keep_invalid, out);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn copy(&self, entry: Entry, out: &mut Vec<u8>) {
+        let (begin, length) = (entry.begin as usize, usize::from(entry.length));
+        if length <= SLACK {
+            if let Some(bytes) = self.blob[begin..].first_chunk::<SLACK>() {
+                let old = out.len();
+                out.extend_from_slice(bytes);
+                out.truncate(old + length);
+                return;
+            }
+        }
+        out.extend_from_slice(&self.blob[begin..begin + length]);
+    }
+}
+
+/// A piece as it is decoded: U+2581 becomes a space.
+fn push_decoded(mut piece: &[u8], out: &mut Vec<u8>) {
+    while let Some(found) = memchr::memmem::find(piece, utf8::SPACE) {
+        out.extend_from_slice(&piece[..found]);
+        out.push(b' ');
+        piece = &piece[found + utf8::SPACE.len()..];
+    }
+    out.extend_from_slice(piece);
+}
+
+fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) {
+    if run.is_empty() {
+        return;
+    }
+    if keep_invalid {
+        out.extend_from_slice(run);
+    } else {
+        utf8::repair_into(run, out);
+    }
+    run.clear();
+}
+
+/// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
+pub fn decode_pieces<'a>(
+    vocab: &Vocab,
+    pieces: impl Iterator<Item = &'a [u8]>,
+    beginning: Beginning,
+    out: &mut Vec<u8>,
+) {
+    let mut run = Vec::new();
+    let mut at_beginning = true;
+    for piece in pieces {
+        let id = if piece == b"\0" { None } else { vocab.id_of(piece) };
+        let kind = id.map_or(model::UNKNOWN, |id| vocab.kind(id));
+        if kind == model::BYTE {
+            run.push(crate::vocab::byte_of(piece).unwrap_or_default() as u8);
+            continue;
+        }
+        end_run(&mut run, false, out);
+        at_beginning = at_beginning && out.is_empty();
+        if kind == model::CONTROL {
+            continue;
+        }
+        let drop = at_beginning && beginning.drops_space && piece.starts_with(utf8::SPACE);
+        if kind != model::UNKNOWN {
+            push_decoded(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
+        } else if id.is_some() {
+            out.extend_from_slice(&vocab.columns.unk_surface);
+        } else {
+            out.extend_from_slice(piece);
+        }
+        if drop && !beginning.drops_all {
+            at_beginning = false;
+        }
+    }
+    end_run(&mut run, false, out);
+}

@@ -1,0 +1,394 @@
+//! Text -> ids: cut into chunks, look each up, merge those that are new.
+
+use crate::cache::{Cache, Found, Key, MAX_CHUNK, MAX_LONG};
+use crate::chunk::{self, BLOCK};
+use crate::merge::{self, Raw, Sink};
+use crate::model;
+use crate::utf8;
+use crate::vocab::{Joinable, Vocab, NONE};
+
+/// Bytes behind a text that may be read: a block, and the words of a chunk that begins at its end.
+const PAD: usize = BLOCK + MAX_CHUNK;
+/// Texts up to this long are copied to where they can be padded.
+const SMALL: usize = 1024;
+
+/// What one running call needs: a cache and some buffers. Kept by the engine between calls.
+#[derive(Default)]
+pub struct Scratch {
+    cache: Cache,
+    /// A padded text.
+    padded: Vec<u8>,
+    /// A compact text.
+    pub compact: Vec<u8>,
+    /// A normalized text.
+    pub normalized: Vec<u8>,
+    /// The ids of one new chunk.
+    chunk: Vec<u32>,
+    /// The result.
+    pub ids: Vec<u32>,
+}
+
+impl Scratch {
+    /// Give back the memory of buffers that one large text made large.
+    pub fn trim(&mut self, limit: usize) {
+        for buffer in [&mut self.padded, &mut self.compact, &mut self.normalized] {
+            if buffer.capacity() > limit {
+                *buffer = Vec::new();
+            }
+        }
+        if self.ids.capacity() > limit {
+            self.ids = Vec::new();
+        }
+    }
+}
+
+/// Appends the ids of symbols: bytes or the UNKNOWN piece for unknown ones.
+struct Ids<'a> {
+    vocab: &'a Vocab,
+    /// The text that the symbols are in.
+    text: &'a [u8],
+    /// Whether it is compact.
+    compact: bool,
+    out: &'a mut Vec<u32>,
+}
+
+impl Sink for Ids<'_> {
+    #[inline]
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        if id != NONE && Some(id) != self.vocab.unk {
+            self.out.push(id);
+        } else if let Some(byte_ids) = &self.vocab.byte_ids {
+            for &byte in &self.text[begin..end] {
+                if byte == b' ' && self.compact && self.vocab.swapped {
+                    self.out.extend(utf8::SPACE.iter().map(|&byte| byte_ids[usize::from(byte)]));
+                } else {
+                    self.out.push(byte_ids[usize::from(byte)]);
+                }
+            }
+        } else if let Some(unk) = self.vocab.unk {
+            if self.out.last() != Some(&unk) {
+                self.out.push(unk); // unknown symbols side by side are one
+            }
+        }
+    }
+}
+
+/// Masks for the first `length` bytes of two words.
+const MASKS: [[u64; 2]; MAX_CHUNK + 1] = {
+    let mut masks = [[0; 2]; MAX_CHUNK + 1];
+    let mut length = 0;
+    while length <= MAX_CHUNK {
+        let bits = 8 * length as u32;
+        let mask = if bits == 128 { u128::MAX } else { (1u128 << bits) - 1 };
+        masks[length] = [mask as u64, (mask >> 64) as u64];
+        length += 1;
+    }
+    masks
+};
+
+/// Encodes compact text of one vocabulary that may be cut and has no user-defined pieces to find.
+struct Encoder<'a> {
+    vocab: &'a Vocab,
+    joinable: &'a Joinable,
+    cache: &'a mut Cache,
+    chunk: &'a mut Vec<u32>,
+    out: &'a mut Vec<u32>,
+    /// The UNKNOWN piece, if unknown symbols become it: those side by side must be made one across chunks.
+    fuse: Option<u32>,
+    /// The most ids that a byte can become.
+    ids_per_byte: usize,
+}
+
+impl Encoder<'_> {
+    /// Encode `text`, behind which `PAD` more bytes may be read.
+    fn run(&mut self, padded: &[u8], length: usize) {
+        debug_assert!(padded.len() >= length + PAD);
+        self.out.reserve(length * self.ids_per_byte + PAD);
+        let mut keys = [Key::default(); BLOCK + 1];
+        let mut spans = [(0usize, 0usize); BLOCK + 1];
+        let mut start = 0;
+        let mut base = 0;
+        while base < length {
+            let Some(block) = padded[base..].first_chunk::<BLOCK>() else { return };
+            let mut mask = chunk::cuts(self.joinable, &padded[..length + 4], base, block);
+            if base == 0 {
+                mask &= !1;
+            }
+            let left = length - base;
+            if left < BLOCK {
+                mask = mask & ((1 << left) - 1) | 1 << left;
+            }
+            // Two passes: while the second looks up, the memory that the first asked for is on its way.
+            let mut count = 0;
+            while mask != 0 {
+                let end = base + mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                self.prepare(padded, start, end, &mut keys[count]);
+                spans[count] = (start, end);
+                count += 1;
+                start = end;
+            }
+            if left == BLOCK {
+                self.prepare(padded, start, length, &mut keys[count]);
+                spans[count] = (start, length);
+                count += 1;
+            }
+            for (&key, &(begin, end)) in keys[..count].iter().zip(&spans[..count]) {
+                self.append(padded, key, begin, end);
+            }
+            base += BLOCK;
+        }
+    }
+
+    #[inline(always)]
+    fn prepare(&self, padded: &[u8], start: usize, end: usize, key: &mut Key) {
+        let length = end - start;
+        if length > MAX_CHUNK {
+            if length <= MAX_LONG {
+                *key = Key::long(&padded[start..end]);
+                self.cache.prefetch(*key);
+            }
+            return;
+        }
+        let mask = MASKS[length];
+        let Some(bytes) = padded[start..].first_chunk::<MAX_CHUNK>() else { return };
+        let words = u128::from_le_bytes(*bytes);
+        *key = Key::new([words as u64 & mask[0], (words >> 64) as u64 & mask[1]], length);
+        self.cache.prefetch(*key);
+    }
+
+    #[inline(always)]
+    fn append(&mut self, text: &[u8], key: Key, begin: usize, end: usize) {
+        if end - begin <= MAX_CHUNK && self.fuse.is_none() {
+            match self.cache.get(key) {
+                Some(Found::Inline(ids, count)) => {
+                    let length = self.out.len();
+                    debug_assert!(length + ids.len() <= self.out.capacity());
+                    // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and a block more. Copying
+                    // three ids, however many count, takes one step instead of a call (1.3 times as fast).
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(ids.as_ptr(), self.out.as_mut_ptr().add(length), ids.len());
+                        self.out.set_len(length + count);
+                    }
+                    return;
+                }
+                Some(Found::Spilled(ids)) => {
+                    self.out.extend_from_slice(ids);
+                    return;
+                }
+                None => {}
+            }
+        }
+        self.append_rare(text, key, begin, end);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn append_rare(&mut self, text: &[u8], key: Key, begin: usize, end: usize) {
+        let text = &text[begin..end];
+        self.chunk.clear();
+        const LONG: usize = MAX_CHUNK + 1;
+        let found = match text.len() {
+            ..=MAX_CHUNK => self.cache.get(key),
+            LONG..=MAX_LONG => self.cache.get_long(key, text),
+            _ => None,
+        };
+        match found {
+            Some(Found::Inline(ids, count)) => self.chunk.extend_from_slice(&ids[..count]),
+            Some(Found::Spilled(ids)) => self.chunk.extend_from_slice(ids),
+            None => {
+                let mut sink = Ids { vocab: self.vocab, text, compact: true, out: self.chunk };
+                merge::merge(&self.vocab, text, &mut sink);
+                match text.len() {
+                    ..=MAX_CHUNK => self.cache.put(key, self.chunk),
+                    LONG..=MAX_LONG => self.cache.put_long(key, text, self.chunk),
+                    _ => {}
+                }
+            }
+        }
+        let again =
+            self.fuse.is_some() && self.out.last() == self.fuse.as_ref() && self.chunk.first() == self.fuse.as_ref();
+        self.out.extend_from_slice(&self.chunk[usize::from(again)..]);
+    }
+}
+
+/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`, into `scratch.ids`.
+pub fn encode_compact(vocab: &Vocab, joinable: &Joinable, text: &[u8], prefix: bool, scratch: &mut Scratch) {
+    let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
+    // A space that is no piece becomes the three bytes of U+2581.
+    let ids_per_byte = if vocab.find_mergeable(b" ").is_some() || vocab.byte_ids.is_none() { 1 } else { 3 };
+    let Scratch { cache, padded, chunk, ids: out, .. } = scratch;
+    let mut encoder = Encoder { vocab, joinable, cache, chunk, out, fuse, ids_per_byte };
+    let mut copy = |encoder: &mut Encoder, prefix: bool, text: &[u8]| {
+        padded.clear();
+        if prefix {
+            padded.push(b' ');
+        }
+        padded.extend_from_slice(text);
+        let length = padded.len();
+        padded.resize(length + PAD, 0);
+        encoder.run(padded, length);
+    };
+    if text.len() <= SMALL {
+        return copy(&mut encoder, prefix, text);
+    }
+    // The head, with its prefix, and the tail, with its padding, are copied; what lies between is used as it is.
+    let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| chunk::is_cut(joinable, text, at));
+    let head = if prefix { last_cut(1, SMALL) } else { Some(0) };
+    let tail = last_cut(text.len() - SMALL + 1, text.len() - PAD + 1);
+    match (head, tail) {
+        (Some(head), Some(tail)) if head <= tail => {
+            if prefix {
+                copy(&mut encoder, true, &text[..head]);
+            }
+            encoder.run(&text[head..], tail - head);
+            copy(&mut encoder, false, &text[tail..]);
+        }
+        _ => copy(&mut encoder, prefix, text),
+    }
+}
+
+/// Encode a compact text that is valid UTF-8, with all its user-defined pieces, into `scratch.ids`.
+pub fn encode_with_words(vocab: &Vocab, joinable: &Joinable, text: &[u8], scratch: &mut Scratch) {
+    let words = &vocab.user_defined_compact;
+    let (mut at, mut done) = (0, 0);
+    while at < text.len() {
+        let length = words.longest(text, at);
+        if length == 0 {
+            at += 1; // a word begins with the first byte of a character, so no other place is ever taken for one
+            continue;
+        }
+        encode_compact(vocab, joinable, &text[done..at], false, scratch);
+        scratch.ids.extend(vocab.find(&text[at..at + length]));
+        at += length;
+        done = at;
+    }
+    if done < text.len() {
+        encode_compact(vocab, joinable, &text[done..], false, scratch);
+    }
+}
+
+/// Encode a text that cannot be cut into `out`: one that is not UTF-8 (then not `compact`), or of a vocabulary
+/// with UNUSED pieces.
+pub fn encode_whole(vocab: &Vocab, text: &[u8], compact: bool, out: &mut Vec<u32>) {
+    let mut sink = Ids { vocab, text, compact, out };
+    segment_whole(vocab, text, compact, &mut sink);
+}
+
+fn segment_whole<S: Sink>(vocab: &Vocab, text: &[u8], compact: bool, sink: &mut S) {
+    if compact {
+        let words = &vocab.user_defined_compact;
+        merge::merge_whole(&vocab, text, |at| words.longest(text, at), sink);
+    } else {
+        let words = &vocab.user_defined;
+        merge::merge_whole(&Raw(vocab), text, |at| words.longest(text, at), sink);
+    }
+}
+
+/// One token with its span.
+pub struct Token {
+    /// Its id.
+    pub id: u32,
+    /// The part of the segmented text it stands for; empty for all but the last byte of a character.
+    pub begin: usize,
+    /// See `begin`.
+    pub end: usize,
+}
+
+struct Tokens<'a> {
+    vocab: &'a Vocab,
+    text: &'a [u8],
+    compact: bool,
+    /// Where the chunk begins in the text.
+    offset: usize,
+    out: Vec<Token>,
+}
+
+impl Sink for Tokens<'_> {
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        let (begin, end) = (begin + self.offset, end + self.offset);
+        if id != NONE && Some(id) != self.vocab.unk {
+            self.out.push(Token { id, begin, end });
+            return;
+        }
+        if self.vocab.byte_ids.is_some() {
+            let mut ids = Vec::new();
+            Ids { vocab: self.vocab, text: self.text, compact: self.compact, out: &mut ids }.symbol(NONE, begin, end);
+            self.out.extend(ids.into_iter().map(|id| Token { id, begin, end: begin }));
+            if let Some(last) = self.out.last_mut() {
+                last.end = end;
+            }
+        } else if let Some(unk) = self.vocab.unk {
+            match self.out.last_mut() {
+                Some(last) if last.id == unk => last.end = end,
+                _ => self.out.push(Token { id: unk, begin, end }),
+            }
+        }
+    }
+}
+
+/// The tokens of a segmented text: compact and valid UTF-8, or raw.
+pub fn tokens(vocab: &Vocab, text: &[u8], compact: bool) -> Vec<Token> {
+    let mut sink = Tokens { vocab, text, compact, offset: 0, out: Vec::new() };
+    let Some(joinable) = vocab.joinable.as_ref().filter(|_| compact) else {
+        segment_whole(vocab, text, compact, &mut sink);
+        return sink.out;
+    };
+    let words = &vocab.user_defined_compact;
+    let chunk = |sink: &mut Tokens, begin: usize, end: usize| {
+        sink.offset = begin;
+        merge::merge(&vocab, &text[begin..end], sink);
+    };
+    let (mut at, mut done) = (0, 0);
+    while at < text.len() {
+        let length = words.longest(text, at);
+        if length > 0 {
+            chunk(&mut sink, done, at);
+            sink.out.extend(vocab.find(&text[at..at + length]).map(|id| Token { id, begin: at, end: at + length }));
+            at += length;
+            done = at;
+            continue;
+        }
+        if at > done && chunk::is_cut(joinable, text, at) {
+            chunk(&mut sink, done, at);
+            done = at;
+        }
+        at += 1;
+    }
+    chunk(&mut sink, done, text.len());
+    sink.out
+}
+
+/// The text that a token stands for, as it is in the model file; for an unknown one, what is unknown.
+pub fn piece_of(vocab: &Vocab, token: &Token, text: &[u8], compact: bool, out: &mut Vec<u8>) {
+    if Some(token.id) == vocab.unk || vocab.kind(token.id) != model::BYTE {
+        let part = &text[token.begin..token.end];
+        if compact && vocab.swapped {
+            crate::vocab::swap(part, out);
+        } else {
+            out.extend_from_slice(part);
+        }
+    } else {
+        vocab.text_of(token.id, out);
+    }
+}
+
+/// Make a normalized text compact: U+2581 becomes a space. `origins`, if kept, shrink with it.
+pub fn compact(text: &mut Vec<u8>, mut origins: Option<&mut Vec<usize>>) {
+    let Some(first) = memchr::memmem::find(text, utf8::SPACE) else { return };
+    let (mut from, mut to) = (first, first);
+    while from < text.len() {
+        let space = text[from..].starts_with(utf8::SPACE);
+        text[to] = if space { b' ' } else { text[from] };
+        if let Some(origins) = origins.as_mut() {
+            origins[to] = origins[from];
+        }
+        to += 1;
+        from += if space { utf8::SPACE.len() } else { 1 };
+    }
+    text.truncate(to);
+    if let Some(origins) = origins {
+        origins[to] = origins[from];
+        origins.truncate(to + 1);
+    }
+}

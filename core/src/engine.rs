@@ -1,0 +1,330 @@
+//! One model: its vocabulary, its normalizers, and the scratch memory that calls borrow.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use crate::chunk;
+use crate::decode::{self, Beginning, Texts};
+use crate::encode::{self, Scratch, Token};
+use crate::model;
+use crate::normalize::Normalizer;
+use crate::utf8;
+use crate::vocab::Vocab;
+
+/// How many scratches are kept for later calls. More calls at once make more, and drop them.
+const SPARE: usize = 8;
+/// A text shorter than this is not worth a thread.
+const MIN_PART: usize = 1 << 16;
+/// A result larger than this is not kept for the next call.
+const MAX_KEPT: usize = 1 << 20;
+
+/// Everything that is known of a model. Immutable, except for what it remembers.
+pub struct Engine {
+    /// The pieces.
+    pub vocab: Vocab,
+    normalizer: Normalizer,
+    denormalizer: Option<Normalizer>,
+    texts: OnceLock<Texts>,
+    spare: Mutex<Vec<Scratch>>,
+}
+
+/// A text with its tokens.
+pub struct Aligned {
+    /// The tokens; their spans are of `text`.
+    pub tokens: Vec<Token>,
+    /// The normalized text.
+    pub text: Vec<u8>,
+    /// Whether it is compact.
+    pub compact: bool,
+    /// Where each byte of it, and its end, came from.
+    pub origins: Vec<usize>,
+}
+
+/// Ids of many texts, one after the other.
+#[derive(Default)]
+pub struct Batch {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// How many each text has.
+    pub lengths: Vec<usize>,
+}
+
+impl Engine {
+    /// Read and check a model file; `None` if it is not a valid BPE model.
+    pub fn from_model(data: &[u8]) -> Option<Engine> {
+        let mut columns = model::read(data)?;
+        let normalizer = Normalizer::new(columns.normalizer.clone())?;
+        columns.normalizer.charsmap = Vec::new();
+        let denormalizer = match columns.denormalizer.take() {
+            Some(options) if !options.charsmap.is_empty() => Some(Normalizer::new(options)?),
+            _ => None,
+        };
+        let vocab = Vocab::new(columns)?;
+        Some(Engine { vocab, normalizer, denormalizer, texts: OnceLock::new(), spare: Mutex::new(Vec::new()) })
+    }
+
+    /// Lend a scratch. Nobody ever waits: when the spare ones cannot be reached, a new one is made; so a process
+    /// that was forked while another thread held the lock does not hang.
+    pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
+        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
+        let mut scratch = spare.unwrap_or_default();
+        scratch.ids.clear();
+        let result = work(&mut scratch);
+        scratch.trim(MAX_KEPT);
+        if let Ok(mut spare) = self.spare.try_lock() {
+            if spare.len() < SPARE {
+                spare.push(scratch);
+            }
+        }
+        result
+    }
+
+    /// Append the ids of a text to `scratch.ids`. `valid` says that it is known to be UTF-8.
+    pub fn encode(&self, text: &[u8], valid: bool, scratch: &mut Scratch) {
+        if text.is_empty() {
+            return;
+        }
+        let vocab = &self.vocab;
+        let words = !vocab.user_defined.is_empty();
+        match &vocab.joinable {
+            Some(joinable) if self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok()) => {
+                let prefix = self.normalizer.options.add_dummy_prefix;
+                if !words && memchr::memmem::find(text, utf8::SPACE).is_none() {
+                    encode::encode_compact(vocab, joinable, text, prefix, scratch);
+                    return;
+                }
+                let mut compact = std::mem::take(&mut scratch.compact);
+                compact.clear();
+                compact.extend_from_slice(if prefix { b" " } else { b"" });
+                compact.extend_from_slice(text);
+                encode::compact(&mut compact, None);
+                if words {
+                    encode::encode_with_words(vocab, joinable, &compact, scratch);
+                } else {
+                    encode::encode_compact(vocab, joinable, &compact, false, scratch);
+                }
+                scratch.compact = compact;
+            }
+            _ => self.encode_any(text, scratch),
+        }
+    }
+
+    /// The way that always works: normalize, then segment.
+    fn encode_any(&self, text: &[u8], scratch: &mut Scratch) {
+        let vocab = &self.vocab;
+        let mut normalized = std::mem::take(&mut scratch.normalized);
+        normalized.clear();
+        self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut ());
+        let valid = vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
+        if valid && vocab.swapped {
+            encode::compact(&mut normalized, None);
+        }
+        match &vocab.joinable {
+            Some(joinable) if valid && vocab.user_defined.is_empty() => {
+                encode::encode_compact(vocab, joinable, &normalized, false, scratch);
+            }
+            Some(joinable) if valid => encode::encode_with_words(vocab, joinable, &normalized, scratch),
+            _ => encode::encode_whole(vocab, &normalized, valid, &mut scratch.ids),
+        }
+        scratch.normalized = normalized;
+    }
+
+    fn words(&self) -> Option<&crate::vocab::Words> {
+        Some(&self.vocab.user_defined).filter(|words| !words.is_empty())
+    }
+
+    /// The ids of one long text, by several threads, each with a part that begins and ends where nothing can merge.
+    pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize) -> Vec<u32> {
+        let parts = self.parts(text, valid, threads);
+        if parts.len() < 2 {
+            return self.with_scratch(|scratch| {
+                self.encode(text, valid, scratch);
+                std::mem::take(&mut scratch.ids)
+            });
+        }
+        let vocab = &self.vocab;
+        let Some(joinable) = &vocab.joinable else { return Vec::new() };
+        let prefix = self.normalizer.options.add_dummy_prefix;
+        let encode = |part: &[u8], prefix: bool| {
+            self.with_scratch(|scratch| {
+                encode::encode_compact(vocab, joinable, part, prefix, scratch);
+                std::mem::take(&mut scratch.ids)
+            })
+        };
+        let results: Vec<Vec<u32>> = std::thread::scope(|scope| {
+            let workers: Vec<_> = parts[1..].iter().map(|part| scope.spawn(|| encode(part, false))).collect();
+            let mut results = vec![encode(parts[0], prefix)];
+            for worker in workers {
+                match worker.join() {
+                    Ok(ids) => results.push(ids),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            results
+        });
+        let mut ids: Vec<u32> = Vec::with_capacity(results.iter().map(Vec::len).sum());
+        let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
+        for part in results {
+            // Unknown symbols on both sides of a cut are one.
+            let again = fuse.is_some() && ids.last() == fuse.as_ref() && part.first() == fuse.as_ref();
+            ids.extend_from_slice(&part[usize::from(again)..]);
+        }
+        ids
+    }
+
+    /// Cut a text into as many parts as there are threads, if its parts can be encoded as they are.
+    fn parts<'a>(&self, text: &'a [u8], valid: bool, threads: usize) -> Vec<&'a [u8]> {
+        let Some(joinable) = &self.vocab.joinable else { return vec![text] };
+        if text.len() / MIN_PART < 2
+            || threads < 2
+            || !self.normalizer.is_plain()
+            || !self.vocab.user_defined.is_empty()
+            || !(valid || std::str::from_utf8(text).is_ok())
+            || memchr::memmem::find(text, utf8::SPACE).is_some()
+        {
+            return vec![text];
+        }
+        let count = threads.min(text.len() / MIN_PART);
+        let mut parts = Vec::with_capacity(count);
+        let mut begin = 0;
+        for i in 1..count {
+            let from = (text.len() / count * i).max(begin + 1);
+            if let Some(cut) = (from..text.len()).find(|&at| chunk::is_cut(joinable, text, at)) {
+                parts.push(&text[begin..cut]);
+                begin = cut;
+            }
+        }
+        parts.push(&text[begin..]);
+        parts
+    }
+
+    /// The ids of many texts. Threads take the next text that nobody has taken.
+    pub fn encode_batch(&self, texts: &[(&[u8], bool)], threads: usize) -> Vec<Batch> {
+        // Runs of texts, so that a thread comes back for more a few hundred times at most.
+        let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
+        let size = (total / (threads * 64)).max(1 << 12);
+        let mut runs = Vec::new();
+        let (mut begin, mut bytes) = (0, 0);
+        for (i, (text, _)) in texts.iter().enumerate() {
+            bytes += text.len() + 16;
+            if bytes >= size {
+                runs.push(begin..i + 1);
+                (begin, bytes) = (i + 1, 0);
+            }
+        }
+        if begin < texts.len() {
+            runs.push(begin..texts.len());
+        }
+        let encode = |run: &std::ops::Range<usize>, scratch: &mut Scratch| {
+            let mut batch = Batch { ids: Vec::new(), lengths: Vec::with_capacity(run.len()) };
+            for &(text, valid) in &texts[run.clone()] {
+                scratch.ids.clear();
+                self.encode(text, valid, scratch);
+                batch.lengths.push(scratch.ids.len());
+                batch.ids.extend_from_slice(&scratch.ids);
+            }
+            batch
+        };
+        if threads < 2 || runs.len() < 2 {
+            return self.with_scratch(|scratch| runs.iter().map(|run| encode(run, scratch)).collect());
+        }
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            self.with_scratch(|scratch| loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                let Some(run) = runs.get(i) else { break };
+                done.push((i, encode(run, scratch)));
+            });
+            done
+        };
+        let mut done = std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..threads.min(runs.len())).map(|_| scope.spawn(work)).collect();
+            let mut done = work();
+            for worker in workers {
+                match worker.join() {
+                    Ok(more) => done.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            done
+        });
+        done.sort_unstable_by_key(|(i, _)| *i);
+        done.into_iter().map(|(_, batch)| batch).collect()
+    }
+
+    /// The tokens of a text with their spans.
+    pub fn tokens(&self, text: &[u8]) -> Aligned {
+        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
+        self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut origins);
+        let compact = self.vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
+        if compact && self.vocab.swapped {
+            encode::compact(&mut normalized, Some(&mut origins));
+        }
+        let tokens = encode::tokens(&self.vocab, &normalized, compact);
+        Aligned { tokens, text: normalized, compact, origins }
+    }
+
+    /// The text as it is segmented.
+    pub fn normalize(&self, text: &[u8]) -> Vec<u8> {
+        let mut normalized = Vec::new();
+        self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut ());
+        normalized
+    }
+
+    fn beginning(&self) -> Beginning {
+        let options = &self.normalizer.options;
+        Beginning {
+            drops_space: options.add_dummy_prefix || options.remove_extra_whitespaces,
+            drops_all: options.remove_extra_whitespaces,
+        }
+    }
+
+    /// The text of ids, or the position of the first that is outside the vocabulary.
+    pub fn decode(&self, ids: &[u32], keep_invalid: bool) -> Result<Vec<u8>, usize> {
+        let texts = self.texts.get_or_init(|| Texts::new(&self.vocab));
+        let mut text = Vec::new();
+        texts.decode(&self.vocab, ids, self.beginning(), keep_invalid, &mut text)?;
+        Ok(self.denormalize(text, keep_invalid))
+    }
+
+    /// The texts of many sequences of ids; `None` if some id is outside the vocabulary.
+    pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize) -> Option<Vec<Vec<u8>>> {
+        let one = |ids: &Vec<u32>| self.decode(ids, false).ok();
+        let total: usize = batch.iter().map(Vec::len).sum();
+        if threads < 2 || total < MIN_PART {
+            return batch.iter().map(one).collect();
+        }
+        let size = batch.len().div_ceil(threads);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = batch
+                .chunks(size)
+                .map(|part| scope.spawn(move || part.iter().map(one).collect::<Option<Vec<_>>>()))
+                .collect();
+            let mut texts = Vec::with_capacity(batch.len());
+            let mut good = true;
+            for worker in workers {
+                match worker.join() {
+                    Ok(Some(part)) => texts.extend(part),
+                    Ok(None) => good = false,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            good.then_some(texts)
+        })
+    }
+
+    /// The text of pieces.
+    pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+        let mut text = Vec::new();
+        decode::decode_pieces(&self.vocab, pieces, self.beginning(), &mut text);
+        self.denormalize(text, false)
+    }
+
+    fn denormalize(&self, text: Vec<u8>, keep_invalid: bool) -> Vec<u8> {
+        let Some(denormalizer) = &self.denormalizer else { return text };
+        let mut out = Vec::new();
+        denormalizer.normalize(&text, None, keep_invalid, &mut out, &mut ());
+        out
+    }
+}

@@ -1,0 +1,35 @@
+//! The hot loops of cpbpe: SentencePiece BPE, exactly, as fast as we know how.
+//!
+//! `cpbpe/reference.py` is the specification and explains the algorithm; this crate does the same work.
+//! Read it in this order, which is also the order in which text flows:
+//!
+//! | file           | does                                                                        |
+//! | -------------- | --------------------------------------------------------------------------- |
+//! | `model.rs`     | reads the protobuf wire format of a model file into columns                 |
+//! | `vocab.rs`     | columns -> `Vocab`: piece look-up, ranks, which characters may join         |
+//! | `charsmap.rs`  | walks a compiled rule set                                                   |
+//! | `normalize.rs` | text -> normalized bytes, with a map back                                   |
+//! | `chunk.rs`     | cuts text where nothing can merge                                           |
+//! | `merge.rs`     | merges one chunk                                                            |
+//! | `cache.rs`     | remembers chunks                                                            |
+//! | `encode.rs`    | text -> ids, or ids with spans                                              |
+//! | `decode.rs`    | ids -> text                                                                 |
+//! | `engine.rs`    | one model with its spare caches; threads                                    |
+//! | `python.rs`    | the only file that knows Python                                             |
+//!
+//! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
+//! character from three bytes to one and lets most input be used as it is. See `vocab::swap`.
+
+pub mod cache;
+pub mod charsmap;
+pub mod chunk;
+pub mod decode;
+pub mod encode;
+pub mod engine;
+pub mod merge;
+pub mod model;
+pub mod normalize;
+#[cfg(feature = "python")]
+mod python;
+pub mod utf8;
+pub mod vocab;

@@ -1,0 +1,144 @@
+//! Text -> normalized text, with a map from every byte back to the input. The same steps as
+//! `Normalizer` in `cpbpe/reference.py`, which explains them.
+
+use crate::charsmap::Charsmap;
+use crate::model::NormalizerOptions;
+use crate::utf8::{self, REPLACEMENT, SPACE};
+use crate::vocab::Words;
+
+/// Where the map back is kept, or not: `()` keeps none.
+pub trait Origins {
+    /// The next `count` bytes came from `origin`.
+    fn add(&mut self, count: usize, origin: usize);
+    /// Forget all but the first `length`; where the first forgotten one came from.
+    fn truncate(&mut self, length: usize) -> usize;
+}
+
+impl Origins for () {
+    #[inline]
+    fn add(&mut self, _: usize, _: usize) {}
+    #[inline]
+    fn truncate(&mut self, _: usize) -> usize {
+        0
+    }
+}
+
+impl Origins for Vec<usize> {
+    #[inline]
+    fn add(&mut self, count: usize, origin: usize) {
+        self.resize(self.len() + count, origin);
+    }
+    #[inline]
+    fn truncate(&mut self, length: usize) -> usize {
+        let origin = self[length];
+        self.truncate(length);
+        origin
+    }
+}
+
+/// One normalizer: its options and its rules.
+pub struct Normalizer {
+    /// The switches.
+    pub options: NormalizerOptions,
+    charsmap: Option<Charsmap>,
+}
+
+impl Normalizer {
+    /// `None` if the rules are malformed.
+    pub fn new(mut options: NormalizerOptions) -> Option<Normalizer> {
+        let blob = std::mem::take(&mut options.charsmap);
+        let charsmap = if blob.is_empty() { None } else { Some(Charsmap::new(&blob)?) };
+        Some(Normalizer { options, charsmap })
+    }
+
+    /// Whether the only thing done to valid text is to write spaces as U+2581 and to add the dummy prefix in
+    /// front. (User-defined pieces need not be looked for then: copying them through changes nothing.)
+    pub fn is_plain(&self) -> bool {
+        let options = &self.options;
+        self.charsmap.is_none()
+            && !options.remove_extra_whitespaces
+            && options.escape_whitespaces
+            && !(options.suffix && options.add_dummy_prefix)
+    }
+
+    /// What stands at `at` once rewritten, and how many bytes that uses up.
+    #[inline]
+    fn next<'a>(&'a self, text: &'a [u8], at: usize, words: Option<&Words>, keep_invalid: bool) -> (&'a [u8], usize) {
+        if let Some(words) = words {
+            let length = words.longest(text, at);
+            if length > 0 {
+                return (&text[at..at + length], length);
+            }
+        }
+        if let Some(rule) = self.charsmap.as_ref().and_then(|charsmap| charsmap.longest(text, at)) {
+            return rule;
+        }
+        match utf8::valid_length(text, at) {
+            0 if keep_invalid => (&text[at..=at], 1),
+            0 => (REPLACEMENT, 1),
+            length => (&text[at..at + length], length),
+        }
+    }
+
+    /// Append the normalized text to `out` (which must be empty) and its map to `origins`, with one entry
+    /// more for the end.
+    pub fn normalize<O: Origins>(
+        &self,
+        text: &[u8],
+        words: Option<&Words>,
+        keep_invalid: bool,
+        out: &mut Vec<u8>,
+        origins: &mut O,
+    ) {
+        let options = &self.options;
+        let squeeze = options.remove_extra_whitespaces;
+        let space: &[u8] = if options.escape_whitespaces { SPACE } else { b" " };
+        let mut at = 0;
+        while squeeze && at < text.len() {
+            let (rewritten, used) = self.next(text, at, words, keep_invalid);
+            if rewritten != b" " {
+                break;
+            }
+            at += used;
+        }
+        if at == text.len() {
+            origins.add(1, at);
+            return;
+        }
+        out.reserve(text.len() + text.len() / 4 + SPACE.len());
+        let add = |out: &mut Vec<u8>, origins: &mut O, mut part: &[u8], origin: usize| {
+            while let Some(found) = memchr::memchr(b' ', part) {
+                out.extend_from_slice(&part[..found]);
+                out.extend_from_slice(space);
+                origins.add(found + space.len(), origin);
+                part = &part[found + 1..];
+            }
+            out.extend_from_slice(part);
+            origins.add(part.len(), origin);
+        };
+        if options.add_dummy_prefix && !options.suffix {
+            add(out, origins, b" ", at);
+        }
+        let mut drop_spaces = squeeze;
+        while at < text.len() {
+            let (mut rewritten, used) = self.next(text, at, words, keep_invalid);
+            while drop_spaces && rewritten.first() == Some(&b' ') {
+                rewritten = &rewritten[1..];
+            }
+            if let Some(last) = rewritten.last() {
+                drop_spaces = squeeze && *last == b' ';
+                add(out, origins, rewritten, at);
+            }
+            at += used;
+        }
+        let mut end = at;
+        while squeeze && out.ends_with(space) {
+            out.truncate(out.len() - space.len());
+            end = origins.truncate(out.len());
+        }
+        if options.add_dummy_prefix && options.suffix {
+            add(out, origins, b" ", end);
+        }
+        origins.add(1, end);
+    }
+}

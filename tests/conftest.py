@@ -1,0 +1,24 @@
+"""Both engines are tested, each where the other is: `engine` makes a test run once with each.
+
+Where the core was not built, only the reference is tested, and the report says so; under CI that is an error.
+"""
+
+import importlib.util
+import os
+
+import pytest
+
+CORE = importlib.util.find_spec("cpbpe._core") is not None
+ENGINES = ["core", "reference"] if CORE or os.environ.get("CI") else ["reference"]
+
+
+def pytest_report_header() -> str:
+    return f"cpbpe engines: {', '.join(ENGINES)}" + ("" if CORE else " (the compiled core is not there)")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Choose the engine of the tokenizers that the test makes."""
+    name: str = request.param
+    monkeypatch.setenv("CPBPE_ENGINE", name)
+    return name
