@@ -400,6 +400,7 @@ def test_threads_share_a_tokenizer(tok: Tokenizer) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_share_a_tokenizer(tok: Tokenizer, method: str) -> None:
     texts = corpus.SENTENCES[:4]
+    tok.encode_batch(texts * 100, threads=2)  # used before the fork, by threads, too
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as pool:
         assert list(pool.map(tok.encode, texts)) == [tok.encode(text) for text in texts]
 

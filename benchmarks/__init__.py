@@ -1,0 +1,1 @@
+"""Benchmarks of cpbpe beside its rivals; `benchmarks/README.md` says how to run them."""

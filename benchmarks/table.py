@@ -1,0 +1,173 @@
+"""Makes the tables of the README from the JSON files that the other benchmarks write.
+
+    python -m benchmarks.table results.json --growth growth.json --memory memory.json
+    python -m benchmarks.table results.json --readme README.md
+
+The first prints them; the second puts them between two marks in the file, in the place of what was there.
+cpbpe's own speed is given as it was measured; the rivals' cells say how many times as fast cpbpe was in the
+same run, which is what another machine should find, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+Report = dict[str, Any]
+
+
+def number(value: float) -> str:
+    """Three digits are as many as a benchmark can know."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def row(cells: list[str]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def grid(head: list[str], rows: list[list[str]]) -> list[str]:
+    """A Markdown table; a column in which nothing was measured is left out."""
+    kept = [column for column in range(len(head)) if any(line[column].strip(" –/") for line in rows)]
+    lines = [[line[column] for column in kept] for line in [head, ["---"] * len(head), *rows]]
+    return [row(line) for line in lines]
+
+
+def cell(found: Report | None, own: bool) -> str:
+    """What one library did: cpbpe's speed, or how many times as fast cpbpe was."""
+    if not found or found["status"] == "not offered":
+        return "–"
+    if found["status"] != "timed":
+        return str(found["status"])
+    value = found["median"] if own else found.get("cpbpe_is_times_as_fast")
+    if value is None:
+        return "–"
+    return number(float(value)) + ("*" if found["differ"] else "")
+
+
+def joined(cells: list[str], suffix: str = "") -> str:
+    """The cells of all corpora in one, or a single word if they all say it."""
+    if len(set(cells)) == 1 and not cells[0][0].isdigit():
+        return cells[0]
+    return " / ".join(cells) + suffix
+
+
+def speeds(results: Report) -> list[str]:
+    """The table of all cases, and what one must know to judge it."""
+    facts = results["facts"]
+    corpora = list(dict.fromkeys(found["corpus"] for found in results["results"]))
+    cases: dict[str, dict[str, Report]] = {}
+    for found in results["results"]:
+        cases.setdefault(found["case"], {})[found["corpus"]] = found
+    names = list(next(iter(results["results"]))["libraries"])
+    rivals = [name for name in names if name != "cpbpe"]
+    head = ["", "cpbpe", *(f"{name} {facts['versions'][name] or ''}".strip() for name in rivals)]
+    rows = []
+    differing: dict[str, int] = {}
+    for by_corpus in cases.values():
+        first = next(iter(by_corpus.values()))
+        line = [first["title"]]
+        for name in ["cpbpe", *rivals]:
+            found = [
+                by_corpus[corpus]["libraries"].get(name) if corpus in by_corpus else None
+                for corpus in corpora
+            ]
+            own = name == "cpbpe"
+            line.append(joined([cell(one, own) for one in found], f" {first['unit']}" if own else " ×"))
+            for one in found:
+                differing[name] = max(differing.get(name, 0), (one or {}).get("differ", 0))
+        rows.append(line)
+    machine, commit = facts["machine"], facts["commit"] or "unknown"
+    commit = commit[:10] + (" with changes" if commit.endswith("+") else "")
+    about = (
+        f"{' / '.join(corpora)}. cpbpe's own speed, and how many times as fast it was as each rival in the "
+        f"same interleaved run ({facts['settings']['rounds']} rounds, medians). {machine['cpu']}, "
+        f"{machine['cores']} cores, Python {facts['python']}, commit {commit}, engine {facts['engine']}, "
+        f"model {facts['model']['file']}."
+    )
+    notes = [f"{name}: {note}." for name, note in facts.get("notes", {}).items()]
+    stars = [f"{name} in up to {count} texts" for name, count in differing.items() if count]
+    if stars:
+        notes.append(f"\\* ids or text differ from sentencepiece's: {', '.join(stars)}.")
+    return [about, "", *grid(head, rows), "", *([" ".join(notes)] if notes else [])]
+
+
+def growth(results: Report) -> list[str]:
+    """The table of bad texts."""
+    kinds = results["inputs"]
+    names = list(next(iter(kinds.values())))
+    sizes = list(dict.fromkeys(size for kind in kinds.values() for one in kind.values()
+                               for size in [*one["ns_per_byte"], *one["let_off"]]))  # fmt: skip
+    rows = []
+    for kind, libraries in kinds.items():
+        for name in names:
+            found = libraries[name]
+            times = [number(found["ns_per_byte"][size]) if size in found["ns_per_byte"] else "let off"
+                     for size in sizes]  # fmt: skip
+            rows.append([kind, name, *times, f"{found['growth']:.1f}"])
+    head = ["text", "library", *(f"{int(size) // 1000:,} KB" for size in sizes), "growth"]
+    caption = (
+        "Nanoseconds for each byte of a bad text, by its length; growth is the largest over the smallest."
+    )
+    return [caption, "", *grid(head, rows)]
+
+
+def memory(results: Report) -> list[str]:
+    """The tables of memory and loading."""
+    rows = []
+    for corpus, libraries in results["memory"].items():
+        for name, found in libraries.items():
+            steps = found["memory"]
+            base = steps["imported"]
+            own = [f"{(steps[step] - base) / 1e6:.1f}" for step in ("loaded", "one string", "warm")]
+            rows.append([corpus, name, *own])
+    head = ["corpus", "library", "loaded", "one string", "warm"]
+    caption = "Resident memory in MB, less what importing the library takes; warm is after the whole corpus."
+    lines = [caption, "", *grid(head, rows)]
+    rows = []
+    for title, libraries in results["loading"].items():
+        for name, found in libraries.items():
+            if "failed" in found:
+                rows.append([title, name, "failed", "failed"])
+                continue
+            both = [f"{found['median'][step] * 1e3:.1f}" for step in ("load", "load_encode")]
+            rows.append([title, name, *both])
+    head = ["model", "library", "load", "load and encode one string"]
+    caption = "Milliseconds to load, each time in a fresh process."
+    return [*lines, "", caption, "", *grid(head, rows)]
+
+
+def put(readme: Path, text: str) -> None:
+    """Put the text between the marks."""
+    old = readme.read_text(encoding="utf-8")
+    if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
+        raise SystemExit(f"{readme.name} must hold {BEGIN} and then {END}, once each")
+    before, rest = old.split(BEGIN)
+    after = rest.split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the tables, or put them into a file."""
+    parser = argparse.ArgumentParser(description="Tables from benchmark results.")
+    parser.add_argument("results", type=Path, help="what benchmarks.run wrote")
+    parser.add_argument("--growth", type=Path, help="what benchmarks.pathological wrote")
+    parser.add_argument("--memory", type=Path, help="what benchmarks.memory wrote")
+    parser.add_argument("--readme", type=Path, help="the file to put the tables into")
+    options = parser.parse_args(arguments)
+    lines = speeds(json.loads(options.results.read_text()))
+    for path, make in ((options.memory, memory), (options.growth, growth)):
+        if path:
+            lines += ["", *make(json.loads(path.read_text()))]
+    text = "\n".join(lines)
+    if options.readme:
+        put(options.readme, text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
