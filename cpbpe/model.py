@@ -41,11 +41,15 @@ def read_bytes(source: Source) -> bytes:
         raise TypeError(
             f"the model file must be opened in binary mode ('rb'), its read() gave {type(head).__name__}"
         )
-    if len(head) == _HEAD_BYTES and describe(head, complete=False) is None:
-        head += source.read(MAX_FILE_BYTES + 1 - len(head))
-    if len(head) > MAX_FILE_BYTES:
-        raise ModelError("not a SentencePiece model: the file is larger than 2 GiB, the most that one can be")
-    return head
+    if describe(head, complete=False) is not None:
+        return head
+    data = bytearray(head)
+    while len(data) <= MAX_FILE_BYTES:
+        part = source.read(1 << 20)  # a pipe or a socket may give less, and more the next time
+        if not part:
+            return bytes(data)
+        data += part
+    raise ModelError("not a SentencePiece model: the file is larger than 2 GiB, the most that one can be")
 
 
 def parse(data: bytes) -> ModelSpec:

@@ -46,6 +46,9 @@ def test_every_way_to_load(tok: Tokenizer, tmp_path: Path) -> None:
         loaded = [Tokenizer.from_file(file)]
     for source in (str(path), path, io.BytesIO(data)):
         loaded += [Tokenizer.from_file(source), cpbpe.load(path)]
+    trickle = io.BytesIO(data)
+    trickle.read = lambda size=-1: io.BytesIO.read(trickle, min(size, 100))  # type: ignore[method-assign,assignment]
+    loaded += [Tokenizer.from_file(trickle)]
     loaded += [
         Tokenizer.from_bytes(data),
         Tokenizer.from_bytes(bytearray(data)),
