@@ -1,67 +1,98 @@
 //! Remembers what chunks became, so that most text is encoded by looking up, not by merging.
 //!
-//! A chunk of up to 16 bytes is two words. They are hashed to one of 2^BITS sets of two entries, which fill
-//! one cache line; a new chunk takes the first place of its set and pushes the first one to the second. So a
-//! look-up touches one line of memory, which is fetched ahead of time, and the size is bounded. A longer chunk is
-//! found by its hash, and its bytes are kept aside to be compared.
+//! The memory is lines of 64 bytes, as the machine's caches are, and a line is eight words:
+//!
+//! ```text
+//! wide place:  key | key | result     wide place:  key | key | result     narrow place:  key | result
+//! ```
+//!
+//! A chunk of up to 15 bytes is its own key, with its length in the top byte of the first word; up to seven bytes need
+//! no second word. A longer one is found by its hash, has `LONG` for a length, and its text is kept aside to be
+//! compared. A result holds up to three ids; more, or larger ones, are kept aside, too.
+//!
+//! Every chunk has two lines that it may be in, its home and another one. It stays where there was a place when it was
+//! new. When there is none, it pushes out another one, which tries its other line, and so on; the last one, after
+//! a few moves, is forgotten.
 //!
 //! Every call that encodes has a cache of its own while it runs (see `engine.rs`): no locks, and nothing to
 //! share between threads.
 
-use std::alloc::{alloc_zeroed, handle_alloc_error, Layout};
-
-use crate::vocab::NONE;
-
-/// The number of sets. 2^17 sets of 64 bytes are 8 MiB, of which only what is used takes memory.
-const BITS: u32 = 17;
+/// A new cache has 2^MIN_BITS lines. 2^12 lines are 256 KiB, which only take memory when they are used.
+const MIN_BITS: u32 = 12;
+/// The most lines: 2^17 are 8 MiB.
+const MAX_BITS: u32 = 17;
+/// The words of a line.
+const LINE: usize = 8;
+/// Where the wide places begin, and the narrow one.
+const WIDE: [usize; 2] = [0, 3];
+const NARROW: usize = 6;
+/// How often something may give way to something else.
+const MAX_MOVES: usize = 8;
 /// The longest chunk that is its own key.
-pub const MAX_CHUNK: usize = 16;
+pub const MAX_CHUNK: usize = 15;
 /// The longest chunk that is remembered.
 pub const MAX_LONG: usize = 128;
+/// The length of a chunk that is not its own key.
+const LONG: u64 = 16;
+/// The length of one that is not remembered at all.
+const TOO_LONG: u64 = 17;
+/// Bytes of text in the first word of a key.
+const PER_WORD: usize = 7;
+/// What is kept aside takes no more than so many ids, or the cache starts anew.
+const MAX_SPILLED: usize = 1 << 19;
 /// Longer chunks that take more bytes than this make the cache start anew.
 const MAX_TEXTS: usize = 1 << 20;
-/// Ids that an entry has room for.
-const INLINE: usize = 3;
-/// Results of more ids than that are kept aside; when these are so many, the cache starts anew.
-const MAX_SPILLED: usize = 1 << 21;
 
-/// One remembered chunk.
-#[derive(Clone, Copy)]
-#[repr(C, align(32))]
-struct Entry {
-    /// The chunk, padded with zeros; of a long one the hash, and where it is in `texts`.
-    key: [u64; 2],
-    /// Its ids, or where they are in `spilled` and how many.
-    ids: [u32; INLINE],
-    /// The chunk's length; 0 for an empty entry.
-    length: u16,
-    /// How many ids, or `SPILLED`.
-    count: u16,
-}
-
-const SPILLED: u16 = u16::MAX;
-const EMPTY: Entry = Entry { key: [0; 2], ids: [0; INLINE], length: 0, count: 0 };
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Set([Entry; 2]);
-
-/// What a look-up found.
-pub enum Found<'a> {
-    /// Up to three ids, all to be copied, of which so many count.
-    Inline([u32; INLINE], usize),
-    /// More.
-    Spilled(&'a [u32]),
-}
+/// Where the number of ids is in a result.
+const COUNT: u32 = 60;
+/// This number means that the ids are kept aside.
+const SPILLED: u64 = 7;
+/// This means that the chunk must be compared: where its text is, and the ids, is kept aside.
+const COMPARE: u64 = 8;
+/// The bits of an id in a result.
+const ID_BITS: u32 = 20;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+/// Ids that a result has room for.
+const PER_RESULT: usize = 3;
+/// Ids that are copied at once.
+pub const SPARE: usize = 4;
 
 /// The memory of one running call.
 pub struct Cache {
-    sets: Box<[Set; 1 << BITS]>,
+    words: Vec<u64>,
+    /// Where the first line begins in `words`.
+    first: usize,
+    /// The number of lines less one.
+    mask: u32,
+    /// How many entries there are.
+    used: usize,
+    /// For each result kept aside, how many ids, and these.
     spilled: Vec<u32>,
+    /// The texts of longer chunks.
     texts: Vec<u8>,
 }
 
-const SET_MASK: u32 = (1 << BITS) - 1;
+/// A chunk, ready to be looked up.
+#[derive(Clone, Copy, Default)]
+pub struct Key {
+    words: [u64; 2],
+    hash: u32,
+    /// Free for the user: it fits in here.
+    pub end: u32,
+}
+
+/// For each length the bits that count in the two words of a key, and the length itself.
+const MASKS: [[u64; 2]; 16] = {
+    let mut masks = [[0; 2]; 16];
+    let mut length = 0;
+    while length <= MAX_CHUNK {
+        let low = if length < PER_WORD { length } else { PER_WORD };
+        masks[length] =
+            [(1 << (8 * low)) - 1, if length == MAX_CHUNK { u64::MAX } else { (1 << (8 * (length - low))) - 1 }];
+        length += 1;
+    }
+    masks
+};
 
 /// Two words to one, with every bit bearing on every bit.
 #[inline(always)]
@@ -70,144 +101,309 @@ fn fold(low: u64, high: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// A chunk of up to 16 bytes, and where its set is.
-#[derive(Clone, Copy, Default)]
-pub struct Key {
-    words: [u64; 2],
-    length: u16,
-    set: u32,
-}
-
 impl Key {
-    /// The key of `words`, of which `length` bytes count; the rest must be zero.
     #[inline(always)]
-    pub fn new(words: [u64; 2], length: usize) -> Key {
-        Key { words, length: length as u16, set: fold(words[0], words[1]) as u32 & SET_MASK }
+    fn of_words(words: [u64; 2]) -> Key {
+        Key { words, hash: fold(words[0], words[1]) as u32, end: 0 }
     }
 
-    /// The key of a chunk of more than 16 bytes: its hash stands for its words, and `get` compares the bytes.
+    /// The key of the first `length` of these bytes, at most `MAX_CHUNK`.
+    #[inline(always)]
+    pub fn new(bytes: &[u8; 16], length: usize) -> Key {
+        let value = u128::from_le_bytes(*bytes);
+        let masks = MASKS[length & 15];
+        Key::of_words([value as u64 & masks[0] | (length as u64) << 56, (value >> (8 * PER_WORD)) as u64 & masks[1]])
+    }
+
+    /// The key of a longer chunk.
     #[inline]
     pub fn long(chunk: &[u8]) -> Key {
-        let mut hash = chunk.len() as u64;
-        for block in chunk.chunks(MAX_CHUNK) {
-            let key = Key::of(block);
-            hash = fold(key.words[0] ^ hash, key.words[1]);
+        let mut state = [chunk.len() as u64, 0];
+        let mut add = |block: &[u8; 16]| {
+            let value = u128::from_le_bytes(*block);
+            state = [
+                fold(state[0] ^ value as u64, (value >> 64) as u64),
+                state[1].rotate_left(23) ^ fold(value as u64, state[1]) ^ (value >> 64) as u64,
+            ];
+        };
+        let mut rest = chunk;
+        while let Some((block, more)) = rest.split_first_chunk::<16>() {
+            add(block);
+            rest = more;
         }
-        Key { words: [hash, 0], length: chunk.len() as u16, set: (hash >> 32) as u32 & SET_MASK }
+        if let Some(block) = chunk.last_chunk::<16>() {
+            add(block);
+        }
+        Key::of_words([state[0] >> 8 | LONG << 56, state[1]])
     }
 
-    /// The key of a slice of up to 16 bytes.
-    pub fn of(chunk: &[u8]) -> Key {
-        let mut bytes = [0; MAX_CHUNK];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        let value = u128::from_le_bytes(bytes);
-        Key::new([value as u64, (value >> 64) as u64], chunk.len())
+    /// The key of a chunk that is not to be remembered, and never found.
+    pub fn too_long() -> Key {
+        Key { words: [TOO_LONG << 56, 0], hash: 0, end: 0 }
+    }
+
+    /// The same key with another `end`.
+    #[inline(always)]
+    pub fn ending(self, end: u32) -> Key {
+        Key { end, ..self }
+    }
+
+    /// The length of the chunk, or `LONG`.
+    #[inline(always)]
+    fn length(self) -> u64 {
+        self.words[0] >> 56
+    }
+
+    /// The hash for its other line.
+    fn other(self) -> u32 {
+        self.hash.rotate_left(15)
     }
 }
 
+/// What was found of a chunk.
+#[derive(Clone, Copy)]
+pub struct Found(u64);
+
+impl Found {
+    /// How many ids there are, if they are all in the first word.
+    #[inline(always)]
+    fn few(self) -> Option<usize> {
+        let count = self.0 >> COUNT;
+        if count <= PER_RESULT as u64 {
+            Some(count as usize)
+        } else {
+            None
+        }
+    }
+
+    /// The ids of the first word, all to be copied, of which `few` count.
+    #[inline(always)]
+    fn ids(self) -> [u32; SPARE] {
+        let id = |i: u32| (self.0 >> (ID_BITS * i) & ID_MASK) as u32;
+        [id(0), id(1), id(2), 0]
+    }
+}
+
+/// Two words of key, one of result.
+type Entry = [u64; 3];
+
 impl Cache {
-    /// An empty cache. The memory is zero and untouched, so it costs nothing until it is used.
+    /// An empty cache.
     pub fn new() -> Cache {
-        let layout = Layout::new::<[Set; 1 << BITS]>();
-        // SAFETY: the layout is not empty, and every field of a Set may be zero: that is an empty entry. Asking
-        // the allocator for zeros, and not writing them, leaves 8 MiB untouched, of which short texts
-        // need next to nothing.
-        let sets = unsafe {
-            let memory = alloc_zeroed(layout);
-            if memory.is_null() {
-                handle_alloc_error(layout);
-            }
-            Box::from_raw(memory.cast())
-        };
-        Cache { sets, spilled: Vec::new(), texts: Vec::new() }
+        let mut cache = Cache { words: Vec::new(), first: 0, mask: 0, used: 0, spilled: Vec::new(), texts: Vec::new() };
+        cache.allocate(MIN_BITS);
+        cache
+    }
+
+    /// Take new, empty memory. Zeros that nobody writes take none.
+    fn allocate(&mut self, bits: u32) {
+        self.words = vec![0; (LINE << bits) + LINE - 1];
+        // So that a line of ours is a line of the machine. (If it cannot be found out, it is only slower.)
+        self.first = self.words.as_ptr().align_offset(LINE * 8).min(LINE - 1);
+        self.mask = (1 << bits) - 1;
+        self.used = 0;
+    }
+
+    #[inline(always)]
+    fn line(&self, hash: u32) -> &[u64; LINE] {
+        let at = self.first + (hash & self.mask) as usize * LINE;
+        debug_assert!(at + LINE <= self.words.len());
+        // SAFETY: `allocate` made room for `mask + 1` lines behind `first`.
+        unsafe { &*self.words.as_ptr().add(at).cast() }
     }
 
     /// Ask for the memory of a key ahead of time.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(set) = self.sets.get(key.set as usize) {
-            // SAFETY: a prefetch reads nothing that the program can see, and the address is that of a set.
-            unsafe {
-                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(set).cast());
-            }
+        // SAFETY: a prefetch reads nothing that the program can see, and the address is that of a line.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(self.line(key.hash).as_ptr().cast());
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = key;
     }
 
     /// What the chunk became, if it is remembered.
-    #[inline(always)]
-    pub fn get(&self, key: Key) -> Option<Found<'_>> {
-        let set = &self.sets[(key.set & SET_MASK) as usize].0;
-        let entry = if set[0].key == key.words && set[0].length == key.length {
-            &set[0]
-        } else if set[1].key == key.words && set[1].length == key.length {
-            &set[1]
+    pub fn get(&self, key: Key) -> Option<Found> {
+        look(self.line(key.hash), key).or_else(|| self.get_other(key))
+    }
+
+    /// What the chunk became, if it is found in its other line.
+    #[cold]
+    #[inline(never)]
+    fn get_other(&self, key: Key) -> Option<Found> {
+        let home = self.line(key.hash);
+        if home[WIDE[0]] == 0 || home[WIDE[1]] == 0 {
+            return None; // it would have found a place here
+        }
+        look(self.line(key.other()), key)
+    }
+
+    /// Append the ids of chunks to `out`, up to the first that is not remembered, or may be another one with the same
+    /// hash; how many chunks that were.
+    ///
+    /// # Safety
+    /// `out` must have room for all their ids and `SPARE` more.
+    #[inline(never)]
+    pub unsafe fn get_many(&self, keys: &[Key], out: &mut Vec<u32>) -> usize {
+        // In locals, so that nothing is loaded again because of what is stored.
+        let (lines, mask) = (self.words.as_ptr().wrapping_add(self.first), self.mask);
+        let start = out.as_mut_ptr().wrapping_add(out.len());
+        let mut end = start;
+        let mut done = 0;
+        for &key in keys {
+            // SAFETY: as in `line`.
+            let line = unsafe { &*lines.add((key.hash & mask) as usize * LINE).cast() };
+            let Some(found) = look(line, key).or_else(|| self.get_other(key)) else { break };
+            if let Some(count) = found.few() {
+                // SAFETY: there is room. Copying all, however many count, takes one step instead of a call.
+                unsafe { end.cast::<[u32; SPARE]>().write_unaligned(found.ids()) };
+                end = end.wrapping_add(count);
+            } else if let Some(ids) = self.aside(found) {
+                // SAFETY: there is room.
+                unsafe { std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len()) };
+                end = end.wrapping_add(ids.len());
+            } else {
+                break;
+            }
+            done += 1;
+        }
+        let count = (end as usize - start as usize) / size_of::<u32>();
+        // SAFETY: so many have been written.
+        unsafe { out.set_len(out.len() + count) };
+        done
+    }
+
+    /// Ids kept aside, unless the chunk must be compared first.
+    #[inline]
+    fn aside(&self, found: Found) -> Option<&[u32]> {
+        let begin = found.0 as u32 as usize + 1;
+        if found.0 >> COUNT == SPILLED {
+            self.spilled.get(begin..begin + self.spilled[begin - 1] as usize)
         } else {
-            return None;
-        };
-        self.found(entry)
-    }
-
-    /// The same for a key of `Key::long`.
-    pub fn get_long(&self, key: Key, chunk: &[u8]) -> Option<Found<'_>> {
-        let set = &self.sets[(key.set & SET_MASK) as usize].0;
-        let entry = set.iter().find(|entry| {
-            let begin = entry.key[1] as usize;
-            entry.key[0] == key.words[0]
-                && entry.length == key.length
-                && self.texts.get(begin..begin + chunk.len()) == Some(chunk)
-        })?;
-        self.found(entry)
-    }
-
-    #[inline(always)]
-    fn found(&self, entry: &Entry) -> Option<Found<'_>> {
-        if entry.count <= INLINE as u16 {
-            return Some(Found::Inline(entry.ids, usize::from(entry.count)));
+            None
         }
-        let begin = entry.ids[0] as usize;
-        Some(Found::Spilled(self.spilled.get(begin..begin + entry.ids[1] as usize)?))
     }
 
-    /// Remember what a long chunk became, whose key is of `Key::long`.
-    pub fn put_long(&mut self, mut key: Key, chunk: &[u8], ids: &[u32]) {
-        if self.texts.len() + chunk.len() > MAX_TEXTS {
-            self.clear();
+    /// Append what was found to `out`; false if it was another chunk with the same hash.
+    #[inline]
+    pub fn append(&self, found: Found, chunk: &[u8], out: &mut Vec<u32>) -> bool {
+        if let Some(count) = found.few() {
+            out.extend_from_slice(&found.ids()[..count]);
+            return true;
         }
-        key.words[1] = self.texts.len() as u64;
-        self.texts.extend_from_slice(chunk);
-        self.put(key, ids);
+        if let Some(ids) = self.aside(found) {
+            out.extend_from_slice(ids);
+            return true;
+        }
+        let aside = &self.spilled[found.0 as u32 as usize..];
+        let (begin, length) = (aside[0] as usize, aside[1] as usize);
+        let same = self.texts.get(begin..begin + length) == Some(chunk);
+        if same {
+            out.extend_from_slice(&aside[3..3 + aside[2] as usize]);
+        }
+        same
     }
 
     /// Remember what a chunk became.
-    pub fn put(&mut self, key: Key, ids: &[u32]) {
-        let mut entry = Entry { key: key.words, ids: [NONE; INLINE], length: key.length, count: ids.len() as u16 };
-        if ids.len() <= INLINE {
-            entry.ids[..ids.len()].copy_from_slice(ids);
+    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32]) {
+        if key.length() == TOO_LONG {
+            return;
+        }
+        if self.spilled.len() + ids.len() >= MAX_SPILLED || self.texts.len() + chunk.len() > MAX_TEXTS {
+            self.clear();
+        }
+        let aside = self.spilled.len() as u64;
+        let result = if key.length() == LONG {
+            self.spilled.extend_from_slice(&[self.texts.len() as u32, chunk.len() as u32, ids.len() as u32]);
+            self.spilled.extend_from_slice(ids);
+            self.texts.extend_from_slice(chunk);
+            COMPARE << COUNT | aside
+        } else if ids.len() <= PER_RESULT && ids.iter().all(|&id| u64::from(id) <= ID_MASK) {
+            let joined = ids.iter().rev().fold(0, |result, &id| result << ID_BITS | u64::from(id));
+            (ids.len() as u64) << COUNT | joined
         } else {
-            if self.spilled.len() + ids.len() > MAX_SPILLED {
-                self.clear();
-                if usize::from(key.length) > MAX_CHUNK {
-                    return; // its bytes were forgotten, too
+            self.spilled.push(ids.len() as u32);
+            self.spilled.extend_from_slice(ids);
+            SPILLED << COUNT | aside
+        };
+        self.place([key.words[0], key.words[1], result]);
+        let lines = self.mask as usize + 1;
+        if self.used > lines && lines < 1 << MAX_BITS {
+            self.grow();
+        }
+    }
+
+    /// Put an entry where there is a place, in its home or in its other line.
+    fn settle(&mut self, hash: u32, entry: &Entry) -> bool {
+        let line = self.line_mut(hash);
+        if line[NARROW] == 0 && entry[0] >> 56 <= PER_WORD as u64 {
+            line[NARROW..].copy_from_slice(&[entry[0], entry[2]]);
+        } else if let Some(at) = WIDE.into_iter().find(|&at| line[at] == 0) {
+            line[at..at + 3].copy_from_slice(entry);
+        } else {
+            return false;
+        }
+        self.used += 1;
+        true
+    }
+
+    /// Put an entry somewhere, if something else has to give way for it.
+    fn place(&mut self, mut entry: Entry) {
+        for turn in 0..MAX_MOVES {
+            let key = Key::of_words([entry[0], entry[1]]);
+            if self.settle(key.hash, &entry) || self.settle(key.other(), &entry) {
+                return;
+            }
+            let line = self.line_mut(key.other());
+            let place = &mut line[WIDE[turn % 2]..][..3];
+            place.swap_with_slice(&mut entry);
+        }
+    }
+
+    fn line_mut(&mut self, hash: u32) -> &mut [u64] {
+        let at = self.first + (hash & self.mask) as usize * LINE;
+        &mut self.words[at..at + LINE]
+    }
+
+    /// Twice the memory, with everything that is remembered.
+    fn grow(&mut self) {
+        let bits = (self.mask + 1).trailing_zeros() + 1;
+        let (words, first) = (std::mem::take(&mut self.words), self.first);
+        self.allocate(bits);
+        for line in words[first..].chunks_exact(LINE) {
+            let narrow = [line[NARROW], 0, line[NARROW + 1]];
+            for entry in [[line[0], line[1], line[2]], [line[3], line[4], line[5]], narrow] {
+                if entry[0] != 0 {
+                    self.place(entry);
                 }
             }
-            entry.count = SPILLED;
-            entry.ids[0] = self.spilled.len() as u32;
-            entry.ids[1] = ids.len() as u32;
-            self.spilled.extend_from_slice(ids);
         }
-        let set = &mut self.sets[(key.set & SET_MASK) as usize].0;
-        set[1] = set[0];
-        set[0] = entry;
     }
 
     fn clear(&mut self) {
-        self.sets.fill(Set([EMPTY; 2]));
+        self.words.fill(0);
+        self.used = 0;
         self.spilled.clear();
         self.texts.clear();
     }
+}
+
+/// Find a key in a line. Without branches, because which of the places it is in cannot be foreseen.
+#[inline(always)]
+fn look(line: &[u64; LINE], key: Key) -> Option<Found> {
+    let [a, b] = key.words;
+    let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
+    let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
+    let not_narrow = usize::from(line[6] != a);
+    let case = not_narrow << 2 | not_second << 1 | not_first;
+    if case == 7 {
+        return None;
+    }
+    // Where the result is, in each case.
+    const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
+    Some(Found(line[usize::from(AT[case]) & (LINE - 1)]))
 }
 
 impl Default for Cache {
@@ -220,53 +416,85 @@ impl Default for Cache {
 mod tests {
     use super::*;
 
+    fn key(chunk: &[u8]) -> Key {
+        if chunk.len() > MAX_CHUNK {
+            return Key::long(chunk);
+        }
+        let mut bytes = [0xAA; 16]; // what lies behind a chunk must not matter
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        Key::new(&bytes, chunk.len())
+    }
+
     fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
-        cache.get(Key::of(chunk)).map(|found| match found {
-            Found::Inline(ids, count) => ids[..count].to_vec(),
-            Found::Spilled(ids) => ids.to_vec(),
-        })
+        let mut out = Vec::new();
+        cache.get(key(chunk)).filter(|&found| cache.append(found, chunk, &mut out))?;
+        let mut many = Vec::with_capacity(out.len() + SPARE);
+        // SAFETY: there is room for the ids, whose number is known by now.
+        if unsafe { cache.get_many(&[key(chunk)], &mut many) } == 1 {
+            assert_eq!(out, many);
+        } else {
+            assert!(chunk.len() > MAX_CHUNK);
+        }
+        Some(out)
+    }
+
+    /// A chunk of any length and the ids that are remembered for it, of any number.
+    fn example(i: u32) -> (Vec<u8>, Vec<u32>) {
+        let length = if i % 5 == 0 { 16 + i % 113 } else { 1 + i % 15 };
+        let chunk = i.to_le_bytes().into_iter().cycle().take(length as usize).collect();
+        (chunk, (0..i % 9).map(|k| k + (i << (i % 3 * 6))).collect())
     }
 
     #[test]
     fn remembers_and_forgets_but_never_lies() {
         let mut cache = Cache::new();
-        assert_eq!(get(&cache, b""), Some(vec![])); // an empty entry is the result of an empty chunk
-        for i in 0..400_000u32 {
-            let chunk = i.to_le_bytes();
-            let ids: Vec<u32> = (0..i % 7).map(|k| k + i).collect();
-            cache.put(Key::of(&chunk), &ids);
-            assert_eq!(get(&cache, &chunk), Some(ids));
-            if let Some(ids) = get(&cache, &(i / 2).to_le_bytes()) {
-                assert!(ids.iter().all(|&id| id >= i / 2 && id < i / 2 + 7));
+        for i in 0..300_000u32 {
+            let (chunk, ids) = example(i);
+            if chunk.len() >= 4 {
+                cache.put(key(&chunk), &chunk, &ids);
+                assert_eq!(get(&cache, &chunk), Some(ids));
             }
-            assert!(cache.spilled.len() <= MAX_SPILLED);
+            let (chunk, ids) = example(i / 2);
+            assert!(chunk.len() < 4 || get(&cache, &chunk).is_none_or(|found| found == ids));
+            assert!(cache.spilled.len() < MAX_SPILLED + 9 && cache.texts.len() <= MAX_TEXTS);
         }
     }
 
     #[test]
-    fn long_chunks_are_compared() {
+    fn little_is_forgotten() {
         let mut cache = Cache::new();
-        for round in 0..40_000u32 {
-            let chunk: Vec<u8> = (0..17 + round % 100).map(|i| (i * 7 + round) as u8).collect();
-            let key = Key::long(&chunk);
-            cache.put_long(key, &chunk, &[round; 5]);
-            if let Some(Found::Spilled(ids)) = cache.get_long(key, &chunk) {
-                assert_eq!(ids, [round; 5]);
-            }
-            let other = vec![0; chunk.len()];
-            assert!(cache.get_long(key, &other).is_none());
-            assert!(cache.texts.len() <= MAX_TEXTS);
+        let chunk = |i: u32| (u64::from(i) << 8 | 0x61).to_le_bytes();
+        for i in 0..200_000u32 {
+            cache.put(key(&chunk(i)), &chunk(i), &[i]);
         }
+        let kept = (0..200_000u32).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i])).count();
+        assert!(kept > 195_000, "{kept}");
     }
 
     #[test]
     fn zeros_at_the_end_count() {
         let mut cache = Cache::new();
-        cache.put(Key::of(b"a"), &[1]);
-        cache.put(Key::of(b"a\0"), &[2]);
+        cache.put(key(b"a"), b"a", &[1]);
+        cache.put(key(b"a\0"), b"a\0", &[2]);
         assert_eq!(
             (get(&cache, b"a"), get(&cache, b"a\0"), get(&cache, b"a\0\0")),
             (Some(vec![1]), Some(vec![2]), None)
         );
+    }
+
+    #[test]
+    fn too_long_is_not_remembered() {
+        let mut cache = Cache::new();
+        cache.put(Key::too_long(), &[b'x'; 200], &[1]);
+        assert!(cache.get(Key::too_long()).is_none());
+    }
+
+    #[test]
+    fn the_same_hash_is_not_enough() {
+        let mut cache = Cache::new();
+        let (one, other) = ([b'x'; 40], [b'y'; 40]);
+        cache.put(key(&one), &one, &[1]);
+        let found = cache.get(key(&one));
+        assert!(found.is_some_and(|found| !cache.append(found, &other, &mut Vec::new())));
     }
 }

@@ -51,7 +51,7 @@ pub struct Beginning {
 impl Texts {
     /// Decode every piece once.
     pub fn new(vocab: &Vocab) -> Texts {
-        let mut blob = Vec::with_capacity(vocab.columns.blob.len() + SLACK);
+        let mut blob = Vec::with_capacity(0);
         let mut entries = Vec::with_capacity(vocab.len());
         let mut text = Vec::new();
         for id in 0..vocab.len() as u32 {
@@ -70,7 +70,7 @@ impl Texts {
             match kind {
                 Kind::Control => {}
                 Kind::Byte => blob.push(crate::vocab::byte_of(&text).unwrap_or_default() as u8),
-                Kind::Unknown | Kind::UnknownSpaced => blob.extend_from_slice(&vocab.columns.unk_surface),
+                Kind::Unknown | Kind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
                 Kind::Plain | Kind::Spaced => push_decoded(&text, &mut blob),
             }
             // A surface may be longer than any piece; what does not fit is looked up again.
@@ -117,7 +117,7 @@ impl Texts {
             let spaced = matches!(entry.kind, Kind::Spaced | Kind::UnknownSpaced);
             let drop = at_beginning && beginning.drops_space && spaced;
             match entry.kind {
-                Kind::Unknown | Kind::UnknownSpaced => out.extend_from_slice(&vocab.columns.unk_surface),
+                Kind::Unknown | Kind::UnknownSpaced => out.extend_from_slice(&vocab.unk_surface),
                 _ => {
                     let begin = entry.begin as usize;
                     out.extend_from_slice(&self.blob[begin + usize::from(drop)..begin + usize::from(entry.length)]);
@@ -194,7 +194,7 @@ pub fn decode_pieces<'a>(
         if kind != model::UNKNOWN {
             push_decoded(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
         } else if id.is_some() {
-            out.extend_from_slice(&vocab.columns.unk_surface);
+            out.extend_from_slice(&vocab.unk_surface);
         } else {
             out.extend_from_slice(piece);
         }

@@ -8,7 +8,7 @@ use crate::utf8;
 use crate::vocab::{Joinable, Vocab, NONE};
 
 /// Bytes behind a text that may be read: a block, and the words of a chunk that begins at its end.
-const PAD: usize = BLOCK + MAX_CHUNK;
+const PAD: usize = BLOCK + 16;
 /// Texts up to this long are copied to where they can be padded.
 const SMALL: usize = 1024;
 /// Bytes whose chunks are prepared before the first of them is looked up: enough for memory to arrive, and few enough
@@ -40,7 +40,7 @@ impl Default for Scratch {
             compact: Vec::new(),
             normalized: Vec::new(),
             chunk: Vec::new(),
-            pending: Box::new([(Key::default(), 0, 0); BATCH + 1]),
+            pending: Box::new([Key::default(); BATCH + 8]),
             ids: Vec::new(),
         }
     }
@@ -60,8 +60,8 @@ impl Scratch {
     }
 }
 
-/// The chunks of a batch: the key of each, where it begins, and where it ends.
-type Pending = [(Key, usize, usize); BATCH + 1];
+/// The chunks of a batch: the key of each, and where it ends, counted from where the batch begins.
+type Pending = [Key; BATCH + 8];
 
 /// Appends the ids of symbols: bytes or the UNKNOWN piece for unknown ones.
 struct Ids<'a> {
@@ -94,19 +94,6 @@ impl Sink for Ids<'_> {
     }
 }
 
-/// Masks for the first `length` bytes of two words.
-const MASKS: [[u64; 2]; MAX_CHUNK + 1] = {
-    let mut masks = [[0; 2]; MAX_CHUNK + 1];
-    let mut length = 0;
-    while length <= MAX_CHUNK {
-        let bits = 8 * length as u32;
-        let mask = if bits == 128 { u128::MAX } else { (1u128 << bits) - 1 };
-        masks[length] = [mask as u64, (mask >> 64) as u64];
-        length += 1;
-    }
-    masks
-};
-
 /// Encodes compact text of one vocabulary that may be cut and has no user-defined pieces to find.
 struct Encoder<'a> {
     vocab: &'a Vocab,
@@ -121,121 +108,136 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Encode `text`, behind which `PAD` more bytes may be read.
-    fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) {
+    /// Encode `text`, behind which `PAD` more bytes may be read; false if it holds U+2581, so that it is not compact.
+    fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> bool {
         debug_assert!(padded.len() >= length + PAD);
         self.out.reserve(length * self.ids_per_byte + PAD);
         let mut start = 0;
         let mut base = 0;
         while base < length {
-            // Two passes: while the second looks up, the memory that the first asked for is on its way.
-            let mut count = 0;
-            let stop = (base + BATCH).min(length);
-            while base < stop {
-                let Some(block) = padded[base..].first_chunk::<BLOCK>() else { return };
-                let mut mask = chunk::cuts(self.joinable, &padded[..length + 4], base, block);
-                if base == 0 {
-                    mask &= !1;
-                }
-                let left = length - base;
-                if left < BLOCK {
-                    mask = mask & ((1 << left) - 1) | 1 << left;
-                }
-                while mask != 0 {
-                    let end = base + mask.trailing_zeros() as usize;
-                    mask &= mask - 1;
-                    pending[count] = (self.prepare(padded, start, end), start, end);
-                    count += 1;
-                    start = end;
-                }
-                if left == BLOCK {
-                    pending[count] = (self.prepare(padded, start, length), start, length);
-                    count += 1;
-                }
-                base += BLOCK;
-            }
-            for &(key, begin, end) in &pending[..count] {
-                self.append(padded, key, begin, end);
-            }
+            // Three passes, each a simple loop. While the last one looks up, the memory that the second one asked for is
+            // on its way.
+            let Some((count, stop)) = self.cut(padded, length, base, pending) else { return false };
+            let keys = &mut pending[..count];
+            let end = self.prepare(padded, base, start, keys);
+            self.look_up(padded, base, start, keys);
+            start = end;
+            base = stop;
         }
+        true
     }
 
-    #[inline(always)]
-    fn prepare(&self, padded: &[u8], start: usize, end: usize) -> Key {
-        let length = end - start;
-        let key = match padded[start..].first_chunk::<MAX_CHUNK>() {
-            Some(bytes) if length <= MAX_CHUNK => {
-                let words = u128::from_le_bytes(*bytes);
-                Key::new([words as u64 & MASKS[length][0], (words >> 64) as u64 & MASKS[length][1]], length)
+    /// Find where the chunks end that end in the batch at `first`: how many, and where the batch ends.
+    #[inline]
+    fn cut(&self, padded: &[u8], length: usize, first: usize, pending: &mut Pending) -> Option<(usize, usize)> {
+        let mut count = 0;
+        let mut base = first;
+        let stop = (first + BATCH).min(length);
+        while base < stop {
+            let block = padded[base..].first_chunk::<BLOCK>()?;
+            let mut mask = chunk::cuts(self.joinable, &padded[..length + 4], base, block, self.vocab.swapped)?;
+            if base == 0 {
+                mask &= !1;
             }
-            _ if length <= MAX_LONG => Key::long(&padded[start..end]),
-            _ => return Key::default(), // too long to be remembered
-        };
-        self.cache.prefetch(key);
-        key
-    }
-
-    #[inline(always)]
-    fn append(&mut self, text: &[u8], key: Key, begin: usize, end: usize) {
-        if end - begin <= MAX_CHUNK && self.fuse.is_none() {
-            match self.cache.get(key) {
-                Some(Found::Inline(ids, count)) => {
-                    let length = self.out.len();
-                    debug_assert!(length + ids.len() <= self.out.capacity());
-                    // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and a block more. Copying
-                    // three ids, however many count, takes one step instead of a call.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(ids.as_ptr(), self.out.as_mut_ptr().add(length), ids.len());
-                        self.out.set_len(length + count);
-                    }
-                    return;
-                }
-                Some(Found::Spilled(ids)) => {
-                    self.out.extend_from_slice(ids);
-                    return;
-                }
-                None => {}
+            let left = length - base;
+            if left < BLOCK {
+                mask = mask & ((1 << left) - 1) | 1 << left;
             }
+            let all = count + mask.count_ones() as usize;
+            let offset = (base - first) as u32;
+            while mask != 0 {
+                // Eight at a time, some of them for nothing: cheaper than a loop whose end cannot be foreseen.
+                for place in pending.get_mut(count..count + 8)? {
+                    place.end = offset + mask.trailing_zeros();
+                    mask &= mask.wrapping_sub(1);
+                }
+                count += 8;
+            }
+            count = all;
+            if left == BLOCK {
+                pending[count].end = (length - first) as u32;
+                count += 1;
+            }
+            base += BLOCK;
         }
-        self.append_rare(text, key, begin, end);
+        Some((count, base))
     }
 
-    #[cold]
+    /// Make the keys of the chunks and ask for their memory; where the last one ends.
     #[inline(never)]
-    fn append_rare(&mut self, text: &[u8], key: Key, begin: usize, end: usize) {
-        let text = &text[begin..end];
-        self.chunk.clear();
-        const LONG: usize = MAX_CHUNK + 1;
-        let found = match text.len() {
-            ..=MAX_CHUNK => self.cache.get(key),
-            LONG..=MAX_LONG => self.cache.get_long(key, text),
-            _ => None,
-        };
-        match found {
-            Some(Found::Inline(ids, count)) => self.chunk.extend_from_slice(&ids[..count]),
-            Some(Found::Spilled(ids)) => self.chunk.extend_from_slice(ids),
-            None => {
-                let mut sink = Ids { vocab: self.vocab, text, compact: true, out: self.chunk };
-                merge::merge(&self.vocab, text, &mut sink);
-                match text.len() {
-                    ..=MAX_CHUNK => self.cache.put(key, self.chunk),
-                    LONG..=MAX_LONG => self.cache.put_long(key, text, self.chunk),
-                    _ => {}
+    fn prepare(&self, padded: &[u8], first: usize, mut start: usize, keys: &mut [Key]) -> usize {
+        for key in keys {
+            let end = first + key.end as usize;
+            let length = end - start;
+            let new = match padded[start..].first_chunk() {
+                Some(bytes) if length <= MAX_CHUNK => Key::new(bytes, length),
+                _ if length <= MAX_LONG => Key::long(&padded[start..end]),
+                _ => Key::too_long(),
+            };
+            self.cache.prefetch(new);
+            *key = new.ending(key.end);
+            start = end;
+        }
+        start
+    }
+
+    /// Append the ids of chunks.
+    fn look_up(&mut self, padded: &[u8], first: usize, start: usize, keys: &[Key]) {
+        let mut at = 0;
+        while at < keys.len() {
+            if self.fuse.is_none() {
+                // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and a block more.
+                at += unsafe { self.cache.get_many(&keys[at..], self.out) };
+                if at == keys.len() {
+                    break;
                 }
             }
+            let begin = if at == 0 { start } else { first + keys[at - 1].end as usize };
+            self.append_rare(keys[at], &padded[begin..first + keys[at].end as usize]);
+            at += 1;
         }
-        let again =
-            self.fuse.is_some() && self.out.last() == self.fuse.as_ref() && self.chunk.first() == self.fuse.as_ref();
+    }
+
+    #[inline(never)]
+    fn append_rare(&mut self, key: Key, text: &[u8]) {
+        let found = self.cache.get(key);
+        if self.fuse.is_some() {
+            return self.append_fused(key, text, found);
+        }
+        if !found.is_some_and(|found| self.cache.append(found, text, self.out)) {
+            self.append_new(key, text);
+            self.out.extend_from_slice(self.chunk);
+        }
+    }
+
+    /// Merge a chunk, remember it, and leave its ids in `chunk`.
+    #[cold]
+    fn append_new(&mut self, key: Key, text: &[u8]) {
+        self.chunk.clear();
+        let mut sink = Ids { vocab: self.vocab, text, compact: true, out: self.chunk };
+        merge::merge(self.vocab, text, &mut sink);
+        self.cache.put(key, text, self.chunk);
+    }
+
+    /// Append a chunk, but make unknown symbols on both sides of the cut one.
+    fn append_fused(&mut self, key: Key, text: &[u8], found: Option<Found>) {
+        self.chunk.clear();
+        if !found.is_some_and(|found| self.cache.append(found, text, self.chunk)) {
+            self.append_new(key, text);
+        }
+        let again = self.out.last() == self.fuse.as_ref() && self.chunk.first() == self.fuse.as_ref();
         self.out.extend_from_slice(&self.chunk[usize::from(again)..]);
     }
 }
 
-/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`, into `scratch.ids`.
-pub fn encode_compact(vocab: &Vocab, joinable: &Joinable, text: &[u8], prefix: bool, scratch: &mut Scratch) {
+/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`, into `scratch.ids`; false, and nothing
+/// done, if it is not compact.
+pub fn encode_compact(vocab: &Vocab, joinable: &Joinable, text: &[u8], prefix: bool, scratch: &mut Scratch) -> bool {
     let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
     // A space that is no piece becomes the three bytes of U+2581.
     let ids_per_byte = if vocab.find_mergeable(b" ").is_some() || vocab.byte_ids.is_none() { 1 } else { 3 };
     let Scratch { cache, padded, chunk, pending, ids: out, .. } = scratch;
+    let before = out.len();
     let mut encoder = Encoder { vocab, joinable, cache, chunk, out, fuse, ids_per_byte };
     let mut copy = |encoder: &mut Encoder, pending: &mut Pending, prefix: bool, text: &[u8]| {
         padded.clear();
@@ -245,25 +247,27 @@ pub fn encode_compact(vocab: &Vocab, joinable: &Joinable, text: &[u8], prefix: b
         padded.extend_from_slice(text);
         let length = padded.len();
         padded.resize(length + PAD, 0);
-        encoder.run(padded, length, pending);
+        encoder.run(padded, length, pending)
     };
-    if text.len() <= SMALL {
-        return copy(&mut encoder, pending, prefix, text);
-    }
     // The head, with its prefix, and the tail, with its padding, are copied; what lies between is used as it is.
     let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| chunk::is_cut(joinable, text, at));
-    let head = if prefix { last_cut(1, SMALL) } else { Some(0) };
-    let tail = last_cut(text.len() - SMALL + 1, text.len() - PAD + 1);
-    match (head, tail) {
+    let (head, tail) = if text.len() <= SMALL {
+        (None, None)
+    } else {
+        (if prefix { last_cut(1, SMALL) } else { Some(0) }, last_cut(text.len() - SMALL + 1, text.len() - PAD + 1))
+    };
+    let done = match (head, tail) {
         (Some(head), Some(tail)) if head <= tail => {
-            if prefix {
-                copy(&mut encoder, pending, true, &text[..head]);
-            }
-            encoder.run(&text[head..], tail - head, pending);
-            copy(&mut encoder, pending, false, &text[tail..]);
+            (!prefix || copy(&mut encoder, pending, true, &text[..head]))
+                && encoder.run(&text[head..], tail - head, pending)
+                && copy(&mut encoder, pending, false, &text[tail..])
         }
         _ => copy(&mut encoder, pending, prefix, text),
+    };
+    if !done {
+        out.truncate(before);
     }
+    done
 }
 
 /// Encode a compact text that is valid UTF-8, with all its user-defined pieces, into `scratch.ids`.
@@ -276,13 +280,15 @@ pub fn encode_with_words(vocab: &Vocab, joinable: &Joinable, text: &[u8], scratc
             at += 1; // a word begins with the first byte of a character, so no other place is ever taken for one
             continue;
         }
-        encode_compact(vocab, joinable, &text[done..at], false, scratch);
+        let compact = encode_compact(vocab, joinable, &text[done..at], false, scratch);
+        debug_assert!(compact);
         scratch.ids.extend(vocab.find(&text[at..at + length]));
         at += length;
         done = at;
     }
     if done < text.len() {
-        encode_compact(vocab, joinable, &text[done..], false, scratch);
+        let compact = encode_compact(vocab, joinable, &text[done..], false, scratch);
+        debug_assert!(compact);
     }
 }
 
@@ -355,7 +361,7 @@ pub fn tokens(vocab: &Vocab, text: &[u8], compact: bool) -> Vec<Token> {
     let words = &vocab.user_defined_compact;
     let chunk = |sink: &mut Tokens, begin: usize, end: usize| {
         sink.offset = begin;
-        merge::merge(&vocab, &text[begin..end], sink);
+        merge::merge(vocab, &text[begin..end], sink);
     };
     let (mut at, mut done) = (0, 0);
     while at < text.len() {

@@ -89,8 +89,7 @@ impl Engine {
         match &vocab.joinable {
             Some(joinable) if self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok()) => {
                 let prefix = self.normalizer.options.add_dummy_prefix;
-                if !words && memchr::memmem::find(text, utf8::SPACE).is_none() {
-                    encode::encode_compact(vocab, joinable, text, prefix, scratch);
+                if !words && encode::encode_compact(vocab, joinable, text, prefix, scratch) {
                     return;
                 }
                 let mut compact = std::mem::take(&mut scratch.compact);
@@ -101,7 +100,8 @@ impl Engine {
                 if words {
                     encode::encode_with_words(vocab, joinable, &compact, scratch);
                 } else {
-                    encode::encode_compact(vocab, joinable, &compact, false, scratch);
+                    let done = encode::encode_compact(vocab, joinable, &compact, false, scratch);
+                    debug_assert!(done);
                 }
                 scratch.compact = compact;
             }
@@ -121,7 +121,8 @@ impl Engine {
         }
         match &vocab.joinable {
             Some(joinable) if valid && vocab.user_defined.is_empty() => {
-                encode::encode_compact(vocab, joinable, &normalized, false, scratch);
+                let done = encode::encode_compact(vocab, joinable, &normalized, false, scratch);
+                debug_assert!(done);
             }
             Some(joinable) if valid => encode::encode_with_words(vocab, joinable, &normalized, scratch),
             _ => encode::encode_whole(vocab, &normalized, valid, &mut scratch.ids),
@@ -129,7 +130,7 @@ impl Engine {
         scratch.normalized = normalized;
     }
 
-    fn words(&self) -> Option<&crate::vocab::Words> {
+    fn words(&self) -> Option<&crate::words::Words> {
         Some(&self.vocab.user_defined).filter(|words| !words.is_empty())
     }
 
@@ -147,7 +148,8 @@ impl Engine {
         let prefix = self.normalizer.options.add_dummy_prefix;
         let encode = |part: &[u8], prefix: bool| {
             self.with_scratch(|scratch| {
-                encode::encode_compact(vocab, joinable, part, prefix, scratch);
+                let compact = encode::encode_compact(vocab, joinable, part, prefix, scratch);
+                debug_assert!(compact);
                 std::mem::take(&mut scratch.ids)
             })
         };

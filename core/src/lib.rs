@@ -6,11 +6,14 @@
 //! | file           | does                                                                        |
 //! | -------------- | --------------------------------------------------------------------------- |
 //! | `model.rs`     | reads the protobuf wire format of a model file into columns                 |
-//! | `vocab.rs`     | columns -> `Vocab`: piece look-up, ranks, which characters may join         |
+//! | `pieces.rs`    | the pieces: text, type, rank, look-up by text                               |
+//! | `words.rs`     | finds user-defined pieces in text                                           |
+//! | `vocab.rs`     | columns -> `Vocab`: the pieces, and which characters may join               |
 //! | `charsmap.rs`  | walks a compiled rule set                                                   |
 //! | `normalize.rs` | text -> normalized bytes, with a map back                                   |
 //! | `chunk.rs`     | cuts text where nothing can merge                                           |
 //! | `merge.rs`     | merges one chunk                                                            |
+//! | `long.rs`      | merges one that is long                                                     |
 //! | `cache.rs`     | remembers chunks                                                            |
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
@@ -26,10 +29,13 @@ pub mod chunk;
 pub mod decode;
 pub mod encode;
 pub mod engine;
+pub mod long;
 pub mod merge;
 pub mod model;
 pub mod normalize;
+pub mod pieces;
 #[cfg(feature = "python")]
 mod python;
 pub mod utf8;
 pub mod vocab;
+pub mod words;

@@ -4,7 +4,7 @@
 use crate::charsmap::Charsmap;
 use crate::model::NormalizerOptions;
 use crate::utf8::{self, REPLACEMENT, SPACE};
-use crate::vocab::Words;
+use crate::words::Words;
 
 /// Where the map back is kept, or not: `()` keeps none.
 pub trait Origins {

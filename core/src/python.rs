@@ -160,12 +160,12 @@ impl Engine {
 
     #[getter]
     fn byte_fallback(&self) -> bool {
-        self.engine.vocab.columns.byte_fallback
+        self.engine.vocab.byte_ids.is_some()
     }
 
     #[getter]
     fn normalizer_name<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.engine.vocab.columns.normalizer.name)
+        PyBytes::new(py, &self.engine.vocab.normalizer_name)
     }
 
     /// The ids of unk, bos, eos and pad.
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     fn score(&self, id: u32) -> f32 {
-        self.engine.vocab.columns.scores[id as usize]
+        self.engine.vocab.pieces.score(id)
     }
 
     fn kind(&self, id: u32) -> u8 {

@@ -1,0 +1,205 @@
+//! Merges long chunks. The pairs wait in a queue, the one to be merged next in front: the lowest rank, then the
+//! leftmost. Up to `SMALL` bytes it is a heap. In a heap of millions of pairs every step is somewhere else in
+//! memory; so for longer chunks there is a list for each rank. Within a list the pairs are merged from left to right,
+//! and memory is walked in one direction.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::merge::Lookup;
+use crate::utf8;
+use crate::vocab::NONE;
+
+/// The longest chunk for a heap, and there are as many lists as pieces: those are made for no fewer bytes.
+const SMALL: usize = 1 << 13;
+
+/// A symbol is known by where it begins.
+struct Symbols {
+    /// How many bytes it has, and `FROZEN` if it takes no part in merging. Not more than a piece has, three times
+    /// 8,000 if all are spaces.
+    sizes: Vec<u16>,
+    /// How many bytes the one before it has.
+    before: Vec<u16>,
+    /// The order of what it makes with the next one, `NONE` if that is no piece.
+    orders: Vec<u32>,
+}
+
+const FROZEN: u16 = 1 << 15;
+
+impl Symbols {
+    fn new(text: &[u8], word: impl Fn(usize) -> usize) -> Symbols {
+        let mut symbols =
+            Symbols { sizes: vec![0; text.len()], before: vec![0; text.len() + 1], orders: vec![NONE; text.len()] };
+        let mut at = 0;
+        while at < text.len() {
+            let length = word(at);
+            let (length, frozen) = if length > 0 { (length, FROZEN) } else { (utf8::length_at(text, at), 0) };
+            symbols.sizes[at] = length as u16 | frozen;
+            at += length;
+            symbols.before[at] = length as u16;
+        }
+        symbols
+    }
+
+    #[inline]
+    fn end(&self, at: usize) -> usize {
+        at + usize::from(self.sizes[at] & !FROZEN)
+    }
+}
+
+/// Pairs with their order, first come those of the lowest order, then those further left.
+trait Queue {
+    fn push(&mut self, order: u32, at: usize);
+    fn pop(&mut self) -> Option<(u32, usize)>;
+}
+
+/// For chunks of less than 4 GiB.
+struct Heap(BinaryHeap<Reverse<u64>>);
+
+impl Queue for Heap {
+    fn push(&mut self, order: u32, at: usize) {
+        self.0.push(Reverse(u64::from(order) << 32 | at as u64));
+    }
+
+    fn pop(&mut self) -> Option<(u32, usize)> {
+        self.0.pop().map(|Reverse(pair)| ((pair >> 32) as u32, pair as u32 as usize))
+    }
+}
+
+/// A list of pairs for each order.
+struct Lists<P> {
+    lists: Vec<Vec<P>>,
+    /// The orders whose list is not empty.
+    waiting: BinaryHeap<Reverse<u32>>,
+    /// The order of the list that is being worked on, this list, and how far we are.
+    order: u32,
+    list: Vec<P>,
+    next: usize,
+    /// What came to be meanwhile and must come before the rest of it: in the vocabularies that are trained
+    /// next to nothing, so a heap it is.
+    urgent: BinaryHeap<Reverse<(u32, P)>>,
+}
+
+impl<P> Lists<P> {
+    fn new(orders: usize) -> Lists<P>
+    where
+        P: Ord,
+    {
+        Lists {
+            lists: (0..orders).map(|_| Vec::new()).collect(),
+            waiting: BinaryHeap::new(),
+            order: 0,
+            list: Vec::new(),
+            next: 0,
+            urgent: BinaryHeap::new(),
+        }
+    }
+}
+
+impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for Lists<P> {
+    fn push(&mut self, order: u32, at: usize) {
+        let Ok(at) = P::try_from(at) else { return };
+        let busy = self.next < self.list.len() || !self.urgent.is_empty();
+        if busy && order <= self.order {
+            self.urgent.push(Reverse((order, at)));
+            return;
+        }
+        let list = &mut self.lists[order as usize];
+        if list.is_empty() {
+            self.waiting.push(Reverse(order));
+        }
+        list.push(at);
+    }
+
+    fn pop(&mut self) -> Option<(u32, usize)> {
+        loop {
+            let next = self.list.get(self.next).map(|&at| (self.order, at));
+            if let Some(&Reverse(urgent)) = self.urgent.peek() {
+                if next.is_none_or(|next| urgent < next) {
+                    self.urgent.pop();
+                    return Some((urgent.0, urgent.1.try_into().ok()?));
+                }
+            }
+            if let Some((order, at)) = next {
+                self.next += 1;
+                return Some((order, at.try_into().ok()?));
+            }
+            let Reverse(order) = self.waiting.pop()?;
+            self.order = order;
+            self.next = 0;
+            self.list = std::mem::take(&mut self.lists[order as usize]);
+            if !self.list.is_sorted() {
+                self.list.sort();
+            }
+        }
+    }
+}
+
+/// Merge `text`; `word(at)` is the length of a frozen symbol at `at`, or 0. `seen` is told of every pair that makes a
+/// piece: its id, begin and middle; `visit` of all symbols in the end, from left to right.
+pub fn merge<L: Lookup>(
+    lookup: &L,
+    text: &[u8],
+    word: impl Fn(usize) -> usize,
+    seen: impl FnMut(u32, usize, usize),
+    mut visit: impl FnMut(usize, usize),
+) {
+    let mut symbols = Symbols::new(text, word);
+    let (orders, lists) = lookup.vocab().orders();
+    if text.len() <= SMALL.max(lists) && u32::try_from(text.len()).is_ok() {
+        run(lookup, text, orders, &mut symbols, seen, Heap(BinaryHeap::new()));
+    } else if u32::try_from(text.len()).is_ok() {
+        run(lookup, text, orders, &mut symbols, seen, Lists::<u32>::new(lists));
+    } else {
+        run(lookup, text, orders, &mut symbols, seen, Lists::<usize>::new(lists));
+    }
+    let mut at = 0;
+    while at < text.len() {
+        let end = symbols.end(at);
+        visit(at, end);
+        at = end;
+    }
+}
+
+fn run<L: Lookup, Q: Queue>(
+    lookup: &L,
+    text: &[u8],
+    orders: &[u32],
+    symbols: &mut Symbols,
+    mut seen: impl FnMut(u32, usize, usize),
+    mut queue: Q,
+) {
+    // Look at what the symbol at `at` makes with the next one.
+    let mut consider = |symbols: &mut Symbols, queue: &mut Q, at: usize| {
+        symbols.orders[at] = NONE;
+        let middle = symbols.end(at);
+        if middle == text.len() || (symbols.sizes[at] | symbols.sizes[middle]) & FROZEN != 0 {
+            return;
+        }
+        if let Some(id) = lookup.mergeable(&text[at..symbols.end(middle)]) {
+            seen(id, at, middle);
+            symbols.orders[at] = orders[id as usize];
+            queue.push(orders[id as usize], at);
+        }
+    };
+    let mut at = 0;
+    while at < text.len() {
+        consider(symbols, &mut queue, at);
+        at = symbols.end(at);
+    }
+    while let Some((order, at)) = queue.pop() {
+        // Stale: gone, or what it makes with its neighbour is something else by now.
+        if symbols.orders[at] != order {
+            continue;
+        }
+        let middle = symbols.end(at);
+        let end = symbols.end(middle);
+        symbols.orders[middle] = NONE;
+        symbols.sizes[at] = (end - at) as u16;
+        symbols.before[end] = (end - at) as u16;
+        if at > 0 {
+            consider(symbols, &mut queue, at - usize::from(symbols.before[at]));
+        }
+        consider(symbols, &mut queue, at);
+    }
+}
