@@ -51,7 +51,7 @@ pub struct Beginning {
 impl Texts {
     /// Decode every piece once.
     pub fn new(vocab: &Vocab) -> Texts {
-        let mut blob = Vec::with_capacity(0);
+        let mut blob = Vec::new();
         let mut entries = Vec::with_capacity(vocab.len());
         let mut text = Vec::new();
         for id in 0..vocab.len() as u32 {
@@ -96,13 +96,14 @@ impl Texts {
         let mut position = 0;
         out.reserve(ids.len() * 5 + SLACK);
         while position < ids.len() {
-            let entry = *self.entries.get(ids[position] as usize).ok_or(position)?;
-            // The usual case in the middle of a text: copy some bytes, and a few too many.
-            if !at_beginning && run.is_empty() && matches!(entry.kind, Kind::Plain | Kind::Spaced) {
-                self.copy(entry, out);
-                position += 1;
-                continue;
+            // The usual case in the middle of a text.
+            if !at_beginning && run.is_empty() {
+                position += self.copy_texts(&ids[position..], out);
+                if position == ids.len() {
+                    break;
+                }
             }
+            let entry = *self.entries.get(ids[position] as usize).ok_or(position)?;
             if entry.kind == Kind::Byte {
                 run.push(self.blob[entry.begin as usize]);
                 position += 1;
@@ -132,18 +133,31 @@ impl Texts {
         Ok(())
     }
 
-    #[inline(always)]
-    fn copy(&self, entry: Entry, out: &mut Vec<u8>) {
-        let (begin, length) = (entry.begin as usize, usize::from(entry.length));
-        if length <= SLACK {
-            if let Some(bytes) = self.blob[begin..].first_chunk::<SLACK>() {
-                let old = out.len();
-                out.extend_from_slice(bytes);
-                out.truncate(old + length);
-                return;
+    /// Append texts up to the first id that is anything else; how many there were.
+    fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+        for (count, &id) in ids.iter().enumerate() {
+            let Some(entry) = self.entries.get(id as usize) else { return count };
+            if !matches!(entry.kind, Kind::Plain | Kind::Spaced) {
+                return count;
+            }
+            let (begin, length) = (entry.begin as usize, usize::from(entry.length));
+            match self.blob.get(begin..begin + SLACK) {
+                Some(bytes) if length <= SLACK => {
+                    let end = out.len();
+                    if out.capacity() - end < SLACK {
+                        out.reserve(out.capacity() + SLACK);
+                    }
+                    // SAFETY: there is room for SLACK bytes, of which `length` are the text. Copying a few too many
+                    // takes one step, and a call is what it saves.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().add(end), SLACK);
+                        out.set_len(end + length);
+                    }
+                }
+                _ => out.extend_from_slice(&self.blob[begin..begin + length]),
             }
         }
-        out.extend_from_slice(&self.blob[begin..begin + length]);
+        ids.len()
     }
 }
 

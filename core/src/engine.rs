@@ -1,7 +1,10 @@
 //! One model: its vocabulary, its normalizers, and the scratch memory that calls borrow.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::ops::Range;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 use crate::chunk;
 use crate::decode::{self, Beginning, Texts};
@@ -40,13 +43,53 @@ pub struct Aligned {
     pub origins: Vec<usize>,
 }
 
-/// Ids of many texts, one after the other.
-#[derive(Default)]
+/// Ids of a run of texts, one after the other.
 pub struct Batch {
+    /// Which text comes first.
+    pub first: usize,
     /// The ids.
     pub ids: Vec<u32>,
     /// How many each text has.
     pub lengths: Vec<usize>,
+}
+
+/// Who gets the ids of `Engine::encode_batch`.
+pub trait Consumer {
+    /// Take some, and say whether to go on.
+    fn take(&mut self, batch: Batch) -> bool;
+    /// Called with work that takes time.
+    fn meanwhile<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R;
+}
+
+/// Keeps all.
+impl Consumer for Vec<Batch> {
+    fn take(&mut self, batch: Batch) -> bool {
+        self.push(batch);
+        true
+    }
+
+    fn meanwhile<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        work()
+    }
+}
+
+/// Runs of texts, so that a thread comes back for more a few dozen times.
+fn runs(texts: &[(&[u8], bool)], threads: usize) -> Vec<Range<usize>> {
+    let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
+    let size = (total / (threads * 64)).max(1 << 12);
+    let mut runs = Vec::new();
+    let (mut begin, mut bytes) = (0, 0);
+    for (i, (text, _)) in texts.iter().enumerate() {
+        bytes += text.len() + 16;
+        if bytes >= size {
+            runs.push(begin..i + 1);
+            (begin, bytes) = (i + 1, 0);
+        }
+    }
+    if begin < texts.len() {
+        runs.push(begin..texts.len());
+    }
+    runs
 }
 
 impl Engine {
@@ -154,13 +197,19 @@ impl Engine {
             })
         };
         let results: Vec<Vec<u32>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = parts[1..].iter().map(|part| scope.spawn(|| encode(part, false))).collect();
+            let start = |part| {
+                let work = move || encode(part, false);
+                // Without another thread this one does it, later.
+                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
+            };
+            let workers: Vec<_> = parts[1..].iter().copied().map(start).collect();
             let mut results = vec![encode(parts[0], prefix)];
             for worker in workers {
-                match worker.join() {
-                    Ok(ids) => results.push(ids),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
+                results.push(match worker.map(ScopedJoinHandle::join) {
+                    Ok(Ok(ids)) => ids,
+                    Ok(Err(panic)) => resume_unwind(panic),
+                    Err(part) => encode(part, false),
+                });
             }
             results
         });
@@ -200,25 +249,15 @@ impl Engine {
         parts
     }
 
-    /// The ids of many texts. Threads take the next text that nobody has taken.
-    pub fn encode_batch(&self, texts: &[(&[u8], bool)], threads: usize) -> Vec<Batch> {
-        // Runs of texts, so that a thread comes back for more a few hundred times at most.
-        let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
-        let size = (total / (threads * 64)).max(1 << 12);
-        let mut runs = Vec::new();
-        let (mut begin, mut bytes) = (0, 0);
-        for (i, (text, _)) in texts.iter().enumerate() {
-            bytes += text.len() + 16;
-            if bytes >= size {
-                runs.push(begin..i + 1);
-                (begin, bytes) = (i + 1, 0);
-            }
-        }
-        if begin < texts.len() {
-            runs.push(begin..texts.len());
-        }
-        let encode = |run: &std::ops::Range<usize>, scratch: &mut Scratch| {
-            let mut batch = Batch { ids: Vec::new(), lengths: Vec::with_capacity(run.len()) };
+    /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
+    ///
+    /// Other threads take the next run that nobody has taken. This one gives out what is done, and when there is
+    /// nothing to give out, it takes a run itself; so making lists of ids, which only this thread may do, costs
+    /// no time as long as the others have something to do.
+    pub fn encode_batch<C: Consumer>(&self, texts: &[(&[u8], bool)], threads: usize, consumer: &mut C) {
+        let runs = runs(texts, threads);
+        let encode = |run: &Range<usize>, scratch: &mut Scratch| {
+            let mut batch = Batch { first: run.start, ids: Vec::new(), lengths: Vec::with_capacity(run.len()) };
             for &(text, valid) in &texts[run.clone()] {
                 scratch.ids.clear();
                 self.encode(text, valid, scratch);
@@ -227,32 +266,61 @@ impl Engine {
             }
             batch
         };
-        if threads < 2 || runs.len() < 2 {
-            return self.with_scratch(|scratch| runs.iter().map(|run| encode(run, scratch)).collect());
-        }
         let next = AtomicUsize::new(0);
+        let take = || runs.get(next.fetch_add(1, Ordering::Relaxed));
+        let done = Mutex::new(Vec::new());
+        let more = Condvar::new();
+        // A thread that panics must not leave this one waiting.
+        let failed = AtomicBool::new(false);
+        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
         let work = || {
-            let mut done = Vec::new();
-            self.with_scratch(|scratch| loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(run) = runs.get(i) else { break };
-                done.push((i, encode(run, scratch)));
-            });
-            done
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                self.with_scratch(|scratch| {
+                    while let Some(run) = take() {
+                        let batch = encode(run, scratch);
+                        lock().push(batch);
+                        more.notify_one();
+                    }
+                });
+            }));
+            if let Err(panic) = result {
+                failed.store(true, Ordering::Release);
+                more.notify_one();
+                resume_unwind(panic);
+            }
         };
-        let mut done = std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..threads.min(runs.len())).map(|_| scope.spawn(work)).collect();
-            let mut done = work();
-            for worker in workers {
-                match worker.join() {
-                    Ok(more) => done.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(runs.len()) {
+                // Without another thread this one does everything.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            let mut left = runs.len();
+            while left > 0 {
+                let mut batches = std::mem::take(&mut *lock());
+                if batches.is_empty() {
+                    batches.extend(consumer.meanwhile(|| match take() {
+                        Some(run) => Some(self.with_scratch(|scratch| encode(run, scratch))),
+                        None => {
+                            let mut done = lock();
+                            while done.is_empty() && !failed.load(Ordering::Acquire) {
+                                done = more.wait(done).unwrap_or_else(PoisonError::into_inner);
+                            }
+                            done.pop()
+                        }
+                    }));
+                    if batches.is_empty() {
+                        return; // the scope passes the panic on
+                    }
+                }
+                left -= batches.len();
+                for batch in batches {
+                    if !consumer.take(batch) {
+                        next.store(runs.len(), Ordering::Relaxed); // nothing more is begun
+                        return;
+                    }
                 }
             }
-            done
         });
-        done.sort_unstable_by_key(|(i, _)| *i);
-        done.into_iter().map(|(_, batch)| batch).collect()
     }
 
     /// The tokens of a text with their spans.
@@ -298,21 +366,23 @@ impl Engine {
             return batch.iter().map(one).collect();
         }
         let size = batch.len().div_ceil(threads);
+        let many = |part: &[Vec<u32>]| part.iter().map(one).collect::<Option<Vec<_>>>();
         std::thread::scope(|scope| {
-            let workers: Vec<_> = batch
-                .chunks(size)
-                .map(|part| scope.spawn(move || part.iter().map(one).collect::<Option<Vec<_>>>()))
-                .collect();
-            let mut texts = Vec::with_capacity(batch.len());
-            let mut good = true;
+            let start = |part| {
+                let work = move || many(part);
+                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
+            };
+            let (first, rest) = batch.split_at(size);
+            let workers: Vec<_> = rest.chunks(size).map(start).collect();
+            let mut texts = many(first)?;
             for worker in workers {
-                match worker.join() {
-                    Ok(Some(part)) => texts.extend(part),
-                    Ok(None) => good = false,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
+                texts.extend(match worker.map(ScopedJoinHandle::join) {
+                    Ok(Ok(part)) => part?,
+                    Ok(Err(panic)) => resume_unwind(panic),
+                    Err(part) => many(part)?,
+                });
             }
-            good.then_some(texts)
+            Some(texts)
         })
     }
 

@@ -1,7 +1,9 @@
 //! The border to Python, and the only file that knows it. What crosses is str, bytes, lists of int, and buffers
 //! of u32 as bytes. Checking types, and what to say about wrong ones, is the business of `cpbpe/tokenizer.py`.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -13,6 +15,9 @@ use crate::engine;
 /// From this size on the interpreter is free for others while we work. Below, giving it up costs more than
 /// anyone could gain.
 const DETACH: usize = 1 << 12;
+
+/// From so many ids on a thread more is worth starting to copy them.
+const MANY: i64 = 1 << 18;
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -82,8 +87,105 @@ fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
     }
 }
 
-fn as_bytes(ids: &[u32]) -> Vec<u8> {
-    ids.iter().flat_map(|id| id.to_ne_bytes()).collect()
+fn bytes_of(ids: &[u32]) -> &[u8] {
+    // SAFETY: four bytes for each id, and any u32 is four bytes.
+    unsafe { std::slice::from_raw_parts(ids.as_ptr().cast(), size_of_val(ids)) }
+}
+
+/// The parts, one after the other, in a new bytearray.
+fn join<'py>(py: Python<'py>, parts: &[&[u8]], threads: usize) -> PyResult<Bound<'py, PyByteArray>> {
+    let total = parts.iter().map(|part| part.len()).sum();
+    let length = ffi::Py_ssize_t::try_from(total).map_err(|_| PyValueError::new_err("too many ids"))?;
+    // SAFETY: a new bytearray of so many bytes, which nobody has seen yet. They are not initialized, and only written
+    // to, each once: the first touch of so much memory is what takes time, and is shared by the threads.
+    let (array, mut rest) = unsafe {
+        let array = Bound::from_owned_ptr_or_err(py, ffi::PyByteArray_FromStringAndSize(std::ptr::null(), length))?;
+        let bytes = ffi::PyByteArray_AsString(array.as_ptr()).cast::<MaybeUninit<u8>>();
+        (array.cast_into_unchecked(), std::slice::from_raw_parts_mut(bytes, total))
+    };
+    type Copy<'a> = (&'a mut [MaybeUninit<u8>], &'a [u8]);
+    let mut shares: Vec<Vec<Copy>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut done = 0;
+    for part in parts {
+        let (place, more) = rest.split_at_mut(part.len());
+        rest = more;
+        shares[(done * threads / total.max(1)).min(threads - 1)].push((place, part));
+        done += part.len();
+    }
+    let shares = Mutex::new(shares);
+    let copy = || loop {
+        let share = shares.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(share) = share else { break };
+        for (place, part) in share {
+            for (place, byte) in place.iter_mut().zip(part) {
+                place.write(*byte);
+            }
+        }
+    };
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // Without another thread this one does everything.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, copy);
+            }
+            copy();
+        });
+    });
+    Ok(array)
+}
+
+/// While it lives, Python's garbage collector does not look for cycles. Many new lists make it look again and again
+/// through all of them, in vain: lists of int hold none. It takes a third of the time.
+struct PausedCollector<'py> {
+    _py: Python<'py>,
+    was_enabled: bool,
+}
+
+impl<'py> PausedCollector<'py> {
+    fn new(py: Python<'py>) -> Self {
+        // SAFETY: the interpreter is attached.
+        PausedCollector { _py: py, was_enabled: unsafe { ffi::PyGC_Disable() } != 0 }
+    }
+}
+
+impl Drop for PausedCollector<'_> {
+    fn drop(&mut self) {
+        if self.was_enabled {
+            // SAFETY: the interpreter is attached.
+            unsafe { ffi::PyGC_Enable() };
+        }
+    }
+}
+
+/// Makes lists of ids as they come.
+struct Lists<'a, 'py> {
+    py: Python<'py>,
+    ints: &'a Ints,
+    lists: Vec<Option<Bound<'py, PyList>>>,
+    error: Option<PyErr>,
+}
+
+impl Lists<'_, '_> {
+    fn add(&mut self, batch: &engine::Batch) -> PyResult<()> {
+        let mut begin = 0;
+        for (i, &length) in batch.lengths.iter().enumerate() {
+            let list = self.ints.list(self.py, &batch.ids[begin..begin + length])?;
+            self.lists[batch.first + i] = Some(list);
+            begin += length;
+        }
+        self.py.check_signals() // Ctrl-C
+    }
+}
+
+impl engine::Consumer for Lists<'_, '_> {
+    fn take(&mut self, batch: engine::Batch) -> bool {
+        self.error = self.add(&batch).err();
+        self.error.is_none()
+    }
+
+    fn meanwhile<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.py.detach(work)
+    }
 }
 
 /// Ids as a list of int, or as the bytes of u32. `None` if one is no id of any vocabulary.
@@ -99,13 +201,17 @@ fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     for i in 0..length {
         // SAFETY: `i` is below the length, which is checked again by the call (it answers with null); the
         // reference is borrowed only to read a number.
-        let id = unsafe {
-            let item = ffi::PyList_GetItem(list.as_ptr(), i as ffi::Py_ssize_t);
-            if item.is_null() {
-                return Err(PyErr::fetch(ids.py()));
-            }
-            ffi::PyLong_AsLong(item)
-        };
+        let item = unsafe { ffi::PyList_GetItem(list.as_ptr(), i as ffi::Py_ssize_t) };
+        if item.is_null() {
+            return Err(PyErr::fetch(ids.py()));
+        }
+        // SAFETY: as before. This is the shortest way for an int.
+        let mut id = unsafe { ffi::PyLong_AsSize_t(item) };
+        if u32::try_from(id).is_err() {
+            let _ = PyErr::take(ids.py());
+            // SAFETY: as before. This one asks `__index__`, too.
+            id = usize::try_from(unsafe { ffi::PyLong_AsLong(item) }).unwrap_or(usize::MAX);
+        }
         match u32::try_from(id) {
             Ok(id) => found.push(id),
             Err(_) => {
@@ -119,9 +225,15 @@ fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
 
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.
 fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
-    if let Ok(text) = std::str::from_utf8(text) {
-        return PyString::new(py, text);
+    // Python checks it; to check it here, too, as the safe interface wants, takes as long again.
+    // SAFETY: so many bytes are there; what comes back is a new str, or null and an error that is taken away.
+    unsafe {
+        let string = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
+        if let Some(string) = Bound::from_owned_ptr_or_opt(py, string) {
+            return string.cast_into_unchecked();
+        }
     }
+    let _ = PyErr::take(py);
     let mut repaired = Vec::new();
     crate::utf8::repair_into(text, &mut repaired);
     PyString::new(py, &String::from_utf8_lossy(&repaired))
@@ -222,7 +334,7 @@ impl Engine {
         let (text, valid) = utf8(text)?;
         if threads > 1 {
             let ids = py.detach(|| self.engine.encode_parallel(text, valid, threads));
-            return Ok(PyByteArray::new(py, &as_bytes(&ids)));
+            return Ok(PyByteArray::new(py, bytes_of(&ids)));
         }
         self.engine.with_scratch(|scratch| {
             if text.len() < DETACH {
@@ -230,10 +342,7 @@ impl Engine {
             } else {
                 py.detach(|| self.engine.encode(text, valid, scratch));
             }
-            let ids = &scratch.ids;
-            // SAFETY: four bytes for each id, and any u32 is four bytes.
-            let bytes = unsafe { std::slice::from_raw_parts(ids.as_ptr().cast::<u8>(), ids.len() * 4) };
-            Ok(PyByteArray::new(py, bytes))
+            Ok(PyByteArray::new(py, bytes_of(&scratch.ids)))
         })
     }
 
@@ -255,19 +364,18 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyList>> {
         let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
         let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let batches = py.detach(|| self.engine.encode_batch(&slices, threads));
-        let lists = PyList::empty(py);
-        for batch in batches {
-            let mut begin = 0;
-            for length in batch.lengths {
-                lists.append(self.ints.list(py, &batch.ids[begin..begin + length])?)?;
-                begin += length;
-            }
+        let lists = (0..slices.len()).map(|_| None).collect();
+        let mut lists = Lists { py, ints: &self.ints, lists, error: None };
+        let paused = PausedCollector::new(py);
+        self.engine.encode_batch(&slices, threads, &mut lists);
+        drop(paused);
+        match lists.error {
+            Some(error) => Err(error),
+            None => PyList::new(py, lists.lists),
         }
-        Ok(lists)
     }
 
-    /// The ids of all texts as bytes of u32, and where each text ends as bytes of i64.
+    /// The ids of all texts as bytes of u32, and where each text begins, and the end, as bytes of i64.
     fn encode_batch_arrays<'py>(
         &self,
         py: Python<'py>,
@@ -276,22 +384,22 @@ impl Engine {
     ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
         let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
         let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let batches = py.detach(|| self.engine.encode_batch(&slices, threads));
-        let total: usize = batches.iter().map(|batch| batch.ids.len()).sum();
-        let mut ends = vec![0i64];
-        let mut end = 0;
+        let batches = py.detach(|| {
+            let mut batches = Vec::new();
+            self.engine.encode_batch(&slices, threads, &mut batches);
+            batches.sort_unstable_by_key(|batch: &engine::Batch| batch.first);
+            batches
+        });
+        let mut ends = Vec::with_capacity((slices.len() + 1) * 8);
+        let mut end = 0i64;
+        ends.extend_from_slice(&end.to_ne_bytes());
         for length in batches.iter().flat_map(|batch| &batch.lengths) {
             end += *length as i64;
-            ends.push(end);
+            ends.extend_from_slice(&end.to_ne_bytes());
         }
-        let ids = PyByteArray::new_with(py, total * 4, |bytes| {
-            for (place, id) in bytes.chunks_exact_mut(4).zip(batches.iter().flat_map(|batch| &batch.ids)) {
-                place.copy_from_slice(&id.to_ne_bytes());
-            }
-            Ok(())
-        })?;
-        let ends: Vec<u8> = ends.iter().flat_map(|end| end.to_ne_bytes()).collect();
-        Ok((ids, PyByteArray::new(py, &ends)))
+        let parts: Vec<&[u8]> = batches.iter().map(|batch| bytes_of(&batch.ids)).collect();
+        let threads = if end < MANY { 1 } else { threads };
+        Ok((join(py, &parts, threads)?, PyByteArray::new(py, &ends)))
     }
 
     fn tokens<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Tokens<'py>> {
