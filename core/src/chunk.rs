@@ -66,33 +66,46 @@ fn long_characters(
         long |= u64::from(byte >= LONG_CHARACTER) << i;
     }
     let mut found = 0;
+    // The last long character, and where it ends.
+    let (mut last, mut last_end) = (0, usize::MAX);
     while long != 0 {
         let i = long.trailing_zeros() as usize;
         long &= long - 1;
         let at = base + i;
         let end = at + utf8::length_by_first(block[i]);
-        let Some(here) = text.get(at..end) else { continue };
-        if compact && here == utf8::SPACE {
+        let Some(here) = character_at(text, at) else { continue };
+        if compact && here == SPACE {
             return None;
         }
-        let here = character(here);
         if cuts >> i & 1 == 0 && at > 0 {
-            let mut begin = at - 1;
-            while begin > 0 && text[begin] & 0xC0 == 0x80 {
-                begin -= 1;
-            }
-            if !joinable.pair(character(&text[begin..at]), here) {
-                found |= 1 << i;
-            }
+            let before = if last_end == at { last } else { character_before(text, at) };
+            found |= u64::from(!joinable.pair(before, here)) << i;
         }
+        (last, last_end) = (here, end);
         // Behind it, if the next character is a short one that begins in this block; a long one asks for itself.
         let behind = end - base;
         if behind < BLOCK && cuts >> behind & 1 == 0 && block[behind] < LONG_CHARACTER {
-            let next = &text[end..(end + utf8::length_by_first(block[behind])).min(text.len())];
-            if !joinable.pair(here, character(next)) {
-                found |= 1 << behind;
-            }
+            let next = character_at(text, end).unwrap_or(0);
+            found |= u64::from(!joinable.pair(here, next)) << behind;
         }
     }
     Some(found)
+}
+
+const SPACE: u32 = character(utf8::SPACE);
+
+/// The character that begins at `at`, as `character` has it. Four bytes can be read there: see `PAD` in `encode.rs`.
+#[inline(always)]
+fn character_at(text: &[u8], at: usize) -> Option<u32> {
+    const MASKS: [u32; 5] = [0, 0xFF, 0xFFFF, 0xFF_FFFF, u32::MAX];
+    let bytes = text.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes) & MASKS[utf8::length_by_first(bytes[0])])
+}
+
+fn character_before(text: &[u8], at: usize) -> u32 {
+    let mut begin = at - 1;
+    while begin > 0 && text[begin] & 0xC0 == 0x80 {
+        begin -= 1;
+    }
+    character(&text[begin..at])
 }

@@ -10,40 +10,44 @@ use crate::merge::Lookup;
 use crate::utf8;
 use crate::vocab::NONE;
 
-/// The longest chunk for a heap, and there are as many lists as pieces: those are made for no fewer bytes.
-const SMALL: usize = 1 << 13;
+/// The longest chunk for a heap.
+const SMALL: usize = 1 << 12;
+/// There are about as many lists as pieces, and to make so many of them costs no more than to merge a byte.
+const LISTS_PER_BYTE: usize = 8;
 
-/// A symbol is known by where it begins.
-struct Symbols {
+/// A symbol is known by where it begins; there is one of these for every byte, and one for the end.
+#[derive(Clone, Copy)]
+struct Symbol {
+    /// The order of what it makes with the next one, `NONE` if that is no piece.
+    order: u32,
     /// How many bytes it has, and `FROZEN` if it takes no part in merging. Not more than a piece has, three times
     /// 8,000 if all are spaces.
-    sizes: Vec<u16>,
+    size: u16,
     /// How many bytes the one before it has.
-    before: Vec<u16>,
-    /// The order of what it makes with the next one, `NONE` if that is no piece.
-    orders: Vec<u32>,
+    before: u16,
 }
 
 const FROZEN: u16 = 1 << 15;
 
+struct Symbols(Vec<Symbol>);
+
 impl Symbols {
     fn new(text: &[u8], word: impl Fn(usize) -> usize) -> Symbols {
-        let mut symbols =
-            Symbols { sizes: vec![0; text.len()], before: vec![0; text.len() + 1], orders: vec![NONE; text.len()] };
+        let mut symbols = vec![Symbol { order: NONE, size: 0, before: 0 }; text.len() + 1];
         let mut at = 0;
         while at < text.len() {
             let length = word(at);
             let (length, frozen) = if length > 0 { (length, FROZEN) } else { (utf8::length_at(text, at), 0) };
-            symbols.sizes[at] = length as u16 | frozen;
+            symbols[at].size = length as u16 | frozen;
             at += length;
-            symbols.before[at] = length as u16;
+            symbols[at].before = length as u16;
         }
-        symbols
+        Symbols(symbols)
     }
 
     #[inline]
     fn end(&self, at: usize) -> usize {
-        at + usize::from(self.sizes[at] & !FROZEN)
+        at + usize::from(self.0[at].size & !FROZEN)
     }
 }
 
@@ -146,7 +150,7 @@ pub fn merge<L: Lookup>(
 ) {
     let mut symbols = Symbols::new(text, word);
     let (orders, lists) = lookup.vocab().orders();
-    if text.len() <= SMALL.max(lists) && u32::try_from(text.len()).is_ok() {
+    if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {
         run(lookup, text, orders, &mut symbols, seen, Heap(BinaryHeap::new()));
     } else if u32::try_from(text.len()).is_ok() {
         run(lookup, text, orders, &mut symbols, seen, Lists::<u32>::new(lists));
@@ -171,14 +175,14 @@ fn run<L: Lookup, Q: Queue>(
 ) {
     // Look at what the symbol at `at` makes with the next one.
     let mut consider = |symbols: &mut Symbols, queue: &mut Q, at: usize| {
-        symbols.orders[at] = NONE;
+        symbols.0[at].order = NONE;
         let middle = symbols.end(at);
-        if middle == text.len() || (symbols.sizes[at] | symbols.sizes[middle]) & FROZEN != 0 {
+        if middle == text.len() || (symbols.0[at].size | symbols.0[middle].size) & FROZEN != 0 {
             return;
         }
         if let Some(id) = lookup.mergeable(&text[at..symbols.end(middle)]) {
             seen(id, at, middle);
-            symbols.orders[at] = orders[id as usize];
+            symbols.0[at].order = orders[id as usize];
             queue.push(orders[id as usize], at);
         }
     };
@@ -189,16 +193,16 @@ fn run<L: Lookup, Q: Queue>(
     }
     while let Some((order, at)) = queue.pop() {
         // Stale: gone, or what it makes with its neighbour is something else by now.
-        if symbols.orders[at] != order {
+        if symbols.0[at].order != order {
             continue;
         }
         let middle = symbols.end(at);
         let end = symbols.end(middle);
-        symbols.orders[middle] = NONE;
-        symbols.sizes[at] = (end - at) as u16;
-        symbols.before[end] = (end - at) as u16;
+        symbols.0[middle].order = NONE;
+        symbols.0[at].size = (end - at) as u16;
+        symbols.0[end].before = (end - at) as u16;
         if at > 0 {
-            consider(symbols, &mut queue, at - usize::from(symbols.before[at]));
+            consider(symbols, &mut queue, at - usize::from(symbols.0[at].before));
         }
         consider(symbols, &mut queue, at);
     }

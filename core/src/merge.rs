@@ -86,6 +86,19 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
     }
 }
 
+/// The lowest of some numbers, four at a time, so that no step waits for the one before it.
+#[inline(always)]
+fn lowest(numbers: &[u64]) -> u64 {
+    let mut lowest = [u64::MAX; 4];
+    for four in numbers.chunks_exact(4) {
+        for (lowest, &number) in lowest.iter_mut().zip(four) {
+            *lowest = number.min(*lowest);
+        }
+    }
+    let [a, b, c, d] = lowest;
+    a.min(b).min(c.min(d))
+}
+
 fn merge_short<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
     const NEVER: u64 = u64::MAX;
     let pieces = &vocab.pieces;
@@ -126,22 +139,21 @@ fn merge_short<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
         }
     } else {
         // First ask for all of the memory, then look at it.
-        let mut probes = [None; SHORT];
         for i in 0..count.saturating_sub(1) {
-            probes[i] = probe(begins[i], ends[i + 1]);
+            let _ = probe(begins[i], ends[i + 1]);
         }
         for i in 0..count.saturating_sub(1) {
-            joined[i] = find(probes[i], begins[i], ends[i + 1]);
+            joined[i] = find(probe(begins[i], ends[i + 1]), begins[i], ends[i + 1]);
         }
     }
     for i in 0..count {
         order[i] = order_of(i, joined[i]);
     }
     loop {
-        // (Loops whose end can be foreseen are faster, if they go on a bit longer.)
-        let mut best = order[..SHORT / 2].iter().fold(NEVER, |best, &order| best.min(order));
+        // Loops whose end can be foreseen are faster, if they go on a bit longer.
+        let mut best = lowest(&order[..SHORT / 2]);
         if count > SHORT / 2 {
-            best = order[SHORT / 2..].iter().fold(best, |best, &order| best.min(order));
+            best = best.min(lowest(&order[SHORT / 2..]));
         }
         if best == NEVER {
             break;

@@ -17,10 +17,14 @@ fn pair_bit(left: u32, right: u32) -> usize {
     (mixed >> 47) as usize
 }
 
-/// The bytes of one character as a number; 0 beyond four.
-#[inline]
-pub fn character(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |value, &byte| value << 8 | u32::from(byte))
+/// The bytes of one character as a number; of more than four, the first four.
+pub const fn character(bytes: &[u8]) -> u32 {
+    let (mut value, mut i) = (0, 0);
+    while i < bytes.len() && i < 4 {
+        value |= (bytes[i] as u32) << (8 * i);
+        i += 1;
+    }
+    value
 }
 
 /// What may join, as two tables; see `chunk.rs`.
