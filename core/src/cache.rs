@@ -17,10 +17,8 @@
 //! Every call that encodes has a cache of its own while it runs (see `engine.rs`): no locks, and nothing to
 //! share between threads.
 
-/// A new cache has 2^MIN_BITS lines. 2^12 lines are 256 KiB, which only take memory when they are used.
-const MIN_BITS: u32 = 12;
-/// The most lines: 2^17 are 8 MiB.
-const MAX_BITS: u32 = 17;
+/// How many lines there are: at first 256 KiB, at last 7.5 MiB. Only those that are used take memory.
+const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 15 << 13];
 /// The words of a line.
 const LINE: usize = 8;
 /// Where the wide places begin, and the narrow one.
@@ -62,8 +60,8 @@ pub struct Cache {
     words: Vec<u64>,
     /// Where the first line begins in `words`.
     first: usize,
-    /// The number of lines less one.
-    mask: u32,
+    /// How many lines there are.
+    lines: u32,
     /// How many entries there are.
     used: usize,
     /// For each result kept aside, how many ids, and these.
@@ -190,25 +188,32 @@ type Entry = [u64; 3];
 impl Cache {
     /// An empty cache.
     pub fn new() -> Cache {
-        let mut cache = Cache { words: Vec::new(), first: 0, mask: 0, used: 0, spilled: Vec::new(), texts: Vec::new() };
-        cache.allocate(MIN_BITS);
+        let mut cache =
+            Cache { words: Vec::new(), first: 0, lines: 0, used: 0, spilled: Vec::new(), texts: Vec::new() };
+        cache.allocate(SIZES[0]);
         cache
     }
 
     /// Take new, empty memory. Zeros that nobody writes take none.
-    fn allocate(&mut self, bits: u32) {
-        self.words = vec![0; (LINE << bits) + LINE - 1];
+    fn allocate(&mut self, lines: u32) {
+        self.words = vec![0; lines as usize * LINE + LINE - 1];
         // So that a line of ours is a line of the machine. (If it cannot be found out, it is only slower.)
         self.first = self.words.as_ptr().align_offset(LINE * 8).min(LINE - 1);
-        self.mask = (1 << bits) - 1;
+        self.lines = lines;
         self.used = 0;
+    }
+
+    /// Where in `words` the line of a hash begins.
+    #[inline(always)]
+    fn place_of(&self, hash: u32) -> usize {
+        self.first + place_in(hash, self.lines)
     }
 
     #[inline(always)]
     fn line(&self, hash: u32) -> &[u64; LINE] {
-        let at = self.first + (hash & self.mask) as usize * LINE;
+        let at = self.place_of(hash);
         debug_assert!(at + LINE <= self.words.len());
-        // SAFETY: `allocate` made room for `mask + 1` lines behind `first`.
+        // SAFETY: `allocate` made room for so many lines behind `first`.
         unsafe { &*self.words.as_ptr().add(at).cast() }
     }
 
@@ -248,13 +253,13 @@ impl Cache {
     #[inline(never)]
     pub unsafe fn get_many(&self, keys: &[Key], out: &mut Vec<u32>) -> usize {
         // In locals, so that nothing is loaded again because of what is stored.
-        let (lines, mask) = (self.words.as_ptr().wrapping_add(self.first), self.mask);
+        let (words, lines) = (self.words.as_ptr().wrapping_add(self.first), self.lines);
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
         let mut done = 0;
         for &key in keys {
             // SAFETY: as in `line`.
-            let line = unsafe { &*lines.add((key.hash & mask) as usize * LINE).cast() };
+            let line = unsafe { &*words.add(place_in(key.hash, lines)).cast() };
             let Some(found) = look(line, key).or_else(|| self.get_other(key)) else { break };
             if let Some(count) = found.few() {
                 // SAFETY: there is room. Copying all, however many count, takes one step instead of a call.
@@ -329,9 +334,10 @@ impl Cache {
             SPILLED << COUNT | aside
         };
         self.place([key.words[0], key.words[1], result]);
-        let lines = self.mask as usize + 1;
-        if self.used > lines && lines < 1 << MAX_BITS {
-            self.grow();
+        if self.used > self.lines as usize {
+            if let Some(&lines) = SIZES.iter().find(|&&lines| lines > self.lines) {
+                self.grow(lines);
+            }
         }
     }
 
@@ -363,15 +369,14 @@ impl Cache {
     }
 
     fn line_mut(&mut self, hash: u32) -> &mut [u64] {
-        let at = self.first + (hash & self.mask) as usize * LINE;
+        let at = self.place_of(hash);
         &mut self.words[at..at + LINE]
     }
 
-    /// Twice the memory, with everything that is remembered.
-    fn grow(&mut self) {
-        let bits = (self.mask + 1).trailing_zeros() + 1;
+    /// More memory, with everything that is remembered.
+    fn grow(&mut self, lines: u32) {
         let (words, first) = (std::mem::take(&mut self.words), self.first);
-        self.allocate(bits);
+        self.allocate(lines);
         for line in words[first..].chunks_exact(LINE) {
             let narrow = [line[NARROW], 0, line[NARROW + 1]];
             for entry in [[line[0], line[1], line[2]], [line[3], line[4], line[5]], narrow] {
@@ -388,6 +393,12 @@ impl Cache {
         self.spilled.clear();
         self.texts.clear();
     }
+}
+
+/// The line of a hash, for so many lines, counted in words.
+#[inline(always)]
+fn place_in(hash: u32, lines: u32) -> usize {
+    ((u64::from(hash) * u64::from(lines)) >> 32) as usize * LINE
 }
 
 /// Find a key in a line. Without branches, because which of the places it is in cannot be foreseen.
@@ -441,7 +452,9 @@ mod tests {
     /// A chunk of any length and the ids that are remembered for it, of any number.
     fn example(i: u32) -> (Vec<u8>, Vec<u32>) {
         let length = if i % 5 == 0 { 16 + i % 113 } else { 1 + i % 15 };
-        let chunk = i.to_le_bytes().into_iter().cycle().take(length as usize).collect();
+        // Many have the first word of their key in common.
+        let front = if i % 5 == 1 && length > 10 { &b"letters"[..] } else { b"" };
+        let chunk = front.iter().copied().chain(i.to_le_bytes().into_iter().cycle()).take(length as usize).collect();
         (chunk, (0..i % 9).map(|k| k + (i << (i % 3 * 6))).collect())
     }
 

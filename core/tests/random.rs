@@ -1,0 +1,149 @@
+//! Random vocabularies and random text: what the fast ways give must be what the slow way gives.
+//!
+//! The unsafe lines of the crate are all on the paths taken here, with debug assertions on. `CPBPE_SECONDS=3600 cargo
+//! test --no-default-features --test random` goes on for an hour.
+
+use std::time::{Duration, Instant};
+
+use _core::encode;
+use _core::engine::{Batch, Engine};
+
+/// A generator of numbers that is good enough, and the same everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % limit
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+}
+
+const LETTERS: &[&str] =
+    &["a", "b", "c", "e", " ", " ", "\u{2581}", "\n", "\0", ".", "1", "é", "ж", "о", "中", "国", "。", "🦙", "\u{301}"];
+
+fn field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
+    out.push(number << 3 | 2);
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(bytes);
+}
+
+/// A model file with pieces that are made of letters and of each other.
+fn model(chance: &mut Chance) -> Vec<u8> {
+    let byte_fallback = chance.below(3) > 0;
+    let count = [5, 40, 400][chance.below(3)];
+    let mut texts: Vec<String> = Vec::new();
+    for _ in 0..count {
+        let text = match chance.below(4) {
+            0 => chance.pick(LETTERS).replace(' ', "\u{2581}"),
+            1 if !texts.is_empty() => texts[chance.below(texts.len())].repeat(2),
+            _ => {
+                let mut half = || if texts.is_empty() { "a".into() } else { texts[chance.below(texts.len())].clone() };
+                half() + &half()
+            }
+        };
+        if !text.contains('\0') && !text.is_empty() && text.len() < 60 && !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    let mut file = Vec::new();
+    let mut piece = |text: &[u8], score: f32, kind: u8| {
+        let mut message = Vec::new();
+        field(&mut message, 1, text);
+        message.push(2 << 3 | 5);
+        message.extend_from_slice(&score.to_le_bytes());
+        message.extend_from_slice(&[3 << 3, kind]);
+        field(&mut file, 1, &message);
+    };
+    piece(b"<unk>", 0.0, 2);
+    for byte in 0..if byte_fallback { 256 } else { 0 } {
+        piece(format!("<0x{byte:02X}>").as_bytes(), 0.0, 6);
+    }
+    let words = chance.below(4) == 0;
+    let unused = chance.below(6) == 0;
+    for (i, text) in texts.iter().enumerate() {
+        let kind = match chance.below(12) {
+            0 if words => 4,
+            1 if unused => 5,
+            _ => 1,
+        };
+        piece(text.as_bytes(), -((i / (1 + chance.below(2))) as f32), kind);
+    }
+    let mut trainer = vec![3 << 3, 2];
+    trainer.extend_from_slice(&[35 << 3 & 0x7F | 0x80, 2, u8::from(byte_fallback)]);
+    field(&mut file, 2, &trainer);
+    let normalizer = [3 << 3, chance.below(2) as u8, 4 << 3, u8::from(chance.below(4) == 0), 5 << 3, 1];
+    field(&mut file, 3, &normalizer);
+    file
+}
+
+fn text(chance: &mut Chance) -> Vec<u8> {
+    let length = [3, 30, 300, 3000, 30_000][chance.below(5)];
+    let few: Vec<&str> = (0..1 + chance.below(6)).map(|_| chance.pick(LETTERS)).collect();
+    let mut text = String::new();
+    while text.len() < length {
+        let letter = if chance.below(20) == 0 { chance.pick(LETTERS) } else { chance.pick(&few) };
+        text += &letter.repeat(if chance.below(30) == 0 { 1 + chance.below(200) } else { 1 });
+    }
+    let mut text = text.into_bytes();
+    if chance.below(8) == 0 {
+        let at = chance.below(text.len());
+        text[at] = chance.below(256) as u8;
+    }
+    text
+}
+
+/// Normalize, then merge the whole text at once: no cutting, no memory.
+fn slowly(engine: &Engine, text: &[u8]) -> Vec<u32> {
+    let mut ids = Vec::new();
+    encode::encode_whole(&engine.vocab, &engine.normalize(text), false, &mut ids);
+    ids
+}
+
+#[test]
+fn fast_is_slow() {
+    let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut chance = Chance(0x1234_5678_9ABC_DEF1 ^ seconds);
+    let mut rounds = 0;
+    while Instant::now() < end {
+        let Some(engine) = Engine::from_model(&model(&mut chance)) else { panic!("round {rounds}: not a model") };
+        let texts: Vec<Vec<u8>> = (0..12).map(|_| text(&mut chance)).collect();
+        let expected: Vec<Vec<u32>> = texts.iter().map(|text| slowly(&engine, text)).collect();
+        for (text, expected) in texts.iter().chain(&texts).zip(expected.iter().chain(&expected)) {
+            let ids = engine.with_scratch(|scratch| {
+                engine.encode(text, false, scratch);
+                scratch.ids.clone()
+            });
+            assert_eq!(&ids, expected, "round {rounds}: {:?}", String::from_utf8_lossy(text));
+            assert_eq!(&engine.encode_parallel(text, false, 3), expected);
+            assert_eq!(engine.decode(&[1, u32::MAX], false), Err(1));
+            let all = engine.decode(&ids, true).unwrap();
+            let (front, back) = ids.split_at(ids.len() / 2);
+            if front.len() > 8 {
+                let front = engine.decode(front, true).unwrap();
+                assert!(all.starts_with(&front));
+            }
+            assert!(engine.decode(back, true).is_ok());
+        }
+        let slices: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), false)).collect();
+        let mut batches: Vec<Batch> = Vec::new();
+        engine.encode_batch(&slices, 2, &mut batches);
+        batches.sort_unstable_by_key(|batch| batch.first);
+        let ids: Vec<u32> = batches.into_iter().flat_map(|batch| batch.ids).collect();
+        assert_eq!(ids, expected.concat());
+        rounds += 1;
+    }
+    println!("{rounds} vocabularies");
+    assert!(rounds > 0);
+}
