@@ -22,6 +22,17 @@
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
 //! character from three bytes to one and lets most input be used as it is. See `vocab::swap`.
+//!
+//! What is `unsafe`, and what it buys (the speed without it, on English, 30 languages and source code; two
+//! binaries in turn on an AMD EPYC):
+//!
+//! * `cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4 times as fast.
+//! * `cache.rs`, `pieces.rs`: asking for memory ahead of time: 1.07, 1.2 and 1.3 times.
+//! * `chunk.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 times.
+//! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5 times.
+//! * `python.rs`: the interpreter's own functions, for what the safe interface checks once more for each id.
+//!
+//! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 
 pub mod cache;
 pub mod charsmap;
