@@ -61,10 +61,7 @@ fn long_characters(
     cuts: u64,
     compact: bool,
 ) -> Option<u64> {
-    let mut long = 0u64;
-    for (i, &byte) in block.iter().enumerate() {
-        long |= u64::from(byte >= LONG_CHARACTER) << i;
-    }
+    let mut long = long_firsts(block);
     let mut found = 0;
     // The last long character, and where it ends.
     let (mut last, mut last_end) = (0, usize::MAX);
@@ -92,6 +89,19 @@ fn long_characters(
     Some(found)
 }
 
+/// Which bytes begin a long character, as bits. Eight bytes at a time: they are those whose three highest bits are set.
+#[inline(always)]
+fn long_firsts(block: &[u8; BLOCK]) -> u64 {
+    let mut mask = 0;
+    for (i, part) in block.chunks_exact(8).enumerate() {
+        let word = u64::from_le_bytes(part.try_into().unwrap_or_default());
+        let highest = word & word << 1 & word << 2 & 0x8080_8080_8080_8080;
+        // The product brings the highest bits of all bytes together in its own highest byte.
+        mask |= ((highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+    }
+    mask
+}
+
 const SPACE: u32 = character(utf8::SPACE);
 
 /// The character that begins at `at`, as `character` has it. Four bytes can be read there: see `PAD` in `encode.rs`.
@@ -108,4 +118,19 @@ fn character_before(text: &[u8], at: usize) -> u32 {
         begin -= 1;
     }
     character(&text[begin..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_characters_are_found() {
+        for i in 0..BLOCK * 256 {
+            let mut block = [(i * 7) as u8 & 0x9F; BLOCK];
+            block[i % BLOCK] = (i / BLOCK) as u8;
+            let expected = block.iter().rev().fold(0, |mask, &byte| mask << 1 | u64::from(byte >= LONG_CHARACTER));
+            assert_eq!(long_firsts(&block), expected);
+        }
+    }
 }
