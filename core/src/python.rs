@@ -249,6 +249,21 @@ struct Engine {
 /// Ids, pieces, begins and ends.
 type Tokens<'py> = (Vec<u32>, Vec<Bound<'py, PyBytes>>, Vec<usize>, Vec<usize>);
 
+impl Engine {
+    /// Encode a text, and make something of the ids.
+    fn encoded<R>(&self, py: Python<'_>, text: &Bound<'_, PyAny>, make: impl FnOnce(&[u32]) -> R) -> PyResult<R> {
+        let (text, valid) = utf8(text)?;
+        Ok(self.engine.with_scratch(|scratch| {
+            if text.len() < DETACH {
+                self.engine.encode(text, valid, scratch);
+            } else {
+                py.detach(|| self.engine.encode(text, valid, scratch));
+            }
+            make(&scratch.ids)
+        }))
+    }
+}
+
 #[pymethods]
 impl Engine {
     /// Read a model file; None if it is not a valid BPE model.
@@ -314,15 +329,7 @@ impl Engine {
     }
 
     fn encode<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let (text, valid) = utf8(text)?;
-        self.engine.with_scratch(|scratch| {
-            if text.len() < DETACH {
-                self.engine.encode(text, valid, scratch);
-            } else {
-                py.detach(|| self.engine.encode(text, valid, scratch));
-            }
-            self.ints.list(py, &scratch.ids)
-        })
+        self.encoded(py, text, |ids| self.ints.list(py, ids))?
     }
 
     fn encode_array<'py>(
@@ -331,29 +338,16 @@ impl Engine {
         text: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
-        let (text, valid) = utf8(text)?;
-        if threads > 1 {
-            let ids = py.detach(|| self.engine.encode_parallel(text, valid, threads));
-            return Ok(PyByteArray::new(py, bytes_of(&ids)));
+        if threads == 1 {
+            return self.encoded(py, text, |ids| PyByteArray::new(py, bytes_of(ids)));
         }
-        self.engine.with_scratch(|scratch| {
-            if text.len() < DETACH {
-                self.engine.encode(text, valid, scratch);
-            } else {
-                py.detach(|| self.engine.encode(text, valid, scratch));
-            }
-            Ok(PyByteArray::new(py, bytes_of(&scratch.ids)))
-        })
+        let (text, valid) = utf8(text)?;
+        let ids = py.detach(|| self.engine.encode_parallel(text, valid, threads));
+        Ok(PyByteArray::new(py, bytes_of(&ids)))
     }
 
     fn count(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let (text, valid) = utf8(text)?;
-        Ok(py.detach(|| {
-            self.engine.with_scratch(|scratch| {
-                self.engine.encode(text, valid, scratch);
-                scratch.ids.len()
-            })
-        }))
+        self.encoded(py, text, <[u32]>::len)
     }
 
     fn encode_batch<'py>(
