@@ -20,7 +20,7 @@ from typing import Any, Protocol
 UNKNOWN = "\u2585".encode()
 """Stands for every character that the model will not know. A sentence that holds it is skipped."""
 BOUNDARY = b"\x1f"
-"""Stands where a symbol was (`<s>`, a user-defined one ...) or where a pretokenizer cut. No piece holds it."""
+"""Stands where a symbol was (`<s>`, a user-defined one ...) or a pretokenizer cut. No piece holds it."""
 
 Progress = Callable[[str, int, int], None]
 """Called a few times a second with what is being done ("characters", "pairs", "merges"), how much of it is
