@@ -1,0 +1,35 @@
+"""Writing files so that nobody ever finds half of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from secrets import token_hex
+from typing import BinaryIO
+
+
+def write_all(files: dict[str, Callable[[BinaryIO], object]]) -> None:
+    """Write several files: each under a temporary name beside it; when all are complete, all are renamed.
+
+    A pipe or a device is written to directly. Whatever goes wrong, no temporary file stays behind.
+    """
+    temporary: dict[str, str] = {}
+    try:
+        for name, write in files.items():
+            path = os.path.realpath(name)
+            if os.path.exists(path) and not os.path.isfile(path):
+                with open(path, "wb") as file:
+                    write(file)
+                continue
+            temporary[path] = f"{path}.{token_hex(8)}.tmp"
+            with open(temporary[path], "xb") as file:
+                write(file)
+        for path, written in list(temporary.items()):
+            os.replace(written, path)
+            del temporary[path]
+    except BaseException:
+        for written in temporary.values():
+            with suppress(OSError):
+                os.unlink(written)
+        raise
