@@ -110,7 +110,7 @@ class Skipped:
 
     sentences: int = 0
     """How many."""
-    bytes: int = 0
+    size: int = 0
     """Their length together."""
     examples: tuple[tuple[int, bytes], ...] = ()
     """The first few: which sentence it was, of all that were given, from 0; and its first EXAMPLE_BYTES."""
@@ -129,7 +129,7 @@ class Tallies:
 
     sentences: int
     """All sentences, skipped ones included."""
-    bytes: int
+    size: int
     """The bytes in them, newlines between sentences not included."""
     skipped: Mapping[str, Skipped]
     """For each of SKIP_RULES."""
