@@ -15,6 +15,8 @@
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
+//! | `scripts.rs`   | the scripts of Unicode 9.0                                                  |
+//! | `piece.rs`     | training: what may be a piece, and where words may be cut                   |
 //! | `python.rs`    | the only file that knows Python                                             |
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
@@ -29,7 +31,9 @@ pub mod engine;
 pub mod merge;
 pub mod model;
 pub mod normalize;
+pub mod piece;
 #[cfg(feature = "python")]
 mod python;
+pub mod scripts;
 pub mod utf8;
 pub mod vocab;
