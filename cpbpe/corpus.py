@@ -169,7 +169,8 @@ class Corpus:
                 raise FileNotFoundError(f"no such file or directory: {name!r}")
             if self._raw:
                 os.stat(name)
-                files, left_out = [name], []
+                files = [name]
+                left_out: list[str] = []
             else:
                 files, left_out = expand(name)
             self.files += files
@@ -224,7 +225,7 @@ class Corpus:
             split = split_lines(lines, False)
             first += len(split)
             if format == "tsv":
-                sentences, counts = _parse_tsv(split, lambda index, at=number: f"{name}:{at + index}")  # type: ignore[misc]
+                sentences, counts = _parse_tsv(split, lambda index, at=number: f"{name}:{at + index}")
                 yield Block(name, number, None, sentences, counts)
             else:
                 yield self._documents(name, number, self._parse_json(split, name, number))
@@ -245,7 +246,8 @@ class Corpus:
             if not isinstance(record, dict) or self._field not in record:
                 fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
                 raise TrainingError(
-                    f"{where}: there is no field {self._field!r} (there is {fields or 'none'}); name it with field="
+                    f"{where}: there is no field {self._field!r} (there is {fields or 'none'}); "
+                    f"name it with field="
                 )
             text = record[self._field]
             if text is not None and not isinstance(text, str):

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 from cpbpe.errors import TrainingError
 
@@ -126,7 +126,7 @@ def parts(path: str, advanced: Callable[[int], object], raw: bool = False) -> It
 def _open(path: str) -> BinaryIO:
     if path == "-":
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-    return open(path, "rb")  # noqa: SIM115
+    return open(path, "rb")
 
 
 def _read(path: str, suffix: str, file: IO[bytes]) -> bytes:
@@ -151,21 +151,21 @@ def _decompressor(path: str, suffix: str, file: BinaryIO) -> IO[bytes]:
     if suffix == ".gz":
         import gzip
 
-        return gzip.GzipFile(fileobj=file)
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if suffix == ".xz":
         import lzma
 
-        return lzma.LZMAFile(file)
+        return cast("IO[bytes]", lzma.LZMAFile(file))
     if suffix == ".bz2":
         import bz2
 
-        return bz2.BZ2File(file)
+        return cast("IO[bytes]", bz2.BZ2File(file))
     if suffix == ".zst":
         if sys.version_info >= (3, 14):
             from compression import zstd
 
             return zstd.ZstdFile(file)
-        return _Zstandard(path, file)  # type: ignore[return-value]
+        return cast("IO[bytes]", _Zstandard(path, file))
     return file
 
 

@@ -48,7 +48,7 @@ class TrainOptions:
     hard_vocab_limit: bool = True
     """When the corpus has too little for `vocab_size` pieces: an error (true), or a smaller model."""
     character_coverage: float = 0.99995
-    """The share of the corpus's characters that the vocabulary must hold, 0.98 to 1; the rarest are left out."""
+    """The share of the corpus that the vocabulary's characters cover, 0.98 to 1; the rarest are left out."""
     auto_character_coverage: bool = False
     """Choose characters and merges together, for the fewest tokens. Needs `byte_fallback`."""
     required_chars: str = ""
@@ -414,7 +414,7 @@ PRESETS: dict[str, TrainOptions] = {
         add_dummy_prefix=False, max_sentence_length=0, keep_newlines=True, keep_reserved=True
     ),
 }
-"""Options with a name. "llama2": those of Llama 2, the default. "sentencepiece": sentencepiece's own defaults.
+"""Options with a name. "llama2": those of Llama 2, the default. "sentencepiece": sentencepiece's defaults.
 "lossless": as Llama 2, but nothing of the corpus is left out or changed, newlines become part of pieces,
 and decoding gives back every text (but U+2581, which becomes a space)."""
 
