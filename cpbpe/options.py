@@ -278,8 +278,9 @@ def _check_types(options: TrainOptions) -> None:
             raise TypeError(f"{item.name} is True or False, not {value!r}")
         if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
             raise TypeError(f"{item.name} is an integer, not {value!r}")
-        if kind == "int" and not -(1 << 31) <= value < 1 << 31:
-            raise TrainingError(f"{item.name} does not fit into 32 bits: {value}")
+        bits = 64 if item.name in ("input_sentence_size", "seed") else 32
+        if kind == "int" and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+            raise TrainingError(f"{item.name} does not fit into {bits} bits: {value}")
         if kind == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise TypeError(f"{item.name} is a number, not {value!r}")
         if kind == "str":

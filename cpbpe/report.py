@@ -89,6 +89,27 @@ class Reading:
             spilled_bytes=self.spilled_bytes + other.spilled_bytes,
         )
 
+    def lines(self) -> Iterator[str]:
+        """The part of the report that tells of reading, for people."""
+        files = f" from {self.files:,} file{'s' * (self.files != 1)}" if self.files else ""
+        yield f"read          {self.sentences:,} sentences, {_size(self.bytes)}{files}"
+        if self.sampled is not None and self.sampled_from is not None:
+            yield f"sampled       {self.sampled:,} of {self.sampled_from:,} sentences"
+        for rule, found in self.left_out.items():
+            if not found.sentences:
+                continue
+            yield f"left out      {found.sentences:,} sentences {RULES[rule]}, {_size(found.bytes)}"
+            if rule != "empty":
+                for example in found.examples[:3]:
+                    yield f"              {example.where}: {_shown(example.text)}"
+        if self.nulls:
+            yield f"left out      {self.nulls:,} records whose text is null"
+        if self.files_left_out:
+            names = ", ".join(self.files_left_out[:3]) + (", ..." if len(self.files_left_out) > 3 else "")
+            yield f"left out      {len(self.files_left_out):,} files that are not text: {names}"
+        if self.spilled_runs:
+            yield f"on the disk   {self.spilled_runs} parts of the counts, {_size(self.spilled_bytes)}"
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
         """What `dataclasses.asdict` made of one."""
@@ -226,25 +247,7 @@ class Report:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    reading = report.reading
-    files = f" from {reading.files:,} file{'s' * (reading.files != 1)}" if reading.files else ""
-    yield f"read          {reading.sentences:,} sentences, {_size(reading.bytes)}{files}"
-    if reading.sampled is not None and reading.sampled_from is not None:
-        yield f"sampled       {reading.sampled:,} of {reading.sampled_from:,} sentences"
-    for rule, found in reading.left_out.items():
-        if not found.sentences:
-            continue
-        yield f"left out      {found.sentences:,} sentences {RULES[rule]}, {_size(found.bytes)}"
-        if rule != "empty":
-            for example in found.examples[:3]:
-                yield f"              {example.where}: {_shown(example.text)}"
-    if reading.nulls:
-        yield f"left out      {reading.nulls:,} records whose text is null"
-    if reading.files_left_out:
-        names = ", ".join(reading.files_left_out[:3]) + (", ..." if len(reading.files_left_out) > 3 else "")
-        yield f"left out      {len(reading.files_left_out):,} files that are not text: {names}"
-    if reading.spilled_runs:
-        yield f"on the disk   {reading.spilled_runs} parts of the counts, {_size(reading.spilled_bytes)}"
+    yield from report.reading.lines()
     yield f"words         {report.distinct_words:,} different ones"
     yield (
         f"pieces        {report.vocab_size:,}: {report.special_pieces:,} special, {report.merges:,} merges, "

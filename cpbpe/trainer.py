@@ -38,7 +38,7 @@ class TrainingResult:
 
     >>> result = train(["the cat sat on the mat, the bat sat on the hat"], vocab_size=290)
     >>> result.tokenizer.encode_pieces("the cat")
-    ['▁the', '▁', 'c', 'at']
+    ['▁the', '▁cat']
     >>> result.tokenizer_at(280).vocab_size
     280
     """
@@ -66,6 +66,11 @@ class TrainingResult:
     def model_bytes(self) -> bytes:
         """The model file."""
         return self._built.data
+
+    @property
+    def built(self) -> Built:
+        """The model file with what it is made of."""
+        return self._built
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -100,10 +105,9 @@ class TrainingResult:
             raise TypeError(f"save() takes a path as str or Path, not {name!r}")
         name = name.removesuffix(".model")
         check_prefix(name)
-        data = self._built.data
         vocab = vocab_file(self._built, self._options.vocabulary_output_piece_score)
         paths = f"{name}.model", f"{name}.vocab"
-        write_all({paths[0]: lambda file: file.write(data), paths[1]: lambda file: file.write(vocab)})
+        write_all({paths[0]: self._built.data, paths[1]: vocab})
         return paths
 
     def __repr__(self) -> str:

@@ -100,15 +100,16 @@ class WordCounts:
         memory_limit: int | None,
         display: Display,
         raw: bool = False,
+        charsmap: bytes | None = None,
     ) -> WordCounts:
-        """The same for options that are complete, with a display that is open."""
+        """The same for options that are complete, with a display that is open, and perhaps other rules."""
         threads = threads_or_all(threads)
         if memory_limit is not None and (not isinstance(memory_limit, int) or memory_limit < 1 << 20):
             raise TrainingError(f"memory_limit is a number of bytes, at least 2**20, not {memory_limit!r}")
         corpus = Corpus(
             source, format=format, field=field, column=column, keep_newlines=options.keep_newlines, raw=raw
         )
-        setup = count_setup(options, charsmap_of(options))
+        setup = count_setup(options, charsmap_of(options) if charsmap is None else charsmap)
         with no_overflow():
             words, reading = count_corpus(
                 corpus,
