@@ -2,7 +2,7 @@ r"""How SentencePiece BPE is trained, the whole algorithm in plain Python, to be
 
 This file is the specification of training: the compiled core must give what it gives, and it must give
 what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). What a piece, a
-score and `▁` are is told in `cpbpe/reference.py`, which uses what is learned here. Five ideas:
+score and `▁` are is told in `cpbpe/reference.py`, which uses what is learned here. Four ideas:
 
 1. **Count words, not text.** Merging looks at neighbours only, and most neighbours can never merge: no
    piece crosses a space, or goes from Latin to Cyrillic. So the text is cut between them, and equal parts are
@@ -11,10 +11,8 @@ score and `▁` are is told in `cpbpe/reference.py`, which uses what is learned 
    each of the others becomes a wall that nothing merges with. (`accept_characters`)
 3. **Merge the most frequent pair, again and again.** That is all of training: the pair becomes a symbol, its
    text the next piece, and the counts around every place where it stood change. (`learn`)
-4. **Ties are broken by the text**: fewer characters first, then the smaller bytes. So the result does not
-   depend on the order of the corpus. (`learn`)
-5. **A text becomes a piece once.** `ab`+`c` and `a`+`bc` are two pairs and one text. The second that comes up
-   is dropped, and stays unmerged wherever it stands. (`learn`)
+4. **What is equally frequent is ordered by its text**: fewer characters first, then the smaller bytes. So the
+   result depends on nothing but the words and their counts. (`learn`)
 
 A corpus small enough to follow by hand:
 
@@ -329,7 +327,7 @@ def _float32(value: float) -> float:
     return rounded
 
 
-# --- Ideas 3 to 5: merging ------------------------------------------------------------------------
+# --- Ideas 3 and 4: merging -------------------------------------------------------------------------
 
 
 def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Learned:
@@ -343,10 +341,11 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     enough that a pair stood there for a moment: while `ab` is merged in `abab`, the text is `ab`+`a`+`b`, and
     `aba` is remembered. That is of no use, but sentencepiece does it, and its models have such pieces.
 
-    **Ties.** Two pairs that have the same text can have the same frequency (above 0). Which of them
-    sentencepiece takes depends on the layout of its heap, which can depend on addresses in its memory. We
-    take the one whose left half is shorter, and report that it happened: the model may differ from
-    sentencepiece's.
+    **There are no ties.** `ab`+`c` and `a`+`bc` are two pairs with one text, but only one of them can stand
+    in the text at a time. For take any part of the text that is made of whole symbols now. It has been so
+    from the start, because symbols only grow. So all merges that touched it were inside it, and as they go
+    from left to right, its own text alone decides which they were. So equal texts are made of equal symbols.
+    For the same reason, a pair whose text is a piece already stands nowhere: its frequency is 0.
     """
     report = _Reporter(progress)
     counted = list(unpack(words))
@@ -381,7 +380,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     places: dict[tuple[int, int], list[int]] = {}  # where they stand, or stood, from left to right
     invalid: set[tuple[int, int]] = set()
     fresh: list[tuple[int, int]] = []  # pairs that are not in the queue yet
-    queue: list[tuple[int, int, bytes, int, tuple[int, int]]] = []
+    queue: list[tuple[int, int, bytes, tuple[int, int]]] = []
 
     def see(left: int, right: int) -> None:
         """A pair stands at these two places of the text."""
@@ -403,10 +402,10 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         if pair in frequency:
             frequency[pair] -= weight[left]
 
-    def entry(pair: tuple[int, int]) -> tuple[int, int, bytes, int, tuple[int, int]]:
+    def entry(pair: tuple[int, int]) -> tuple[int, int, bytes, tuple[int, int]]:
         """What is smallest for the pair to merge next."""
         left, right = texts[pair[0]], texts[pair[1]]
-        return -frequency[pair], len(left + right), (left + right).encode(), len(left), pair
+        return -frequency[pair], len(left + right), (left + right).encode(), pair
 
     for at in range(len(text) - 1):
         see(at, at + 1)
@@ -417,31 +416,17 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     symbols_left = sum(characters.values())
     merges: dict[bytes, int] = {}
     remaining = array("Q", [symbols_left])
-    dropped: list[tuple[bytes, int]] = []
-    ties = array("I")
 
-    def pop() -> tuple[int, int, bytes, int, tuple[int, int]] | None:
-        """The best pair. An entry whose pair has become rarer since goes back to where it belongs."""
-        while queue:
-            best = heappop(queue)
-            if frequency[best[4]] == -best[0]:
-                return best
-            heappush(queue, entry(best[4]))
-        return None
-
-    while len(merges) < limit and (best := pop()):
+    while len(merges) < limit and queue:
         report("merges", len(merges), limit)
-        negative, _, piece, _, pair = best
+        negative, _, piece, pair = heappop(queue)
+        if frequency[pair] != -negative:
+            heappush(queue, entry(pair))  # it has become rarer since
+            continue
         del frequency[pair]
         spots = places.pop(pair)
         if piece in merges:
-            if negative:
-                dropped.append((piece, -negative))
             continue
-        if negative and (rival := pop()):
-            if rival[:3] == best[:3]:
-                ties.append(len(merges))
-            heappush(queue, rival)
         merges[piece] = -negative
 
         new = len(texts)
@@ -474,9 +459,6 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         merges=tuple(merges),
         frequencies=array("Q", merges.values()),
         symbols=remaining,
-        dropped_pieces=tuple(piece for piece, _ in dropped),
-        dropped_frequencies=array("Q", (frequency for _, frequency in dropped)),
-        ties=ties,
     )
 
 

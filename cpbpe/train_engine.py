@@ -157,13 +157,6 @@ class Learned:
     """How often the pair stood in the text when it was merged (u64). See `reference_train` on those of 0."""
     symbols: array[int]
     """How many symbols the text had before the first merge, and after each (u64, one more than merges)."""
-    dropped_pieces: tuple[bytes, ...]
-    """Pairs that were the best, but whose text was a piece already (made of another pair)."""
-    dropped_frequencies: array[int]
-    """How often each of those stood in the text (u64), never 0."""
-    ties: array[int]
-    """The indices in `merges` at which two pairs with the same text had the same frequency, not 0 (u32).
-    Nothing in sentencepiece says which to take; see `reference_train` for what we do."""
 
 
 class Counter(Protocol):
@@ -245,7 +238,7 @@ def learn(words: Words, spec: LearnSpec, threads: int = 1, progress: Progress | 
         progress=progress,
         **_flat(spec),
     )
-    return Learned(**{name: _column(name, value) for name, value in answer.items()})
+    return Learned(**{name: _column(value) for name, value in answer.items()})
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
@@ -269,10 +262,10 @@ def _flat(spec: CountSpec | LearnSpec) -> dict[str, Any]:
     return fields
 
 
-def _column(name: str, value: Any) -> Any:
+def _column(value: Any) -> Any:
     """What the core gives for a field of Learned: integers as bytes, lists, and numbers."""
     if isinstance(value, (bytes, bytearray)):
-        column = array("I" if name == "ties" else "Q")
+        column = array("Q")
         column.frombytes(value)
         return column
     return tuple(value) if isinstance(value, list) else value
