@@ -15,6 +15,8 @@
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
+//! | `corpus.rs`    | training: text -> words                                                     |
+//! | `count.rs`     | training: a table of words with counts                                      |
 //! | `scripts.rs`   | the scripts of Unicode 9.0                                                  |
 //! | `piece.rs`     | training: what may be a piece, and where words may be cut                   |
 //! | `python.rs`    | the only file that knows Python                                             |
@@ -25,15 +27,22 @@
 pub mod cache;
 pub mod charsmap;
 pub mod chunk;
+pub mod corpus;
+pub mod count;
 pub mod decode;
 pub mod encode;
 pub mod engine;
 pub mod merge;
 pub mod model;
 pub mod normalize;
+pub mod pairs;
+pub mod part;
 pub mod piece;
 #[cfg(feature = "python")]
 mod python;
+#[cfg(feature = "python")]
+mod python_train;
 pub mod scripts;
+pub mod train;
 pub mod utf8;
 pub mod vocab;
