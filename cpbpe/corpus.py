@@ -151,7 +151,8 @@ class Corpus:
         elif isinstance(source, (list, tuple)) and source and self._are_paths(source):
             self._take_paths(source)
         elif hasattr(source, "read") or isinstance(source, Iterable):
-            if self._format in ("jsonl", "parquet"):
+            wanted = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
+            if self._format in wanted:
                 raise TrainingError(f"format={self._format!r} is for files, and source is no path")
             self._items = source
         else:

@@ -28,6 +28,7 @@ from cpbpe.train_engine import (
 from cpbpe.words_file import Runs
 
 _BATCH = 1 << 14
+_SPILL_SHARE = 2  # of the limit: the words are copied when they are sorted
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,7 @@ def count_corpus(
     with Runs() as runs:
 
         def spill() -> None:
-            # Half, because the words are copied when they are sorted.
-            if memory_limit is not None and work.counter.memory() > memory_limit // 2:
+            if memory_limit is not None and work.counter.memory() > memory_limit // _SPILL_SHARE:
                 runs.add(work.counter.drain())
 
         for block in corpus.blocks():

@@ -30,7 +30,7 @@ from cpbpe.train_engine import Words, merge_words
 from cpbpe.words_file import join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"
-_MAX_HEADER = 1 << 28
+_MAX_HEADER = 1 << 26
 
 
 class WordCounts:

@@ -65,10 +65,13 @@ def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words
     """
 
     def exactly(size: int) -> bytes:
-        data = read(size)
-        if len(data) != size:
-            raise EOFError
-        return data
+        data = bytearray()
+        while len(data) < size:  # in steps, so that a size that is wrong takes no memory
+            part = read(min(size - len(data), 1 << 24))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
 
     last = b""
     while True:
