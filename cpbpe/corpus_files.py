@@ -5,6 +5,7 @@ What a file's content means (lines, records) is the business of `cpbpe.corpus`.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import stat
@@ -65,7 +66,9 @@ def expand(path: str) -> tuple[list[str], list[str]]:
         return found, []
     try:
         mode = os.stat(path).st_mode
-    except FileNotFoundError:
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR):
+            raise
         hint = ""
         if any(character in path for character in " \n\t") and len(path) > 40:
             hint = "; to train on a text rather than on a file, give a list of texts"
