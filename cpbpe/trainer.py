@@ -211,6 +211,7 @@ def train_on(
     )
     with clock.phase("learning"), no_overflow():
         learned = learn(counts.words, spec, threads, display.update)
+        display.update("merges", len(learned.merges), len(learned.merges))
     with clock.phase("building"):
         _check_least(options, spec, learned)
         built = build_model(options, recorded, learned)
