@@ -372,7 +372,7 @@ def whole_lines(chunks: Iterable[bytes], keep_newlines: bool = False) -> Iterato
         else:
             cut = chunk.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*rest, chunk[:cut]])
+            yield b"".join([*rest, memoryview(chunk)[:cut]]) if rest or cut < len(chunk) else chunk
             rest = []
         if cut < len(chunk):
             rest.append(chunk[cut:])

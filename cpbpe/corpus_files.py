@@ -15,7 +15,7 @@ from typing import IO, BinaryIO, cast
 
 from cpbpe.errors import TrainingError
 
-PART_BYTES = 8 << 20
+PART_BYTES = 4 << 20
 """Files are read in parts of this size: large against the cost of a call, small against memory."""
 
 FORMATS = ("text", "tsv", "jsonl", "parquet")

@@ -77,8 +77,8 @@ def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, i
         )
     if characters.get("\ufffd"):
         found.append(
-            f"the text holds U+FFFD {characters[chr(0xFFFD)]:,} times, which is what a byte becomes that is "
-            f"no valid UTF-8"
+            f"the text holds U+FFFD {characters[chr(0xFFFD)]:,} times; if it was not there before, these "
+            f"were bytes that are no valid UTF-8"
         )
     if options.unk_id < 0:
         found.append(

@@ -12,7 +12,7 @@ from cpbpe.compat.sentencepiece import Error, SentencePieceTrainer
 from tests.corpus import lines
 
 TEXTS = lines(500)
-BASE = {"model_type": "bpe", "minloglevel": 2}
+BASE: dict[str, Any] = {"model_type": "bpe", "minloglevel": 2}
 FILES = ("my.model", "my.vocab")
 
 

@@ -108,7 +108,7 @@ def test_wrong_types(options: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_options_say_why(name: str) -> None:
     with pytest.raises(TrainingError) as error:
-        train(TEXTS, **{name: 1})
+        TrainOptions().replace(**{name: 1})
     assert str(error.value) == f"{name}: {REFUSED[name]}"
     assert len(REFUSED[name].split()) >= 5
 

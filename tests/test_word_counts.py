@@ -4,6 +4,7 @@ import pickle
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,7 +175,7 @@ def test_broken_files(tmp_path: Path) -> None:
         WordCounts.load(tmp_path / "none")
 
 
-DIFFERENT = {
+DIFFERENT: dict[str, dict[str, Any]] = {
     "split_digits": {"split_digits": False},
     "max_sentencepiece_length": {"max_sentencepiece_length": 5},
     "the special pieces": {"control_symbols": ["<sep>"]},
