@@ -345,7 +345,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     in the text at a time. For take any part of the text that is made of whole symbols now. It has been so
     from the start, because symbols only grow. So all merges that touched it were inside it, and as they go
     from left to right, its own text alone decides which they were. So equal texts are made of equal symbols.
-    For the same reason, a pair whose text is a piece already stands nowhere: its frequency is 0.
+    For the same reason no pair ever has the text of a piece that is there already.
     """
     report = _Reporter(progress)
     counted = list(unpack(words))
@@ -414,7 +414,8 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     heapify(queue)
 
     symbols_left = sum(characters.values())
-    merges: dict[bytes, int] = {}
+    merges: list[bytes] = []
+    frequencies = array("Q")
     remaining = array("Q", [symbols_left])
 
     while len(merges) < limit and queue:
@@ -425,9 +426,8 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
             continue
         del frequency[pair]
         spots = places.pop(pair)
-        if piece in merges:
-            continue
-        merges[piece] = -negative
+        merges.append(piece)
+        frequencies.append(-negative)
 
         new = len(texts)
         texts.append(piece.decode())
@@ -457,7 +457,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         boundaries=characters[BND],
         nuls=characters[NUL],
         merges=tuple(merges),
-        frequencies=array("Q", merges.values()),
+        frequencies=frequencies,
         symbols=remaining,
     )
 
