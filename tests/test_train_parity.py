@@ -22,7 +22,7 @@ from tests.train_parity import RefusedError, Trained, build_at, difference, ours
 FULL = os.environ.get("CPBPE_TRAIN") == "full"
 EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "150"))
 
-LLAMA2 = {
+LLAMA2: dict[str, Any] = {
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
     "byte_fallback": True,
@@ -31,7 +31,7 @@ LLAMA2 = {
     "allow_whitespace_only_pieces": True,
     "hard_vocab_limit": False,
 }
-IDENTITY = {"normalization_rule_name": "identity", "hard_vocab_limit": False}
+IDENTITY: dict[str, Any] = {"normalization_rule_name": "identity", "hard_vocab_limit": False}
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {"hard_vocab_limit": False},
@@ -232,6 +232,22 @@ def test_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(OPTIONS[name], train_corpora.lines(CORPORA[len(name) % 4])) is not None
 
 
+@pytest.mark.skipif(not FULL, reason="CPBPE_TRAIN=full")
+@pytest.mark.parametrize("path", train_corpora.large(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("vocab_size", [32_000, 128_000])
+def test_large(path: Path, vocab_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Llama 2's settings, and a file of any size."""
+    from sentencepiece import SentencePieceTrainer
+
+    monkeypatch.setenv("CPBPE_ENGINE", ENGINES[0])
+    prefix = tmp_path / "model"
+    options = {**LLAMA2, "vocab_size": vocab_size, "input": str(path), "model_prefix": str(prefix)}
+    SentencePieceTrainer.train(model_type="bpe", minloglevel=4, **options)
+    mine = ours(path, {**options, "input": [str(path)]}, threads=2)
+    assert mine.built.data == prefix.with_suffix(".model").read_bytes()
+    assert mine.vocab == prefix.with_suffix(".vocab").read_bytes()
+
+
 def test_vocab_file_and_paths(tmp_path: Path, engine: str) -> None:
     """The two files as sentencepiece writes them, from a file, with the names of both in the model."""
     from sentencepiece import SentencePieceTrainer
@@ -250,6 +266,32 @@ def test_vocab_file_and_paths(tmp_path: Path, engine: str) -> None:
         mine = ours(corpus.read_bytes().split(b"\n"), {**options, "input": [str(corpus)]})
         assert mine.built.data == prefix.with_suffix(".model").read_bytes()
         assert mine.vocab == prefix.with_suffix(".vocab").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("coverage", "counts"),
+    [
+        # 0.99989999 is less than 0.9999, but as float32, in which sentencepiece compares, it is not
+        (0.9999, {"a": 99_989_999, "b": 10_001}),
+        (0.9999, {"a": 99_989_990, "b": 10_010}),
+        (0.98, {"ab": 1 << 40, "abc": 3 << 33, "bcd": 1 << 35, "d d": 5}),
+        (1.0, {"abab": 1 << 52, "baba": 1, "aab": (1 << 52) + 1, "c" * 9: 7}),
+    ],
+)
+def test_sentences_with_counts(coverage: float, counts: dict[str, int], tmp_path: Path, engine: str) -> None:
+    """A TSV file, with counts that need 64 bits."""
+    import io
+
+    from sentencepiece import SentencePieceTrainer
+
+    corpus, model = tmp_path / "corpus.tsv", io.BytesIO()
+    corpus.write_text("".join(f"{sentence}\t{count}\n" for sentence, count in counts.items()))
+    options: dict[str, Any] = {**IDENTITY, "add_dummy_prefix": False, "character_coverage": coverage}
+    options.update(input=str(corpus), input_format="tsv")
+    SentencePieceTrainer.train(model_type="bpe", minloglevel=4, model_writer=model, **options)
+    stored = {**options, "input": [str(corpus)]}
+    mine = ours([sentence.encode() for sentence in counts], stored, counts=list(counts.values()))
+    assert mine.built.data == model.getvalue(), difference(mine.built.data, model.getvalue())
 
 
 def test_rules_from_a_file(tmp_path: Path, engine: str) -> None:

@@ -54,3 +54,9 @@ def lines(kind: str, full: bool = False) -> list[bytes]:
     if full and folder:
         return [line.rstrip(b"\r") for line in Path(folder, f"{kind}.txt").read_bytes().split(b"\n")]
     return list(_lines(kind))
+
+
+def large() -> list[Path]:
+    """Files for the longest test, which are named large-*.txt in the folder."""
+    folder = os.environ.get("CPBPE_CORPORA")
+    return sorted(Path(folder).glob("large-*.txt")) if folder else []

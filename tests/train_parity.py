@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cpbpe.charsmap_build import charsmap_from_tsv, rule_charsmap
@@ -119,11 +120,19 @@ def specs(options: Mapping[str, Any]) -> tuple[CountSpec, LearnSpec]:
     return counting, learning
 
 
-def ours(sentences: Iterable[bytes], options: Mapping[str, Any], threads: int = 1) -> Trained:
-    """The model that the engine in use trains."""
+def ours(
+    sentences: Iterable[bytes] | Path,
+    options: Mapping[str, Any],
+    threads: int = 1,
+    counts: list[int] | None = None,
+) -> Trained:
+    """The model that the engine in use trains, of sentences or of a file."""
     counting, learning = specs(options)
     counter = make_counter(counting)
-    counter.add(list(sentences))
+    if isinstance(sentences, Path):
+        counter.add_block(sentences.read_bytes(), threads)
+    else:
+        counter.add(list(sentences), counts)
     words = counter.drain()
     learned = learn(words, learning, threads)
     built = build_at(learned, options, learning.vocab_size)
