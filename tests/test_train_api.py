@@ -327,6 +327,32 @@ def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixt
     assert "other.txt does not; count that first" in capsys.readouterr().err
 
 
+def test_quickstart(
+    engine: str, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cpbpe.cli import quickstart
+
+    assert main(["quickstart"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "Trained 1,000 pieces" in out
+    assert f"Decoded again: {quickstart.TEXT} (the same text)." in out
+    tokenizer = cpbpe.load("quickstart.model")
+    assert tokenizer.vocab_size == 1000
+    ids = tokenizer.encode(quickstart.TEXT)
+    shown = [word for line in out.splitlines() for word in line.split() if line.startswith("  ")]
+    for id in ids:
+        assert str(id) in shown
+        assert tokenizer.id_to_piece(id) in shown
+    assert "\x1b[" not in out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["quickstart", "Ein Satz 🦙 mit ▁", "--out", "other"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[30;48;5;152m▁E" in out
+    assert "which is not the same text" in out
+    assert Path("other.model").read_bytes() == Path("quickstart.model").read_bytes()
+
+
 def test_every_option_has_a_flag() -> None:
     from cpbpe.cli.arguments import GROUPS
     from cpbpe.options import NAMES

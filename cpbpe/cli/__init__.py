@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     1
     """
     from cpbpe import __version__
-    from cpbpe.cli import count, train
+    from cpbpe.cli import count, quickstart, train
 
     parser = argparse.ArgumentParser(
         prog="cpbpe", description="SentencePiece BPE tokenizers: train them, exactly as sentencepiece does."
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     train.add_to(commands)
     count.add_to(commands)
+    quickstart.add_to(commands)
     try:
         options = parser.parse_args(arguments)
     except SystemExit as stop:  # argparse has printed why
