@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memchr::memmem;
 
-use crate::count::{joined, sorted, Columns, Table};
+use crate::count::{joined, sorted, Columns, Table, SLACK};
 use crate::model::NormalizerOptions;
 use crate::normalize::Normalizer;
 use crate::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
@@ -260,15 +260,18 @@ impl Cutter {
         if self.delimiter.is_some() {
             scratch.replaced.clear();
             self.replace(&scratch.compact, &mut scratch.replaced);
-            self.cut::<false>(&scratch.replaced, count, table);
+            self.cut::<false>(&mut scratch.replaced, count, table);
         } else {
-            self.cut::<true>(&scratch.compact, count, table);
+            self.cut::<true>(&mut scratch.compact, count, table);
         }
         true
     }
 
     /// Cut compact text into words. With `SYMBOLS`, symbols are looked for.
-    fn cut<const SYMBOLS: bool>(&self, text: &[u8], count: u64, table: &mut Table) {
+    fn cut<const SYMBOLS: bool>(&self, buffer: &mut Vec<u8>, count: u64, table: &mut Table) {
+        let end = buffer.len();
+        buffer.extend_from_slice(&[0; SLACK]);
+        let text = &buffer[..end];
         let mut begin = 0;
         let mut at = 0;
         let mut last = ALONE;
@@ -285,7 +288,7 @@ impl Cutter {
                     let found = self.symbols.longest(&text[at..]);
                     if found > 0 {
                         if begin < at {
-                            table.add(&text[begin..at], count);
+                            table.add_at(buffer, begin, at, count);
                         }
                         table.add(&[BOUNDARY as u8], count);
                         at += found;
@@ -299,14 +302,14 @@ impl Cutter {
                 length = c.len_utf8();
             }
             if begin < at && (class != last || class >= CLASSES) && self.rules().cuts(last, class) {
-                table.add(&text[begin..at], count);
+                table.add_at(buffer, begin, at, count);
                 begin = at;
             }
             last = class;
             at += length;
         }
         if begin < text.len() {
-            table.add(&text[begin..], count);
+            table.add_at(buffer, begin, end, count);
         }
     }
 
@@ -461,7 +464,7 @@ impl Counter {
         let (mut valid, mut short) = (Vec::new(), Vec::new());
         utf8::repair_into(sentence, &mut valid);
         swapped(&valid, &mut short);
-        self.cutter.cut::<false>(&short, count, &mut self.workers[0].0);
+        self.cutter.cut::<false>(&mut short, count, &mut self.workers[0].0);
     }
 
     /// Count a word that was cut before.
@@ -480,9 +483,9 @@ impl Counter {
     pub fn distinct(&mut self) -> usize {
         let (own, others) = self.workers.split_at_mut(1);
         for (table, _) in others {
-            own[0].0.absorb(&std::mem::take(table));
+            own[0].0.absorb(std::mem::take(table));
         }
-        own[0].0.len()
+        own[0].0.distinct()
     }
 
     /// About how many bytes the words take.
@@ -493,7 +496,8 @@ impl Counter {
     /// Give out all words and forget them.
     pub fn drain(&mut self) -> Columns {
         let tables: Vec<Table> = self.workers.iter_mut().map(|(table, _)| std::mem::take(table)).collect();
-        sorted(&tables, tables.len())
+        let threads = tables.len();
+        sorted(tables, threads)
     }
 }
 

@@ -120,8 +120,9 @@ impl Texts {
 pub struct Entry {
     /// How often it stood in the text when this was written.
     pub frequency: u64,
-    /// Its length and the first bytes of its text, which decide most comparisons.
-    rank: u64,
+    /// Its length and the first bytes of its text, which decide nearly all comparisons. (With 6 bytes instead of 14, a
+    /// tenth of the time of training went into comparing texts.)
+    rank: u128,
     /// Its number.
     pub pair: u32,
 }
@@ -140,8 +141,12 @@ pub struct Pair {
 impl Entry {
     /// The entry of a pair of `length` characters.
     pub fn new(number: u32, pair: &Pair, length: u16, texts: &Texts) -> Entry {
-        let bytes = texts.get(pair.left).iter().chain(texts.get(pair.right)).chain(&[0; 6]).take(6);
-        let rank = bytes.fold(u64::from(length), |rank, &byte| rank << 8 | u64::from(byte));
+        const LENGTH: usize = 2;
+        let mut bytes = [0; 16];
+        bytes[..LENGTH].copy_from_slice(&length.to_be_bytes());
+        let text = texts.get(pair.left).iter().chain(texts.get(pair.right));
+        bytes[LENGTH..].iter_mut().zip(text).for_each(|(place, &byte)| *place = byte);
+        let rank = u128::from_be_bytes(bytes);
         Entry { frequency: pair.frequency, rank, pair: number }
     }
 }

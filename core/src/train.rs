@@ -435,12 +435,12 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Merge a pair everywhere.
-    fn merge(&mut self, number: u32) -> Result<(), Failure> {
+    /// Merge a pair everywhere. How many symbols are gone.
+    fn merge(&mut self, number: u32) -> Result<u64, Failure> {
         let Pair { left, right, .. } = self.pairs[number as usize];
         let new = self.shapes.len() as u32;
         let Some(shape) = self.spec.rules.join(&self.shapes[left as usize], &self.shapes[right as usize]) else {
-            return Ok(()); // not reached: only valid pairs are watched
+            return Ok(0); // not reached: only valid pairs are watched
         };
         self.texts.push_pair(left, right);
         self.shapes.push(shape);
@@ -451,13 +451,18 @@ impl<'a> Learner<'a> {
             part.merge(merge, stop)?;
         }
         let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
-        for part in &self.parts {
-            changes.absorb(&part.changes);
+        if let [only] = &mut self.parts[..] {
+            std::mem::swap(&mut changes, &mut only.changes);
+        } else {
+            changes.clear();
+            for part in &self.parts {
+                changes.absorb(&part.changes);
+            }
         }
         self.before.clear();
         self.behind.clear();
         let twins = changes.twins;
+        let merged = changes.merged.weight;
         for &neighbour in &changes.before.seen {
             let weight = changes.before.get(neighbour).weight;
             self.lower(neighbour, left, weight);
@@ -481,11 +486,14 @@ impl<'a> Learner<'a> {
         if twins.places > 0 && twins.weight >= self.threshold {
             twin = self.consider(new, new, twins.weight);
         }
+        if let [only] = &mut self.parts[..] {
+            std::mem::swap(&mut changes, &mut only.changes);
+        }
         self.changes = changes;
         for part in &mut self.parts {
             part.watch(merge, &self.before, &self.behind, twin, stop)?;
         }
-        Ok(())
+        Ok(merged)
     }
 
     /// Merge until there are `limit` merges. Whether there were so many.
@@ -505,13 +513,18 @@ impl<'a> Learner<'a> {
             let Pair { left, right, frequency } = self.pairs[number as usize];
             let mut piece = self.texts.get(left).to_vec();
             piece.extend_from_slice(self.texts.get(right));
-            if all && !made.insert(piece.clone()) {
-                continue;
+            if frequency == 0 {
+                // Only here can a text be a piece already.
+                if made.is_empty() {
+                    made.extend(found.merges.iter().cloned());
+                }
+                if !made.insert(piece.clone()) {
+                    continue;
+                }
             }
             let mut symbols = found.symbols.last().copied().unwrap_or(0);
             if frequency > 0 {
-                self.merge(number)?;
-                symbols -= self.changes.merged.weight;
+                symbols -= self.merge(number)?;
             }
             found.merges.push(piece);
             found.frequencies.push(frequency);
