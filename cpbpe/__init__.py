@@ -65,4 +65,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_TRAINING})
+    return sorted({*globals(), *_TRAINING} - {"TYPE_CHECKING"})

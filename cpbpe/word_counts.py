@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from cpbpe.corpus import Corpus, Source
 from cpbpe.counting import CountSetup, count_corpus, count_setup, threads_or_all
+from cpbpe.engine import say_if_slow
 from cpbpe.errors import TrainingError
 from cpbpe.files import write_all
 from cpbpe.options import TrainOptions, preset
@@ -109,6 +110,7 @@ class WordCounts:
         corpus = Corpus(
             source, format=format, field=field, column=column, keep_newlines=options.keep_newlines, raw=raw
         )
+        say_if_slow()
         setup = count_setup(options, charsmap_of(options) if charsmap is None else charsmap)
         with no_overflow():
             words, reading = count_corpus(
