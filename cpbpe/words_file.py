@@ -27,10 +27,8 @@ def slice_words(words: Words, begin: int, end: int) -> Words:
     """Some of the words, from one index up to another."""
     first = _end_of(words, begin - 1)
     ends = array("Q", words.ends[8 * begin : 8 * end])
-    if first:
-        ends = array("Q", [place - first for place in ends])
-    last = first + ends[-1] if ends else first
-    return Words(words.blob[first:last], ends.tobytes(), words.counts[8 * begin : 8 * end])
+    last = ends[-1] if ends else first
+    return Words(words.blob[first:last], _shifted(ends.tobytes(), -first), words.counts[8 * begin : 8 * end])
 
 
 def join_words(parts: Iterable[Words]) -> Words:
@@ -44,7 +42,7 @@ def join_words(parts: Iterable[Words]) -> Words:
         ends.append(_shifted(part.ends, length))
         counts.append(part.counts)
         length += len(part.blob)
-    return Words(b"".join(blobs), b"".join(ends), b"".join(counts))
+    return Words(_joined(blobs), _joined(ends), _joined(counts))
 
 
 def write_words(file: BinaryIO, words: Words) -> None:
@@ -156,17 +154,20 @@ class Runs:
         if len(rest):
             self.add(rest)
         files = [open(path, "rb") for path in self._paths]  # noqa: SIM115
-        merged: list[Words] = []
         number = 0
-        try:
+
+        def parts() -> Iterator[Words]:
+            nonlocal number
             for part in merge_lists([read_words(file.read, trusted=True) for file in files]):
-                merged.append(part)
                 number += len(part)
                 step(number)
+                yield part
+
+        try:
+            return join_words(parts())
         finally:
             for file in files:
                 file.close()
-        return join_words(merged)
 
 
 def _end_of(words: Words, index: int) -> int:
@@ -189,10 +190,17 @@ def _bisect(words: Words, bound: bytes, low: int) -> int:
     return low
 
 
+def _joined(parts: list[bytes]) -> bytes:
+    """The parts together. The list is emptied at once, so that only one column is there twice at a time."""
+    joined = b"".join(parts)
+    parts.clear()
+    return joined
+
+
 def _shifted(ends: bytes, by: int) -> bytes:
     import numpy as np
 
-    return (np.frombuffer(ends, "<u8") + np.uint64(by)).tobytes() if by else ends
+    return (np.frombuffer(ends, "<i8") + by).tobytes() if by else ends
 
 
 def _check(words: Words, before: bytes) -> None:
