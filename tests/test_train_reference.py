@@ -1,6 +1,7 @@
 """The reference trainer: against a trainer that is too simple to be wrong, and by hand."""
 
 import itertools
+import os
 from array import array
 from collections import Counter as Multiset
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from cpbpe.reference_train import (
 )
 from cpbpe.train_engine import CountSpec, Learned, LearnSpec, PieceRules, Words
 
+EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
 LETTERS = "ab▁1２яカ語ー\u0301.\x1f\0▅"
 
 rules_of = st.builds(
@@ -80,7 +82,7 @@ def count(texts: list[tuple[str, int]], rules: PieceRules) -> Words:
     return counter.drain()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(texts_of, rules_of)
 def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceRules) -> None:
     """Cutting and incremental counts change nothing, and there are no ties: the naive one would notice."""
