@@ -28,7 +28,7 @@ from cpbpe.train_engine import (
 from cpbpe.words_file import Runs
 
 _BATCH = 1 << 14
-_SPILL_SHARE = 2  # of the limit: the words are copied when they are sorted
+_SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,8 @@ class _Rich:
 
     def show(self, step: Step) -> None:
         if step.phase not in self._tasks:
+            for task in self._progress.tasks:  # what came before is over, whatever was last heard of it
+                self._progress.update(task.id, total=task.total or 1, completed=task.total or 1)
             self._tasks[step.phase] = self._progress.add_task(step.phase, total=step.total)
         self._progress.update(self._tasks[step.phase], completed=step.done, total=step.total)
 

@@ -10,9 +10,11 @@ import argparse
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
+from typing import TextIO
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +51,9 @@ def _guarded(options: argparse.Namespace) -> int:
     with suppress(ValueError):  # that is, not in the main thread
         before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
     try:
-        code: int = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code: int = options.run(options)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -75,6 +79,18 @@ def _describe(error: BaseException) -> str:
 def _fail(message: str, code: int) -> int:
     print(f"cpbpe: {message}", file=sys.stderr)
     return code
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning as people like to read it, without a line of code."""
+    print(f"cpbpe: {message}", file=sys.stderr)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
