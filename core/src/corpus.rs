@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memchr::memmem;
 
-use crate::count::{joined, sorted, Columns, Table, SLACK};
+use crate::columns::{expand, joined, sorted, Columns};
+use crate::count::{Table, SLACK};
 use crate::model::NormalizerOptions;
 use crate::normalize::Normalizer;
+use crate::part::Stopped;
 use crate::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
+use crate::tallies::{Rule, Tallies};
 use crate::utf8::{self, SPACE};
 
 /// U+2585: sentences that hold it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
-/// How many skipped sentences are kept as examples for each rule, and how much of each.
-const EXAMPLES: usize = 5;
-const EXAMPLE_BYTES: usize = 200;
 /// Threads take so many bytes of a block at a time.
 const PORTION: usize = 1 << 18;
 /// As many symbols as sentencepiece considers at one place, shortest first.
@@ -42,69 +42,6 @@ pub struct Spec {
     pub keep_newlines: bool,
     /// Skip sentences that hold U+2585.
     pub skip_reserved: bool,
-}
-
-/// Why a sentence is skipped, in the order of the checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// There is nothing in it.
-    Empty,
-    /// It is longer than the limit.
-    TooLong,
-    /// It holds U+2585.
-    Reserved,
-    /// Nothing is left once it is normalized.
-    Blank,
-}
-
-/// The names of the rules.
-pub const RULES: [&str; 4] = ["empty", "too_long", "reserved", "blank"];
-
-/// The sentences that one rule kept out.
-#[derive(Clone, Debug, Default)]
-pub struct Skipped {
-    /// How many.
-    pub sentences: u64,
-    /// Their length together.
-    pub bytes: u64,
-    /// The first few: number and beginning.
-    pub examples: Vec<(u64, Vec<u8>)>,
-}
-
-/// What was seen.
-#[derive(Clone, Debug, Default)]
-pub struct Tallies {
-    /// All sentences.
-    pub sentences: u64,
-    /// The bytes in them.
-    pub bytes: u64,
-    /// For each rule.
-    pub skipped: [Skipped; 4],
-}
-
-impl Tallies {
-    fn skip(&mut self, rule: Rule, sentence: &[u8]) {
-        let number = self.sentences - 1;
-        let skipped = &mut self.skipped[rule as usize];
-        skipped.sentences += 1;
-        skipped.bytes += sentence.len() as u64;
-        if skipped.examples.len() < EXAMPLES {
-            skipped.examples.push((number, sentence[..sentence.len().min(EXAMPLE_BYTES)].to_vec()));
-        }
-    }
-
-    /// Add what was seen afterwards.
-    fn append(&mut self, later: Tallies) {
-        for (skipped, more) in self.skipped.iter_mut().zip(later.skipped) {
-            skipped.sentences += more.sentences;
-            skipped.bytes += more.bytes;
-            let room = EXAMPLES - skipped.examples.len();
-            let examples = more.examples.into_iter().map(|(number, text)| (number + self.sentences, text));
-            skipped.examples.extend(examples.take(room));
-        }
-        self.sentences += later.sentences;
-        self.bytes += later.bytes;
-    }
 }
 
 /// Finds the longest symbol at a place.
@@ -155,7 +92,17 @@ struct Cutter {
     delimiter: Option<memmem::Finder<'static>>,
 }
 
-/// Buffers of one thread.
+/// A long sentence is worked on in pieces of so many bytes before looking whether to stop.
+const STRIDE: usize = 1 << 20;
+
+/// What one thread writes.
+#[derive(Default)]
+struct Worker {
+    table: Table,
+    scratch: Scratch,
+}
+
+/// Buffers.
 #[derive(Default)]
 struct Scratch {
     normalized: Vec<u8>,
@@ -242,7 +189,8 @@ impl Cutter {
 
     /// Count one sentence. `clean` promises that it is UTF-8 and holds no U+2581.
     #[inline]
-    fn sentence(&self, text: &[u8], count: u64, clean: bool, table: &mut Table, scratch: &mut Scratch) -> bool {
+    fn sentence(&self, text: &[u8], count: u64, clean: bool, worker: &mut Worker, stop: &AtomicBool) -> bool {
+        let Worker { table, scratch } = worker;
         scratch.compact.clear();
         if self.plain && clean {
             if self.normalizer.options.add_dummy_prefix {
@@ -260,25 +208,35 @@ impl Cutter {
         if self.delimiter.is_some() {
             scratch.replaced.clear();
             self.replace(&scratch.compact, &mut scratch.replaced);
-            self.cut::<false>(&mut scratch.replaced, count, table);
+            self.cut::<false>(&mut scratch.replaced, count, table, stop);
         } else {
-            self.cut::<true>(&mut scratch.compact, count, table);
+            self.cut::<true>(&mut scratch.compact, count, table, stop);
         }
         true
     }
 
     /// Cut compact text into words. With `SYMBOLS`, symbols are looked for.
-    fn cut<const SYMBOLS: bool>(&self, buffer: &mut Vec<u8>, count: u64, table: &mut Table) {
+    fn cut<const SYMBOLS: bool>(&self, buffer: &mut Vec<u8>, count: u64, table: &mut Table, stop: &AtomicBool) {
         let end = buffer.len();
         buffer.extend_from_slice(&[0; SLACK]);
         let text = &buffer[..end];
         let mut begin = 0;
         let mut at = 0;
         let mut last = ALONE;
+        let mut pause = 0;
         while let Some(&byte) = text.get(at) {
+            if at >= pause {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                pause = at + STRIDE;
+            }
             let mut class = self.bytes[usize::from(byte)];
             if class == last && class < MAYBE_SYMBOL {
                 at += 1;
+                while text.get(at).is_some_and(|&byte| self.bytes[usize::from(byte)] == last) {
+                    at += 1;
+                }
                 continue;
             }
             let mut length = 1;
@@ -319,7 +277,7 @@ impl Cutter {
     }
 
     /// Count the sentences of whole lines.
-    fn lines(&self, text: &[u8], table: &mut Table, scratch: &mut Scratch) -> Tallies {
+    fn lines(&self, text: &[u8], worker: &mut Worker, stop: &AtomicBool) -> Tallies {
         let mut tallies = Tallies::default();
         let clean = std::str::from_utf8(text).is_ok() && memmem::find(text, SPACE).is_none();
         let may_be_reserved = memmem::find(text, RESERVED).is_some();
@@ -332,7 +290,7 @@ impl Cutter {
             } else {
                 (line, line + 1)
             };
-            self.one(&text[at..end], 1, clean, may_be_reserved, table, scratch, &mut tallies);
+            self.one(&text[at..end], 1, clean, may_be_reserved, worker, &mut tallies, stop);
             at = next;
         }
         tallies
@@ -346,15 +304,15 @@ impl Cutter {
         count: u64,
         clean: bool,
         may_be_reserved: bool,
-        table: &mut Table,
-        scratch: &mut Scratch,
+        worker: &mut Worker,
         tallies: &mut Tallies,
+        stop: &AtomicBool,
     ) {
         tallies.sentences += 1;
         tallies.bytes += sentence.len() as u64;
         if let Some(rule) = self.rule(sentence, may_be_reserved) {
             tallies.skip(rule, sentence);
-        } else if !self.sentence(sentence, count, clean, table, scratch) {
+        } else if !self.sentence(sentence, count, clean, worker, stop) {
             tallies.skip(Rule::Blank, sentence);
         }
     }
@@ -378,22 +336,20 @@ fn decode(text: &[u8], at: usize) -> char {
 pub struct Counter {
     cutter: Cutter,
     /// One for each thread that ever took part.
-    workers: Vec<(Table, Scratch)>,
+    workers: Vec<Worker>,
     tallies: Tallies,
 }
 
 impl Counter {
     /// `None` if the normalization rules are malformed.
     pub fn new(spec: Spec) -> Option<Counter> {
-        let workers = vec![(Table::default(), Scratch::default())];
-        Some(Counter { cutter: Cutter::new(spec)?, workers, tallies: Tallies::default() })
+        Some(Counter { cutter: Cutter::new(spec)?, workers: vec![Worker::default()], tallies: Tallies::default() })
     }
 
     /// Count one sentence `count` times.
-    pub fn add(&mut self, sentence: &[u8], count: u64) {
-        let (table, scratch) = &mut self.workers[0];
+    pub fn add(&mut self, sentence: &[u8], count: u64, stop: &AtomicBool) {
         let clean = std::str::from_utf8(sentence).is_ok() && memmem::find(sentence, SPACE).is_none();
-        self.cutter.one(sentence, count, clean, true, table, scratch, &mut self.tallies);
+        self.cutter.one(sentence, count, clean, true, &mut self.workers[0], &mut self.tallies, stop);
     }
 
     /// Count whole lines. If it is stopped, only some of them are counted.
@@ -416,13 +372,13 @@ impl Counter {
         }
         let cutter = &self.cutter;
         let next = AtomicUsize::new(0);
-        let work = |(table, scratch): &mut (Table, Scratch)| {
+        let work = |worker: &mut Worker| {
             let mut done = Vec::new();
             while let Some((number, portion)) = {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 portions.get(number).filter(|_| !stop.load(Ordering::Relaxed)).map(|portion| (number, portion))
             } {
-                done.push((number, cutter.lines(portion, table, scratch)));
+                done.push((number, cutter.lines(portion, worker, stop)));
             }
             done
         };
@@ -451,7 +407,7 @@ impl Counter {
         self.cutter.normalizer.normalize(sentence, None, false, &mut normalized, &mut ());
         compact(&normalized, &mut short);
         self.cutter.replace(&short, &mut replaced);
-        crate::count::expand(&replaced, &mut found);
+        expand(&replaced, &mut found);
         if found.is_empty() {
             self.tallies.skip(Rule::Blank, sentence);
             return None;
@@ -460,18 +416,18 @@ impl Counter {
     }
 
     /// Count a sentence that needs only to be cut.
-    pub fn add_prepared(&mut self, sentence: &[u8], count: u64) {
+    pub fn add_prepared(&mut self, sentence: &[u8], count: u64, stop: &AtomicBool) {
         let (mut valid, mut short) = (Vec::new(), Vec::new());
         utf8::repair_into(sentence, &mut valid);
         swapped(&valid, &mut short);
-        self.cutter.cut::<false>(&mut short, count, &mut self.workers[0].0);
+        self.cutter.cut::<false>(&mut short, count, &mut self.workers[0].table, stop);
     }
 
     /// Count a word that was cut before.
     pub fn add_word(&mut self, word: &[u8], count: u64) {
         let mut short = Vec::new();
         swapped(word, &mut short);
-        self.workers[0].0.add(&short, count);
+        self.workers[0].table.add(&short, count);
     }
 
     /// What was seen.
@@ -482,26 +438,26 @@ impl Counter {
     /// How many different words there are.
     pub fn distinct(&mut self) -> usize {
         let (own, others) = self.workers.split_at_mut(1);
-        for (table, _) in others {
-            own[0].0.absorb(std::mem::take(table));
+        for worker in others {
+            own[0].table.absorb(std::mem::take(&mut worker.table));
         }
-        own[0].0.distinct()
+        own[0].table.distinct()
     }
 
     /// About how many bytes the words take.
     pub fn memory(&self) -> usize {
-        self.workers.iter().map(|(table, _)| table.memory()).sum()
+        self.workers.iter().map(|worker| worker.table.memory()).sum()
     }
 
     /// Give out all words and forget them.
-    pub fn drain(&mut self) -> Columns {
-        let tables: Vec<Table> = self.workers.iter_mut().map(|(table, _)| std::mem::take(table)).collect();
+    pub fn drain(&mut self, stop: &AtomicBool) -> Result<Columns, Stopped> {
+        let tables: Vec<Table> = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.table)).collect();
         let threads = tables.len();
-        sorted(tables, threads)
+        sorted(tables, threads, stop)
     }
 }
 
 /// Text with U+2581 and space swapped.
 fn swapped(text: &[u8], out: &mut Vec<u8>) {
-    crate::count::expand(text, out);
+    expand(text, out);
 }

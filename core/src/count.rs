@@ -1,11 +1,7 @@
-//! Counts words: a hash table whose words lie one after the other in one buffer, and sorted columns made of tables.
-//!
-//! Words are compact (a space for U+2581) in tables and as they are in columns.
+//! Counts words: a hash table whose words lie one after the other in one buffer. Words are compact here (a space for
+//! U+2581); `columns.rs` makes sorted words of them.
 
-use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
-
-use crate::utf8::SPACE;
 
 /// A slot holds a tag of the hash in its upper bits, and below it where the record begins, plus one.
 const PLACE_BITS: u32 = 40;
@@ -278,8 +274,21 @@ impl Table {
         }
     }
 
+    /// Make the records complete. From then on they are only read.
+    pub fn close(&mut self) {
+        self.settle();
+        self.slots = Vec::new();
+    }
+
+    /// The word and the count of the record at a place.
+    #[inline]
+    pub fn get(&self, place: usize) -> (&[u8], u64) {
+        let (word, count, _) = record(&self.blob, place);
+        (word, count)
+    }
+
     /// All records: where they are, words and counts.
-    fn records(&self) -> impl Iterator<Item = (usize, &[u8], u64)> {
+    pub fn records(&self) -> impl Iterator<Item = (usize, &[u8], u64)> {
         let mut place = 0;
         std::iter::from_fn(move || {
             if place + SLACK == self.blob.len() {
@@ -310,201 +319,61 @@ impl Table {
     }
 }
 
-/// Words sorted by their bytes, none twice; `Words` in `cpbpe/train_engine.py`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Columns {
-    /// The words, one after the other.
-    pub blob: Vec<u8>,
-    /// Where each ends in `blob`, as u64.
-    pub ends: Vec<u8>,
-    /// How often each was seen, as u64.
-    pub counts: Vec<u8>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
 
-impl Columns {
-    /// Append a word that comes after all others.
-    pub fn push(&mut self, word: &[u8], count: u64) {
-        self.blob.extend_from_slice(word);
-        self.end(count);
+    /// Numbers that look like chance.
+    fn chance(state: &mut u64) -> usize {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize
     }
 
-    /// End a word.
-    fn end(&mut self, count: u64) {
-        self.ends.extend_from_slice(&(self.blob.len() as u64).to_le_bytes());
-        self.counts.extend_from_slice(&count.to_le_bytes());
-    }
-
-    /// Append columns whose words all come later.
-    fn append(&mut self, other: &Columns) {
-        let begin = self.blob.len() as u64;
-        self.blob.extend_from_slice(&other.blob);
-        let ends = other.ends.chunks_exact(8).map(|end| end.try_into().map_or(0, u64::from_le_bytes) + begin);
-        self.ends.extend(ends.flat_map(u64::to_le_bytes));
-        self.counts.extend_from_slice(&other.counts);
-    }
-}
-
-/// The real text of a compact word: a space is U+2581, and U+2581 is a space.
-pub fn expand(word: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < word.len() {
-        if word[at] == b' ' {
-            out.extend_from_slice(SPACE);
-            at += 1;
-        } else if word[at..].starts_with(SPACE) {
-            out.push(b' ');
-            at += SPACE.len();
-        } else {
-            out.push(word[at]);
-            at += 1;
+    #[test]
+    fn counts_as_a_map_does() {
+        let mut state = 1;
+        let mut table = Table::default();
+        let mut map: HashMap<Vec<u8>, u64> = HashMap::new();
+        for _ in 0..100_000 {
+            // Few letters, so that words repeat; all lengths, with those around the limits.
+            let length = [1, 2, 3, 8, 15, 16, 17, 33, 254, 255, 256][chance(&mut state) % 11];
+            let word: Vec<u8> =
+                (0..length).map(|at| if at < 4 { b'a' + (chance(&mut state) % 12) as u8 } else { b'z' }).collect();
+            let count = 1 + chance(&mut state) as u64 % 3;
+            table.add(&word, count);
+            *map.entry(word).or_default() += count;
         }
+        assert_eq!(table.distinct(), map.len());
+        let mut other = Table::default();
+        other.add(b"a", 5);
+        other.add(b"new", 1);
+        *map.entry(b"a".to_vec()).or_default() += 5;
+        map.insert(b"new".to_vec(), 1);
+        table.absorb(other);
+        table.close();
+        let found: HashMap<Vec<u8>, u64> = table.records().map(|(_, word, count)| (word.to_vec(), count)).collect();
+        assert_eq!(found, map);
     }
-}
 
-/// What to sort a word by: its first 16 bytes as they are once expanded, and where it is (table, place).
-type Key = (u128, u64);
-
-/// The first bytes of the real text, zeros behind. No word holds U+0000 beside anything, so zeros tell the end.
-#[inline]
-fn key(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
-    let first = &word[..word.len().min(16)];
-    let mut bytes = [0; 16];
-    if first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
-        scratch.clear();
-        expand(&word[..word.len().min(18)], scratch);
-        let length = scratch.len().min(16);
-        bytes[..length].copy_from_slice(&scratch[..length]);
-    } else {
-        bytes[..first.len()].copy_from_slice(first);
+    #[test]
+    fn what_stands_behind_a_word_does_not_count() {
+        let mut table = Table::default();
+        let text = b"abcabcabd................";
+        table.add_at(text, 0, 3, 1);
+        table.add_at(text, 3, 6, 1);
+        table.add_at(text, 6, 9, 1);
+        assert_eq!(table.distinct(), 2);
     }
-    u128::from_be_bytes(bytes)
-}
 
-/// How the real texts of two words compare.
-fn compare(left: &[u8], right: &[u8]) -> Ordering {
-    let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
-    // Where they differ, a space counts as the three bytes that it stands for. If one of the two has a space there,
-    // then in the other a character begins there.
-    let head = |word: &[u8]| match word.first() {
-        Some(b' ') => [SPACE[0], SPACE[1], SPACE[2]],
-        _ => [0, 1, 2].map(|at| word.get(at).copied().unwrap_or(0)),
-    };
-    head(&left[same..]).cmp(&head(&right[same..]))
-}
-
-/// All words of some tables in columns, counts added up.
-pub fn sorted(mut tables: Vec<Table>, threads: usize) -> Columns {
-    for table in &mut tables {
-        table.settle();
-        table.slots = Vec::new();
-    }
-    let tables = &tables;
-    let record_of =
-        |location: u64| record(&tables[(location >> PLACE_BITS) as usize].blob, (location & PLACE) as usize);
-    // Most words begin with a space. They are sorted apart, by what comes behind it, which tells more of them.
-    let mut keys: [Vec<Key>; 2] = Default::default();
-    let mut scratch = Vec::new();
-    for (number, table) in (0u64..).zip(tables) {
-        for (place, word, _) in table.records() {
-            let spaced = word[0] == b' ';
-            let location = number << PLACE_BITS | place as u64;
-            keys[usize::from(spaced)].push((key(&word[usize::from(spaced)..], &mut scratch), location));
+    #[test]
+    fn counts_stay_at_their_maximum() {
+        let mut table = Table::default();
+        for word in [&b"short"[..], b"longer than sixteen bytes"] {
+            table.add(word, u64::MAX);
+            table.add(word, 7);
         }
-    }
-    let order = |a: &Key, b: &Key| match a.0.cmp(&b.0) {
-        Ordering::Equal => compare(record_of(a.1).0, record_of(b.1).0),
-        unequal => unequal,
-    };
-    let mut found = Columns::default();
-    let [mut plain, mut spaced] = keys;
-    sort(&mut plain, &order, threads);
-    sort(&mut spaced, &order, threads);
-    // No word of the first list begins with U+2581, so the second list has its place at one point.
-    let space = u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104;
-    let middle = plain.partition_point(|key| key.0 < space);
-    for keys in [&plain[..middle], &spaced[..], &plain[middle..]] {
-        for part in written(keys, &record_of, threads) {
-            found.append(&part);
-        }
-    }
-    found
-}
-
-/// What a thread has found. If it panicked, so do we.
-pub fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn sort(keys: &mut [Key], order: &(impl Fn(&Key, &Key) -> Ordering + Sync), threads: usize) {
-    if threads < 2 || keys.len() < 1 << 15 {
-        keys.sort_unstable_by(order);
-        return;
-    }
-    let middle = keys.len() / threads * (threads / 2);
-    keys.select_nth_unstable_by(middle, order);
-    let (low, high) = keys.split_at_mut(middle);
-    std::thread::scope(|scope| {
-        scope.spawn(|| sort(low, order, threads / 2));
-        sort(high, order, threads - threads / 2);
-    });
-}
-
-/// Columns of sorted keys, in as many parts as there are threads.
-fn written<'a>(
-    keys: &[Key],
-    record_of: &(impl Fn(u64) -> (&'a [u8], u64, usize) + Sync),
-    threads: usize,
-) -> Vec<Columns> {
-    let same = |a: &Key, b: &Key| a.0 == b.0 && record_of(a.1).0 == record_of(b.1).0;
-    let write = |keys: &[Key]| {
-        let mut part = Columns::default();
-        part.ends.reserve_exact(keys.len() * 8);
-        part.counts.reserve_exact(keys.len() * 8);
-        let mut at = 0;
-        while at < keys.len() {
-            let (word, mut count, _) = record_of(keys[at].1);
-            expand(word, &mut part.blob);
-            at += 1;
-            while at < keys.len() && same(&keys[at - 1], &keys[at]) {
-                count = count.saturating_add(record_of(keys[at].1).1);
-                at += 1;
-            }
-            part.end(count);
-        }
-        part
-    };
-    let parts = if keys.len() < 1 << 15 { 1 } else { threads.max(1) };
-    let mut rest = keys;
-    let mut slices = Vec::new();
-    for number in 0..parts {
-        let mut end = rest.len() / (parts - number);
-        while end > 0 && end < rest.len() && same(&rest[end - 1], &rest[end]) {
-            end += 1;
-        }
-        let (part, others) = rest.split_at(end);
-        slices.push(part);
-        rest = others;
-    }
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = slices[1..].iter().map(|slice| scope.spawn(move || write(slice))).collect();
-        let mut done = vec![write(slices[0])];
-        done.extend(workers.into_iter().map(joined));
-        done
-    })
-}
-
-/// A word was counted 2**63 times or more.
-#[derive(Debug, PartialEq, Eq)]
-pub struct TooMany;
-
-impl Columns {
-    /// Counts are to fit into a signed number.
-    pub fn checked(self) -> Result<Columns, TooMany> {
-        let too_many = |count: &[u8]| count[7] >= 0x80;
-        if self.counts.chunks_exact(8).any(too_many) {
-            Err(TooMany)
-        } else {
-            Ok(self)
-        }
+        table.close();
+        assert!(table.records().all(|(_, _, count)| count == u64::MAX));
     }
 }

@@ -15,11 +15,16 @@
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
-//! | `corpus.rs`    | training: text -> words                                                     |
-//! | `count.rs`     | training: a table of words with counts                                      |
-//! | `scripts.rs`   | the scripts of Unicode 9.0                                                  |
-//! | `piece.rs`     | training: what may be a piece, and where words may be cut                   |
-//! | `python.rs`    | the only file that knows Python                                             |
+//! | `scripts.rs`   | training: the scripts of Unicode 9.0                                        |
+//! | `piece.rs`     | what may be a piece, and where words may be cut                             |
+//! | `corpus.rs`    | text -> words                                                               |
+//! | `tallies.rs`   | what was seen and what was skipped                                          |
+//! | `count.rs`     | a table of words with counts                                                |
+//! | `columns.rs`   | words sorted, in columns                                                    |
+//! | `pairs.rs`     | pairs of symbols, and which is merged next                                  |
+//! | `part.rs`      | the text while it is merged                                                 |
+//! | `train.rs`     | words -> characters and merges                                              |
+//! | `python.rs`, `python_train.rs` | the only files that know Python                             |
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
 //! character from three bytes to one and lets most input be used as it is. See `vocab::swap`.
@@ -27,6 +32,7 @@
 pub mod cache;
 pub mod charsmap;
 pub mod chunk;
+pub mod columns;
 pub mod corpus;
 pub mod count;
 pub mod decode;
@@ -43,6 +49,7 @@ mod python;
 #[cfg(feature = "python")]
 mod python_train;
 pub mod scripts;
+pub mod tallies;
 pub mod train;
 pub mod utf8;
 pub mod vocab;

@@ -231,3 +231,43 @@ impl Queue {
         self.entries[at] = entry;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_gives_the_most_frequent_then_the_shortest_then_the_smallest() {
+        let mut texts = Texts::default();
+        for text in ["", "b", "a", "c", "ab", "this is quite long", "a\u{2581}"] {
+            texts.push(text.as_bytes());
+        }
+        let pair = |left, right, frequency| Pair { left, right, frequency };
+        // Texts: ba, ab, aab, two that differ at the end only, one more frequent.
+        let pairs = [pair(1, 2, 3), pair(2, 1, 3), pair(2, 4, 3), pair(5, 1, 3), pair(5, 2, 3), pair(3, 3, 4)];
+        let lengths = [2, 2, 3, 19, 19, 2];
+        let mut queue = Queue::default();
+        for (number, (pair, length)) in (0..).zip(pairs.iter().zip(lengths)) {
+            queue.push(Entry::new(number, pair, length, &texts), &pairs, &texts);
+        }
+        let mut order = Vec::new();
+        while let Some(entry) = queue.peek() {
+            order.push(entry.pair);
+            queue.pop(&pairs, &texts);
+        }
+        assert_eq!(order, [5, 1, 0, 2, 4, 3]);
+    }
+
+    #[test]
+    fn the_map_finds_what_it_was_given() {
+        let mut map: Map<u32> = Map::default();
+        for left in 1..200 {
+            for right in 1..50 {
+                *map.entry(key(left, right), 0) = left * 1000 + right;
+            }
+        }
+        assert!((1..200).all(|left| (1..50).all(|right| map.get(key(left, right)) == Some(left * 1000 + right))));
+        assert_eq!((map.get(key(200, 1)), map.get(key(1, 200))), (None, None));
+        assert_eq!(map.iter().count(), 199 * 49);
+    }
+}

@@ -341,11 +341,6 @@ impl Part {
         Ok(())
     }
 
-    /// How many places are listed for a pair.
-    pub fn listed(&self, pair: u32) -> usize {
-        self.places[pair as usize].len()
-    }
-
     /// Replace a pair everywhere, from left to right. `changes` then tells what changed.
     pub fn merge(&mut self, merge: Merge, stop: &AtomicBool) -> Result<(), Stopped> {
         let Merge { pair, left, right, new } = merge;
@@ -446,5 +441,87 @@ impl Part {
         self.pairs_before[merge.new as usize] = NONE;
         self.merged = Vec::new();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u32 = 1;
+    const B: u32 = 2;
+    const NEW: u32 = 3;
+
+    /// Merge the pair 0, `left` and `right`, in one word.
+    fn merged(word: &[u32], left: u32, right: u32) -> Part {
+        let stop = AtomicBool::new(false);
+        let mut part = Part::new(2);
+        part.push(&[B, B], 9).unwrap();
+        part.push(word, 5).unwrap();
+        let mut pairs: Map<u32> = Map::default();
+        *pairs.entry(key(left, right), 0) = 0;
+        part.watch_all(&pairs, 1, &stop).unwrap();
+        part.merge(Merge { pair: 0, left, right, new: NEW }, &stop).unwrap();
+        part
+    }
+
+    /// The pairs of the text with their weights.
+    fn pairs(part: &Part) -> Vec<(u32, u32, u64)> {
+        let counts = part.count_pairs(&AtomicBool::new(false)).unwrap();
+        let mut pairs: Vec<_> = counts.iter().map(|(left, right, amount)| (left, right, amount.weight)).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
+    #[test]
+    fn replaces_from_left_to_right() {
+        // aaaaab -> (aa)(aa)ab
+        let part = merged(&[A, A, A, A, A, B], A, A);
+        assert_eq!(pairs(&part), [(A, B, 5), (B, B, 9), (NEW, A, 5), (NEW, NEW, 5)]);
+        assert_eq!(part.changes.merged, Amount { weight: 10, places: 2 });
+        assert_eq!(part.changes.twins, Amount { weight: 5, places: 1 });
+        // Behind both there was an a; behind the first for a moment only.
+        assert_eq!(part.changes.behind.get(A), Amount { weight: 10, places: 2 });
+        assert_eq!(part.changes.before.seen, [0u32; 0]);
+    }
+
+    #[test]
+    fn tells_what_stood_around() {
+        // babb -> b(ab)b
+        let part = merged(&[B, A, B, B], A, B);
+        assert_eq!(pairs(&part), [(B, B, 9), (B, NEW, 5), (NEW, B, 5)]);
+        assert_eq!(part.changes.before.get(B), Amount { weight: 5, places: 1 });
+        assert_eq!(part.changes.behind.get(B), Amount { weight: 5, places: 1 });
+    }
+
+    #[test]
+    fn lists_the_places_of_new_pairs() {
+        let stop = AtomicBool::new(false);
+        let mut part = merged(&[B, A, B, A, B, B], A, B);
+        let merge = Merge { pair: 0, left: A, right: B, new: NEW };
+        let (before, behind) = ([Watch { neighbour: B, pair: 1 }], [Watch { neighbour: B, pair: 2 }]);
+        part.watch(merge, &before, &behind, Some(3), &stop).unwrap();
+        assert_eq!([1, 2, 3].map(|pair| part.places[pair].len()), [1, 1, 1]);
+        // b(ab)(ab)b: the twins become one; of the list of the pair behind, the only place is no longer true.
+        part.merge(Merge { pair: 3, left: NEW, right: NEW, new: 4 }, &stop).unwrap();
+        assert_eq!(pairs(&part), [(B, B, 9), (B, 4, 5), (4, B, 5)]);
+        part.merge(Merge { pair: 2, left: NEW, right: B, new: 5 }, &stop).unwrap();
+        assert_eq!(part.changes.merged, Amount::default());
+    }
+
+    #[test]
+    fn finds_the_count_of_any_place() {
+        let mut part = Part::new(2);
+        for count in (1..100).rev() {
+            for _ in 0..count % 3 + 1 {
+                part.push(&[A, B, A][..2 + count % 2], count as u64).unwrap();
+            }
+        }
+        for from in 0..part.runs.len() {
+            for place in part.runs[from].0..part.text.len() as u32 {
+                let expected = part.runs.iter().rposition(|run| run.0 <= place).unwrap();
+                assert_eq!(part.run(from, place), expected);
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Work that may take long is done in a thread of its own, while the thread that called waits, looks for signals,
 //! and reports progress. So the hot loops know nothing of Python, and Ctrl-C is heard within a fraction of a second.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,11 +13,13 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::corpus::{self, RULES};
-use crate::count::Columns;
+use crate::columns::{self, Columns, Words};
+use crate::corpus;
 use crate::model::NormalizerOptions;
+use crate::part::Stopped;
 use crate::piece::Rules;
-use crate::train::{self, Failure, Monitor, Words, PHASES};
+use crate::tallies::RULES;
+use crate::train::{self, Failure, Monitor, PHASES};
 
 /// How often signals are looked for.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -72,6 +74,11 @@ fn watched<T: Send>(
             None => Ok(found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
         }
     })
+}
+
+/// Only an exception stops the work, and `watched` has raised that; so this is not reached.
+fn stopped<T>(found: Result<T, Stopped>) -> PyResult<T> {
+    found.map_err(|_| PyKeyboardInterrupt::new_err(()))
 }
 
 type Three<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -167,7 +174,8 @@ impl Counter {
         let given = sentences(&list, counts)?;
         let counter = &mut self.counter;
         if size < LITTLE {
-            given.for_each(|(sentence, count)| counter.add(sentence, count));
+            let stop = AtomicBool::new(false);
+            given.for_each(|(sentence, count)| counter.add(sentence, count, &stop));
             return Ok(());
         }
         watched(py, None, |monitor| {
@@ -175,7 +183,7 @@ impl Counter {
                 if monitor.stop.load(Ordering::Relaxed) {
                     break;
                 }
-                counter.add(sentence, count);
+                counter.add(sentence, count, &monitor.stop);
             }
         })
     }
@@ -194,20 +202,31 @@ impl Counter {
         found.map(|text| text.map(|text| PyBytes::new(py, &text))).collect()
     }
 
-    fn add_prepared(&mut self, list: Vec<Bound<'_, PyBytes>>, counts: Option<Vec<u64>>) -> PyResult<()> {
-        sentences(&list, counts)?.for_each(|(sentence, count)| self.counter.add_prepared(sentence, count));
-        Ok(())
+    fn add_prepared(
+        &mut self,
+        py: Python<'_>,
+        list: Vec<Bound<'_, PyBytes>>,
+        counts: Option<Vec<u64>>,
+    ) -> PyResult<()> {
+        let given = sentences(&list, counts)?;
+        let counter = &mut self.counter;
+        watched(py, None, |monitor| {
+            given.for_each(|(sentence, count)| counter.add_prepared(sentence, count, &monitor.stop));
+        })
     }
 
     fn add_words(&mut self, py: Python<'_>, blob: &[u8], ends: &[u8], counts: &[u8]) -> PyResult<()> {
         let words = Words::new(blob, ends, counts).ok_or_else(|| PyValueError::new_err(MALFORMED))?;
-        py.detach(|| {
+        let counter = &mut self.counter;
+        watched(py, None, |monitor| {
             for at in 0..words.len() {
+                if monitor.stop.load(Ordering::Relaxed) {
+                    break;
+                }
                 let (word, count) = words.get(at);
-                self.counter.add_word(word.as_bytes(), count);
+                counter.add_word(word.as_bytes(), count);
             }
-        });
-        Ok(())
+        })
     }
 
     /// Sentences, bytes, and for each rule what it kept out.
@@ -231,8 +250,8 @@ impl Counter {
     }
 
     fn drain<'py>(&mut self, py: Python<'py>) -> PyResult<Three<'py>> {
-        let columns = py.detach(|| self.counter.drain());
-        three(py, columns)
+        let counter = &mut self.counter;
+        three(py, stopped(watched(py, None, |monitor| counter.drain(&monitor.stop))?)?)
     }
 }
 
@@ -244,12 +263,12 @@ pub fn merge_words<'py>(
 ) -> PyResult<Three<'py>> {
     let columns: Vec<[&[u8]; 3]> =
         parts.iter().map(|(blob, ends, counts)| [blob.as_bytes(), ends.as_bytes(), counts.as_bytes()]).collect();
-    let merged = py.detach(|| {
+    let merged = watched(py, None, |monitor| {
         let words: Option<Vec<Words<'_>>> =
             columns.iter().map(|[blob, ends, counts]| Words::new(blob, ends, counts)).collect();
-        words.map(|words| train::merge_words(&words))
-    });
-    three(py, merged.ok_or_else(|| PyValueError::new_err(MALFORMED))?)
+        words.map(|words| columns::merge_words(&words, &monitor.stop))
+    })?;
+    three(py, stopped(merged.ok_or_else(|| PyValueError::new_err(MALFORMED))?)?)
 }
 
 fn numbers<'py>(py: Python<'py>, column: impl Iterator<Item = u64>) -> Bound<'py, PyBytes> {
@@ -310,7 +329,6 @@ pub fn learn<'py>(
         Failure::TooLong => PyOverflowError::new_err(
             "the different words hold more than 2**32 characters for each thread; use more threads, or less text",
         ),
-        // Only an exception stops the work, and that has been raised.
         Failure::Stopped => PyKeyboardInterrupt::new_err(()),
     })?;
     let characters = |list: &[(char, u64)]| PyList::new(py, list.iter().map(|(c, _)| c.to_string()));

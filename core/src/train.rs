@@ -11,11 +11,10 @@
 //! them, every pair must have been watched from the start. Small texts are merged like that at once. With others it
 //! is seldom needed, and all is begun anew when it is.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 
-use crate::count::{joined, Columns};
+use crate::columns::{joined, Words};
 use crate::pairs::{key, Entry, Map, Pair, Queue, Texts};
 use crate::part::{check, Changes, Merge, PairCounts, Part, Stopped, Watch, WALL};
 use crate::piece::{Rules, Shape, ALONE, BOUNDARY, UNKNOWN};
@@ -106,83 +105,6 @@ impl Monitor {
     }
 }
 
-/// Words in columns, checked.
-#[derive(Clone, Copy)]
-pub struct Words<'a> {
-    blob: &'a str,
-    ends: &'a [u8],
-    counts: &'a [u8],
-}
-
-fn number(column: &[u8], at: usize) -> u64 {
-    column.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
-}
-
-impl<'a> Words<'a> {
-    /// `None` if the columns do not fit together, or a word is no UTF-8.
-    pub fn new(blob: &'a [u8], ends: &'a [u8], counts: &'a [u8]) -> Option<Words<'a>> {
-        let words = Words { blob: std::str::from_utf8(blob).ok()?, ends, counts };
-        if ends.len() != counts.len() || ends.len() % 8 != 0 {
-            return None;
-        }
-        let mut last = 0;
-        for at in 0..words.len() {
-            let end = number(ends, at);
-            if end < last || !words.blob.is_char_boundary(usize::try_from(end).ok()?) {
-                return None;
-            }
-            last = end;
-        }
-        (last == blob.len() as u64).then_some(words)
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.ends.len() / 8
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Word `at` and its count.
-    #[inline]
-    pub fn get(&self, at: usize) -> (&'a str, u64) {
-        let begin = if at == 0 { 0 } else { number(self.ends, at - 1) };
-        (&self.blob[begin as usize..number(self.ends, at) as usize], number(self.counts, at))
-    }
-}
-
-/// One list of words from several: the smallest of what comes next in each, again and again.
-pub fn merge_words(parts: &[Words]) -> Columns {
-    let mut merged = Columns::default();
-    let mut heads: BinaryHeap<Reverse<(&str, usize, usize)>> = (0..parts.len())
-        .filter(|&part| !parts[part].is_empty())
-        .map(|part| Reverse((parts[part].get(0).0, part, 0)))
-        .collect();
-    let mut last: Option<(&str, u64)> = None;
-    while let Some(Reverse((word, part, at))) = heads.pop() {
-        let (_, count) = parts[part].get(at);
-        match &mut last {
-            Some((same, total)) if *same == word => *total = total.saturating_add(count),
-            _ => {
-                if let Some((word, total)) = last {
-                    merged.push(word.as_bytes(), total);
-                }
-                last = Some((word, count));
-            }
-        }
-        if at + 1 < parts[part].len() {
-            heads.push(Reverse((parts[part].get(at + 1).0, part, at + 1)));
-        }
-    }
-    if let Some((word, total)) = last {
-        merged.push(word.as_bytes(), total);
-    }
-    merged
-}
-
 /// How often each code point stands in the text.
 fn count_characters(words: &Words, monitor: &Monitor) -> Result<Vec<u64>, Failure> {
     let mut counts = vec![0u64; 0x11_0000];
@@ -240,7 +162,7 @@ fn accept(counts: &[u64], spec: &Spec) -> Learned {
 /// The words in the order of their counts, highest first.
 fn by_count(words: &Words) -> Vec<u32> {
     const SMALL: usize = 256; // most words are rarer; they are counted into place, the others sorted
-    let count = |at: u32| number(words.counts, at as usize);
+    let count = |at: u32| words.count(at as usize);
     let all = 0..words.len() as u32;
     let mut order: Vec<u32> = all.clone().filter(|&at| count(at) >= SMALL as u64).collect();
     order.sort_unstable_by_key(|&at| u64::MAX - count(at));
