@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter as Multiset
 from typing import Any
 
 import pytest
@@ -77,9 +78,8 @@ def learn_in_ways(words: Words, spec: LearnSpec, **ways: Any) -> Learned:
     """`learn` in the core, with its inner parameters: how much text is small, how to guess the threshold."""
     from cpbpe import _core
 
-    columns = words.blob, words.ends, words.counts
-    chosen = {"threads": 1, "progress": None} | ways
-    answer: dict[str, Any] = _core.learn(*columns, **chosen, **train_engine._flat(spec))
+    given = {"threads": 1, "progress": None, **train_engine._flat(spec), **ways}
+    answer: dict[str, Any] = _core.learn(words.blob, words.ends, words.counts, **given)
     return Learned(**{name: train_engine._column(value) for name, value in answer.items()})
 
 
@@ -189,7 +189,7 @@ def test_learns_as_the_reference(
 def zipf_words(count: int, alphabet: str, seed: int) -> Words:
     """Many words, some of them frequent."""
     chance = random.Random(seed)
-    found = reference.Multiset[bytes]()
+    found: Multiset[bytes] = Multiset()
     while len(found) < count:
         word = "▁" * chance.randint(0, 1) + "".join(chance.choices(alphabet, k=chance.randint(1, 12)))
         found[word.encode()] += int(1 / (chance.random() + 1e-3))
@@ -284,8 +284,7 @@ def test_counting_hears_signals() -> None:
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            while True:
-                core.add_block(line, 1)
+            core.add([line] * 1000)
     finally:
         timer.join()
 
