@@ -350,7 +350,12 @@ class Corpus:
         elif isinstance(item, (bytes, bytearray, memoryview)):
             data = bytes(item)
         else:
-            raise TypeError(f"source yields texts (str or bytes), but item {number} is {type(item).__name__}")
+            hint = ""
+            if isinstance(item, Mapping):
+                hint = "; give what is in it, as in (row['text'] for row in rows)"
+            raise TypeError(
+                f"source yields texts (str or bytes), but item {number} is {type(item).__name__}{hint}"
+            )
         return data if self._keep else data.rstrip(b"\r\n")
 
 

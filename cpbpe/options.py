@@ -126,7 +126,8 @@ class TrainOptions:
     seed: int = 0
     """Another number gives another sample. (sentencepiece's sample is another one in every run.)"""
     keep_newlines: bool = False
-    """The newlines behind a line are part of its sentence, so pieces can hold them."""
+    """The newlines behind a line are part of its sentence, so pieces can hold them. (Such pieces are there
+    in the ``.vocab`` file too, where they break lines; the ``.model`` file has no such trouble.)"""
     keep_reserved: bool = False
     """Keep sentences that hold U+2585 (which training uses as its mark for rare characters)."""
 

@@ -137,7 +137,8 @@ def train(
     an open file; an iterable of texts, str or bytes; a mapping from texts to counts; or `WordCounts`. In
     files each line is a sentence. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the text is
     in `field`) or "parquet" (in `column`); by default the file's name tells. Files whose name ends in .gz,
-    .xz, .bz2 or .zst are decompressed.
+    .xz, .bz2 or .zst are decompressed. (A list of str names files when all of them exist; Path objects are
+    always files, and what an iterator gives is always text.)
 
     `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
     options of it: see `TrainOptions` for what there is. What is wrong with them is said before work starts.

@@ -209,6 +209,7 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: None, {}, TypeError, "not NoneType"),
     (lambda: ["one", 2], {}, TypeError, "item 2 is int"),
     (lambda: iter([None]), {}, TypeError, "item 1 is NoneType"),
+    (lambda: [{"text": "a"}], {}, TypeError, r"item 1 is dict; give what is in it"),
     (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is no valid Unicode"),
     (lambda: {"one": 0}, {}, TrainingError, "item 1: the count is 1 to 2\\*\\*63 - 1, not 0"),
     (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count is an integer, not float"),
