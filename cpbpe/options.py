@@ -16,7 +16,8 @@ from cpbpe.errors import TrainingError
 from cpbpe.options_refused import REFUSED
 
 Pretokenizer = Callable[[str], Sequence[str]]
-Rules = tuple[tuple[str, str], ...]
+Rules = Sequence[tuple[str, str]] | Mapping[str, str]
+"""What to rewrite, and how. `TrainOptions` holds them as a tuple of pairs, and lists as tuples."""
 
 RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 """The normalization rules that have a name."""
@@ -55,9 +56,9 @@ class TrainOptions:
     """Characters that are in the vocabulary however rare they are."""
     byte_fallback: bool = True
     """Hold the 256 bytes as pieces; characters without a piece become those."""
-    control_symbols: tuple[str, ...] = ()
+    control_symbols: Sequence[str] = ()
     """Pieces that a program adds, such as ``<sep>``; never found in text."""
-    user_defined_symbols: tuple[str, ...] = ()
+    user_defined_symbols: Sequence[str] = ()
     """Pieces that are always kept whole where text contains them."""
     unk_id: int = 0
     """The id of the unknown piece; -1 for none, here and below."""
@@ -371,7 +372,7 @@ def _strings(name: str, value: object) -> tuple[str, ...]:
     return items
 
 
-def _rules(name: str, value: object) -> Rules:
+def _rules(name: str, value: object) -> tuple[tuple[str, str], ...]:
     if isinstance(value, Mapping):
         value = value.items()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cpbpe.errors import TrainingError
-from cpbpe.options import TrainOptions
+from cpbpe.options import Rules, TrainOptions
 
 
 def charsmap_of(options: TrainOptions) -> bytes:
@@ -46,10 +46,10 @@ def from_file(option: str, path: str) -> bytes:
         raise TrainingError(f"{option}: {path}: {error}") from error
 
 
-def _from_pairs(rules: tuple[tuple[str, str], ...]) -> bytes:
+def _from_pairs(rules: Rules) -> bytes:
     from cpbpe.charsmap_build import charsmap_from_rules
 
     try:
-        return charsmap_from_rules(rules)
+        return charsmap_from_rules(dict(rules).items())
     except ValueError as error:
         raise TrainingError(f"normalization_rules: {error}") from error

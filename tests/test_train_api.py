@@ -325,6 +325,18 @@ def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixt
     assert Path("parts.model").read_bytes() == Path("whole.model").read_bytes()
     assert main(["train", "one.counts", "other.txt", "--vocab-size", "800", "-o", "x"]) == 1
     assert "other.txt does not; count that first" in capsys.readouterr().err
+    assert main(["count", "one.counts", "two.counts", "-q", "--out", "both.counts"]) == 0
+    assert main(["train", "both.counts", "--vocab-size", "800", "-q", "-o", "both"]) == 0
+    assert Path("both.model").read_bytes() == Path("whole.model").read_bytes()
+    for more in (["--format", "tsv"], ["--memory-limit", "1GB"]):
+        assert main(["train", "one.counts", "--vocab-size", "800", "-o", "x", *more]) == 1
+        assert main(["count", "one.counts", "--out", "x", *more]) == 1
+    assert main(["count", "one.counts", "--out", "x", "--no-split-digits"]) == 1
+    assert "--split-digits means nothing here" in capsys.readouterr().err
+    assert main(["train", "one.counts", "--vocab-size", "800", "-o", "x", "--no-split-digits"]) == 1
+    assert "these differ: split_digits (True and False)" in capsys.readouterr().err
+    assert not Path("x").exists()
+    assert not Path("x.model").exists()
 
 
 def test_quickstart(

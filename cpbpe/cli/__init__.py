@@ -45,8 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _guarded(options: argparse.Namespace) -> int:
-    from google.protobuf.message import Error
-
     before = None
     with suppress(ValueError):  # that is, not in the main thread
         before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
@@ -61,7 +59,7 @@ def _guarded(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return 1
-    except (ValueError, TypeError, OSError, ImportError, Error) as error:
+    except (ValueError, OSError, ImportError) as error:
         return _fail(_describe(error), 1)
     except MemoryError:
         return _fail("there is not enough memory; --memory-limit makes counting use less", 1)

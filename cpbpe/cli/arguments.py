@@ -111,7 +111,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": shown}
             if kind == "bool":
                 group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
-            elif kind.startswith("tuple"):
+            elif kind == "Sequence[str]":
                 group.add_argument(flag, type=_list, action="extend", metavar="A,B", **settings)
             elif kind == "int":
                 group.add_argument(flag, type=int, metavar="N", **settings)

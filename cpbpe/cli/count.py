@@ -6,8 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
-from cpbpe.cli.arguments import add_corpus, add_options, options_of
+from cpbpe.cli.arguments import GROUPS, add_corpus, add_options, options_of
 from cpbpe.cli.train import Commands, load_counts
+from cpbpe.errors import TrainingError
 
 _EXAMPLES = """\
 examples:
@@ -35,6 +36,14 @@ def add_to(commands: Commands) -> None:
     parser.set_defaults(run=run)
 
 
+def refuse_options(arguments: argparse.Namespace) -> None:
+    """Counts that are merged were made under options, and no others can be given now."""
+    for name in ("format", "memory_limit", *(name for group in GROUPS.values() for name in group)):
+        if getattr(arguments, name, None) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise TrainingError(f"{flag} means nothing here: the files hold word counts, which are merged")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Count as the arguments say."""
     from cpbpe.trainer import check_prefix
@@ -45,7 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         os.makedirs(os.path.dirname(arguments.out), exist_ok=True)
     check_prefix(arguments.out)
     counts = load_counts(arguments.corpus)
-    if counts is None:
+    if counts is not None:
+        refuse_options(arguments)
+    else:
         counts = WordCounts.build(
             list(map(Path, arguments.corpus)),
             preset=options,

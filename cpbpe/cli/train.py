@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
         preset=options,
         threads=arguments.threads,
         progress=False if arguments.quiet else None,
-        memory_limit=arguments.memory_limit if counts is None else None,
-        format=arguments.format if counts is None else None,
+        memory_limit=arguments.memory_limit,
+        format=arguments.format,
         field=arguments.field,
         column=arguments.column,
     )
