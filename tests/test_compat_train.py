@@ -1,6 +1,8 @@
 """`cpbpe.compat.sentencepiece` takes sentencepiece's calls, as they are written, and writes its bytes."""
 
 import io
+import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -210,3 +212,67 @@ def test_other_errors() -> None:
         SentencePieceTrainer.train(5)  # type: ignore[arg-type]
     with pytest.raises(Error, match="vocab_size is ignored"):
         SentencePieceTrainer.train("--input=a.txt", vocab_size=5)
+
+
+# --- Random calls ----------------------------------------------------------------------------------
+
+ODD = ["<s>", "a<sep>b", "▁", "▅x", "\x1f", "x" * 60, "\0nul", "ａ１２", "  lead", "trail  ", ""]
+VALUES: dict[str, list[Any]] = {
+    "vocab_size": [10, 256, 259, 300, 600, 1000, 3000, "700", 0],
+    "character_coverage": [0.98, 1.0, 0.9995, 0.97, "0.995"],
+    "byte_fallback": [True, False, "true", "0", ""],
+    "hard_vocab_limit": [False, False, True],
+    "control_symbols": ["<a>,<b>", ["<a>", "b,c"], "<s>", "<unk>", "<a>,<a>", "", [], '"x""y",z', "▁the"],
+    "user_defined_symbols": ["<u>,the", ["the", "e"], "<s>", "<pad>", "<0x41>", "▁", "0", ["▁a", "a b"]],
+    "unk_id": [0, 3, -1, 5, 300],
+    "bos_id": [1, -1, 0, 4],
+    "eos_id": [2, -1, 1],
+    "pad_id": [-1, 3, 0, 900],
+    "unk_piece": ["<unk>", "[U]", "", "<s>"],
+    "bos_piece": ["<s>", "<unk>", "B"],
+    "unk_surface": [" ? ", ""],
+    "max_sentencepiece_length": [1, 2, 3, 512, 0],
+    "split_by_whitespace": [True, False],
+    "split_by_unicode_script": [True, False],
+    "split_by_number": [True, False],
+    "split_digits": [True, False],
+    "treat_whitespace_as_suffix": [True, False],
+    "allow_whitespace_only_pieces": [True, False],
+    "pretokenization_delimiter": ["e", "▁", "ab", ""],
+    "normalization_rule_name": ["identity", "nfkc", "none"],
+    "add_dummy_prefix": [True, False],
+    "remove_extra_whitespaces": [True, False],
+    "escape_whitespaces": [True, True, False],
+    "max_sentence_length": [10, 30, 4192, 9],
+    "input_sentence_size": [0, 101, 50],
+    "required_chars": ["xyz", "é日", "a b", "▅", "\x1f", "Ω"],
+    "auto_character_coverage": [True, False],
+    "num_threads": [1, 16, 0],
+    "use_all_vocab": [False, True],
+    "input_format": ["text", "tsv"],
+}
+
+
+@pytest.mark.parametrize("seed", range(max(int(os.environ.get("CPBPE_EXAMPLES", "100")) // 10, 1)))
+def test_random_calls(engine: str, seed: int) -> None:
+    """Ten random calls: both write the same model, or both refuse."""
+    rng = random.Random(seed)
+    for _ in range(10):
+        call: dict[str, Any] = {**BASE, "normalization_rule_name": "identity"}
+        call["vocab_size"] = rng.choice([300, 400, 600, 800])
+        for name in rng.sample(sorted(VALUES), rng.choice([0, 1, 2, 3, 5])):
+            call[name] = rng.choice(VALUES[name])
+        call["shuffle_input_sentence"] = False
+        texts = rng.choices([*TEXTS[:200], *ODD], k=rng.choice([1, 5, 30, 150]))
+        if call.get("input_format") == "tsv":
+            texts = [f"{text}\t{rng.randint(1, 9)}" for text in texts]
+
+        def run(trainer: Any, call: dict[str, Any] = call, texts: list[str] = texts) -> bytes | None:
+            out = io.BytesIO()
+            try:
+                trainer.train(sentence_iterator=iter(texts), model_writer=out, **call)
+            except (RuntimeError, ValueError):
+                return None
+            return out.getvalue()
+
+        assert run(SentencePieceTrainer) == run(sentencepiece.SentencePieceTrainer), (call, texts)
