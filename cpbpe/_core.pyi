@@ -92,4 +92,5 @@ def learn(
     allow_whitespace_only_pieces: bool,
     small: int = ...,
     guess: int = ...,
+    parts_from: int = ...,
 ) -> dict[str, Any]: ...

@@ -75,7 +75,8 @@ def counters(spec: CountSpec) -> tuple[Counter, Counter]:
 
 
 def learn_in_ways(words: Words, spec: LearnSpec, **ways: Any) -> Learned:
-    """`learn` in the core, with its inner parameters: how much text is small, how to guess the threshold."""
+    """`learn` in the core, with its inner parameters: how much text is small, how to guess the threshold, how
+    many words are laid out in parts."""
     from cpbpe import _core
 
     given = {"threads": 1, "progress": None, **train_engine._flat(spec), **ways}
@@ -183,7 +184,7 @@ def test_learns_as_the_reference(
     assert train_engine.learn(words, spec) == expected
     # The same when only frequent pairs are watched, however bad the first threshold.
     guess = data.draw(st.sampled_from([1, 3, 50]))
-    assert learn_in_ways(words, spec, small=0, guess=guess, threads=2) == expected
+    assert learn_in_ways(words, spec, small=0, guess=guess, threads=2, parts_from=0) == expected
 
 
 def zipf_words(count: int, alphabet: str, seed: int) -> Words:
@@ -197,12 +198,12 @@ def zipf_words(count: int, alphabet: str, seed: int) -> Words:
 
 
 def test_many_words_in_parts() -> None:
-    words = zipf_words(20_000, "aaaabcdefgh", 1)  # enough for the core to use several threads
+    words = zipf_words(20_000, "aaaabcdefgh", 1)
     spec = LearnSpec(2000, 3, character_coverage=1.0)
     expected = reference.learn(words, spec)
     assert len(expected.merges) == 2000 - 3 - len(expected.characters)
     for ways in ({}, {"threads": 2}, {"threads": 3, "small": 0}, {"small": 0, "guess": 1}, {"guess": 10**6}):
-        assert learn_in_ways(words, spec, **ways) == expected
+        assert learn_in_ways(words, spec, parts_from=0, **ways) == expected
 
 
 def test_all_there_is_to_learn() -> None:

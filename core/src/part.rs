@@ -21,6 +21,9 @@ pub const WALL: u32 = 0;
 /// So many places are worked on before looking whether to stop.
 const STRIDE: usize = 1 << 16;
 
+/// So many places are fetched before they are worked on. A divisor of STRIDE.
+const AHEAD: usize = 32;
+
 /// The work was to be stopped.
 #[derive(Debug)]
 pub struct Stopped;
@@ -341,6 +344,11 @@ impl Part {
         Ok(())
     }
 
+    /// How many places are listed for a pair.
+    pub fn listed(&self, pair: u32) -> usize {
+        self.places[pair as usize].len()
+    }
+
     /// Replace a pair everywhere, from left to right. `changes` then tells what changed.
     pub fn merge(&mut self, merge: Merge, stop: &AtomicBool) -> Result<(), Stopped> {
         let Merge { pair, left, right, new } = merge;
@@ -351,35 +359,41 @@ impl Part {
         let mut places = std::mem::take(&mut self.places[pair as usize]);
         let mut kept = 0;
         let mut run = 0;
-        for at in 0..places.len() {
-            if at % STRIDE == 0 {
+        for from in (0..places.len()).step_by(AHEAD) {
+            if from % STRIDE == 0 {
                 check(stop)?;
             }
-            let place = places[at];
-            let begin = place as usize;
-            let middle = begin + usize::from(left_length);
-            let end = middle + usize::from(right_length);
-            if self.text[begin] != left || self.text[middle] != right {
-                continue;
+            let block = from..places.len().min(from + AHEAD);
+            // Nothing is decided in this loop, so the processor runs ahead and fetches many lines at once.
+            let touched = places[block.clone()].iter().fold(0, |touched, &place| touched ^ self.text[place as usize]);
+            std::hint::black_box(touched);
+            for at in block {
+                let place = places[at];
+                let begin = place as usize;
+                let middle = begin + usize::from(left_length);
+                let end = middle + usize::from(right_length);
+                if self.text[begin] != left || self.text[middle] != right {
+                    continue;
+                }
+                let before = self.text[begin - 1];
+                let behind = self.text[end];
+                run = self.run(run, place);
+                let weight = self.runs[run].1;
+                self.changes.merged.add(Amount { weight, places: 1 });
+                if before == new {
+                    self.changes.twins.add(Amount { weight, places: 1 });
+                } else if before != WALL {
+                    self.changes.before.add(before, weight);
+                }
+                if behind != WALL {
+                    self.changes.behind.add(behind, weight);
+                }
+                self.text[middle] = WALL;
+                self.text[begin] = new;
+                self.text[end - 1] = new;
+                places[kept] = place;
+                kept += 1;
             }
-            let before = self.text[begin - 1];
-            let behind = self.text[end];
-            run = self.run(run, place);
-            let weight = self.runs[run].1;
-            self.changes.merged.add(Amount { weight, places: 1 });
-            if before == new {
-                self.changes.twins.add(Amount { weight, places: 1 });
-            } else if before != WALL {
-                self.changes.before.add(before, weight);
-            }
-            if behind != WALL {
-                self.changes.behind.add(behind, weight);
-            }
-            self.text[middle] = WALL;
-            self.text[begin] = new;
-            self.text[end - 1] = new;
-            places[kept] = place;
-            kept += 1;
         }
         places.truncate(kept);
         self.merged = places;

@@ -34,6 +34,8 @@ pub struct Spec {
     pub required: Vec<char>,
     /// Accept every character.
     pub auto_coverage: bool,
+    /// With fewer words, all text is in one part.
+    pub parts_from: usize,
     /// Below this many symbols, watch every pair from the start.
     pub small: usize,
     /// The first threshold is the number of pairs in the text over the number of merges wanted, over this.
@@ -58,6 +60,10 @@ pub struct Learned {
     /// How many symbols the text had, before the first merge and after each.
     pub symbols: Vec<u64>,
 }
+
+/// A merge at more places than this in one part is shared among threads. (To start one takes as long as a thousand
+/// places.)
+const PARALLEL: usize = 1 << 15;
 
 /// Why nothing was learned.
 #[derive(Debug)]
@@ -315,6 +321,12 @@ impl<'a> Learner<'a> {
         (total / merges.max(1) / self.spec.guess.max(1)).max(1)
     }
 
+    /// Now that the threshold was too high by so many merges.
+    fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
+        let sunk = self.threshold as f64 * (merges as f64 / limit as f64).powf(1.5) / 2.0;
+        (sunk as u64).clamp(1, self.threshold - 1)
+    }
+
     /// Watch a pair, if it may be a piece.
     #[inline]
     fn consider(&mut self, left: u32, right: u32, frequency: u64) -> Option<u32> {
@@ -369,8 +381,10 @@ impl<'a> Learner<'a> {
         let merge = Merge { pair: number, left, right, new };
         let stop = &self.monitor.stop;
         self.changes.grow();
-        for part in &mut self.parts {
-            part.merge(merge, stop)?;
+        if self.parts.len() > 1 && self.parts[0].listed(number) > PARALLEL {
+            each(&mut self.parts, |part| part.merge(merge, stop)).into_iter().collect::<Result<(), _>>()?;
+        } else {
+            self.parts.iter_mut().try_for_each(|part| part.merge(merge, stop))?;
         }
         let mut changes = std::mem::take(&mut self.changes);
         if let [only] = &mut self.parts[..] {
@@ -384,7 +398,7 @@ impl<'a> Learner<'a> {
         self.before.clear();
         self.behind.clear();
         let twins = changes.twins;
-        let merged = changes.merged.weight;
+        let (merged, places) = (changes.merged.weight, changes.merged.places as usize);
         for &neighbour in &changes.before.seen {
             let weight = changes.before.get(neighbour).weight;
             self.lower(neighbour, left, weight);
@@ -412,8 +426,12 @@ impl<'a> Learner<'a> {
             std::mem::swap(&mut changes, &mut only.changes);
         }
         self.changes = changes;
-        for part in &mut self.parts {
-            part.watch(merge, &self.before, &self.behind, twin, stop)?;
+        let (before, behind) = (&self.before, &self.behind);
+        let watch = |part: &mut Part| part.watch(merge, before, behind, twin, stop);
+        if self.parts.len() > 1 && places > PARALLEL {
+            each(&mut self.parts, watch).into_iter().collect::<Result<(), _>>()?;
+        } else {
+            self.parts.iter_mut().try_for_each(watch)?;
         }
         Ok(merged)
     }
@@ -429,7 +447,7 @@ impl<'a> Learner<'a> {
                 if self.threshold <= 1 {
                     return Ok(all);
                 }
-                self.begin(Some((self.threshold / 8).max(1)))?;
+                self.begin(Some(self.next_threshold(found.merges.len(), limit)))?;
                 continue;
             };
             let Pair { left, right, frequency } = self.pairs[number as usize];
@@ -468,8 +486,8 @@ pub fn learn(words: &Words, spec: &Spec, threads: usize, monitor: &Monitor) -> R
         return Ok(found);
     }
     monitor.enter(1, words.len());
-    // Two parts cost more than they gain where there is little text.
-    let threads = if words.len() < 1 << 14 { 1 } else { threads.max(1) };
+    // Several parts cost a fifth more where merges are small, which they are while there is little text.
+    let threads = if words.len() < spec.parts_from { 1 } else { threads.max(1) };
     for all in [false, true] {
         let parts = lay_out(words, &found.characters, threads, monitor)?;
         let symbols: usize = parts.iter().map(Part::len).sum();
