@@ -109,6 +109,26 @@ def test_iterators_and_writers(engine: str) -> None:
     assert run(SentencePieceTrainer) == run(sentencepiece.SentencePieceTrainer)
 
 
+@pytest.mark.parametrize("mode", ["r", "rb"])
+def test_an_open_file_is_an_iterator(engine: str, mode: str) -> None:
+    Path("crlf.txt").write_bytes(b"one\rtwo\r\n" * 5 + "\n".join(TEXTS).encode())
+
+    def run(trainer: Any) -> bytes:
+        out = io.BytesIO()
+        with open("crlf.txt", mode) as file:
+            trainer.train(
+                sentence_iterator=file,
+                model_writer=out,
+                vocab_size=700,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                **BASE,
+            )
+        return out.getvalue()
+
+    assert run(SentencePieceTrainer) == run(sentencepiece.SentencePieceTrainer)
+
+
 def test_an_iterator_to_files(engine: str) -> None:
     both(
         lambda trainer: trainer.train(

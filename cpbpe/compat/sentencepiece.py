@@ -162,7 +162,8 @@ def _train(
     with Display(False) as display:
         with clock.phase("reading"):
             counts = WordCounts.of(
-                [Path(path) for path in inputs] if sentences is None else sentences,
+                # An open file is an iterator there, so its lines lose their ends, \r included.
+                [Path(path) for path in inputs] if sentences is None else (text for text in sentences),
                 options,
                 threads=None,  # num_threads is recorded in the file; its default there is 16
                 format=trainer.get("input_format") or "text",
