@@ -208,8 +208,10 @@ class _Zstandard:
 
 
 def _check_head(path: str, head: bytes) -> None:
+    control = any(byte < 9 or 13 < byte < 32 for byte in head[:64])
     for magic, what in _MAGIC:
-        if head.startswith(magic):
+        # A text may begin with BZh or PAR1, but holds no control characters.
+        if head.startswith(magic) and (control or magic not in (b"BZh", b"PAR1")):
             raise TrainingError(f"{path}: the file {what}")
 
 

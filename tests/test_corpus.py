@@ -194,6 +194,13 @@ def test_an_iterator_is_read_once() -> None:
     assert len(list(again.blocks())) == len(list(again.blocks())) == 1
 
 
+def test_texts_that_begin_like_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    for text in (b"BZh is no word", b"PAR1 and PAR2", b"PK", b"\xef\xbb\xbfwith a mark"):
+        path.write_bytes(text)
+        assert sentences(path) == [text]
+
+
 def test_where_a_sentence_stands() -> None:
     text = b"a\nb\n\nc\n"
     (block,) = Corpus(io.BytesIO(text)).blocks()

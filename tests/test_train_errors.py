@@ -1,5 +1,6 @@
 """What is refused, and what is said: options, corpora, and the two together. Tables."""
 
+import bz2
 import gzip
 import io
 import json
@@ -279,6 +280,7 @@ FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("a.txt", XZ, {}, r"a.txt: the file is xz data"),
     ("a.txt", "text".encode("utf-16"), {}, r"a.txt: the file is UTF-16 or UTF-32; convert it to UTF-8"),
     ("a.txt", b"PAR1\0\0", {}, r"a.txt: the file is Parquet"),
+    ("a.txt", bz2.compress(b"text" * 99), {}, r"a.txt: the file is bzip2 data"),
     ("a.txt", b"version https://git-lfs.github.com/spec/v1\n", {}, r"a.txt: the file is a Git LFS pointer"),
     ("a.parquet", b"plain text", {}, r"a.parquet: is no valid Parquet file"),
 ]
