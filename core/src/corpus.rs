@@ -87,6 +87,8 @@ struct Cutter {
     classes: Classes,
     /// The class of each character of one byte; of no meaning for others.
     bytes: [Class; 256],
+    /// The class of the letters A to Z and a to z, if all have the same, and no symbol begins with one.
+    letters: Class,
     symbols: Symbols,
     /// In compact text; `None` if there is none, or none that normalized text could hold.
     delimiter: Option<memmem::Finder<'static>>,
@@ -140,7 +142,10 @@ impl Cutter {
             }
         }
         let plain = normalizer.is_plain();
-        Some(Cutter { spec, normalizer, plain, classes, bytes, symbols, delimiter })
+        let mut alphabet = (b'A'..=b'Z').chain(b'a'..=b'z').map(|letter| bytes[usize::from(letter)]);
+        let letters = bytes[usize::from(b'a')];
+        let letters = if alphabet.all(|class| class == letters) { letters } else { ALONE };
+        Some(Cutter { spec, normalizer, plain, classes, bytes, letters, symbols, delimiter })
     }
 
     /// Why a sentence is skipped, as far as can be told before it is normalized.
@@ -234,8 +239,8 @@ impl Cutter {
             let mut class = self.bytes[usize::from(byte)];
             if class == last && class < MAYBE_SYMBOL {
                 at += 1;
-                while text.get(at).is_some_and(|&byte| self.bytes[usize::from(byte)] == last) {
-                    at += 1;
+                if class == self.letters {
+                    at += letters(buffer, at);
                 }
                 continue;
             }
@@ -316,6 +321,28 @@ impl Cutter {
             tallies.skip(Rule::Blank, sentence);
         }
     }
+}
+
+/// How many ASCII letters stand at `at`, counted eight at a time. SLACK bytes that are no letters must follow the text.
+/// Most text is such letters; byte by byte, finding their end took a fifth of the time of counting.
+#[inline]
+fn letters(buffer: &[u8], at: usize) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    let mut count = 0;
+    while let Some(Ok(bytes)) = buffer.get(at + count..at + count + 8).map(<[u8; 8]>::try_from) {
+        let bytes = u64::from_le_bytes(bytes);
+        // Without their highest bits, and in lower case, no byte of a sum carries into the next.
+        let lower = (bytes & !HIGH) | (0x20 * EACH);
+        let from_a = lower + (0x80 - b'a' as u64) * EACH;
+        let beyond_z = lower + (0x7F - b'z' as u64) * EACH;
+        let others = !(from_a & !beyond_z & !bytes) & HIGH;
+        if others != 0 {
+            return count + others.trailing_zeros() as usize / 8;
+        }
+        count += 8;
+    }
+    count
 }
 
 /// The character at `at` of what is known to be UTF-8. (If it were not, U+FFFD, which is as long as it says.)
@@ -460,4 +487,23 @@ impl Counter {
 /// Text with U+2581 and space swapped.
 fn swapped(text: &[u8], out: &mut Vec<u8>) {
     expand(text, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_end_where_they_end() {
+        for end in 0..=255u8 {
+            for length in 0..20 {
+                let mut text: Vec<u8> = b"aZmAzbYqQx".iter().copied().cycle().take(length).collect();
+                text.push(end);
+                text.extend_from_slice(b"abc");
+                text.extend_from_slice(&[0; SLACK]);
+                let expected = if end.is_ascii_alphabetic() { length + 4 } else { length };
+                assert_eq!(letters(&text, 0), expected, "{end} {length}");
+            }
+        }
+    }
 }

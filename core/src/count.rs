@@ -20,7 +20,7 @@ const SHORT: usize = 16;
 /// So many bytes must stand behind every word that `Table::add_short` is given, whatever they are.
 pub const SLACK: usize = SHORT;
 /// Words in the small memory in front of a table; a power of two.
-const RECENT: usize = 1 << 11;
+const RECENT: usize = 1 << 13;
 
 /// So many words are looked up together, so that their cache misses overlap.
 const BATCH: usize = 32;
@@ -37,7 +37,7 @@ struct Recent {
 
 /// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
 /// costs about 20 bytes more than its text, and finding one that is there costs two cache misses. Most words of a text
-/// are the same few, though, and are counted in `recent`, which the nearest cache holds; what is pushed out from there
+/// are the same few, though, and are counted in `recent`, which is a quarter of a megabyte and so stays near; what is pushed out from there
 /// by another word waits in `waiting` until there are enough to be added to their records together.
 pub struct Table {
     slots: Vec<u64>,
