@@ -21,7 +21,9 @@
 //! | `tallies.rs`   | what was seen and what was skipped                                          |
 //! | `count.rs`     | a table of words with counts                                                |
 //! | `columns.rs`   | words sorted, in columns                                                    |
+//! | `characters.rs`| which characters are accepted                                               |
 //! | `pairs.rs`     | pairs of symbols, and which is merged next                                  |
+//! | `weights.rs`   | how often pairs stand in the text                                           |
 //! | `part.rs`      | the text while it is merged                                                 |
 //! | `train.rs`     | words -> characters and merges                                              |
 //! | `python.rs`, `python_train.rs` | the only files that know Python                             |
@@ -30,6 +32,7 @@
 //! character from three bytes to one and lets most input be used as it is. See `vocab::swap`.
 
 pub mod cache;
+pub mod characters;
 pub mod charsmap;
 pub mod chunk;
 pub mod columns;
@@ -53,3 +56,4 @@ pub mod tallies;
 pub mod train;
 pub mod utf8;
 pub mod vocab;
+pub mod weights;

@@ -15,6 +15,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::pairs::{key, Map, NONE};
+use crate::weights::{Amount, Bounds, PairCounts, DENSE};
 
 /// Between words, and in the place of every character that no piece will hold.
 pub const WALL: u32 = 0;
@@ -34,24 +35,6 @@ pub fn check(stop: &AtomicBool) -> Result<(), Stopped> {
         Err(Stopped)
     } else {
         Ok(())
-    }
-}
-
-/// How often something stands in the text: repetitions of words included, and not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
-    /// With every repetition.
-    pub weight: u64,
-    /// Places in the array.
-    pub places: u32,
-}
-
-impl Amount {
-    /// Add another.
-    #[inline]
-    pub fn add(&mut self, other: Amount) {
-        self.weight += other.weight;
-        self.places += other.places;
     }
 }
 
@@ -182,46 +165,6 @@ pub struct Part {
     pairs_behind: Vec<u32>,
 }
 
-/// The first so many symbols have their pairs counted in a table without keys. They are the most frequent characters.
-const DENSE: u32 = 1 << 8;
-
-/// How often each pair stands in the text.
-pub struct PairCounts {
-    dense: Vec<Amount>,
-    sparse: Map<Amount>,
-}
-
-impl Default for PairCounts {
-    fn default() -> PairCounts {
-        PairCounts { dense: vec![Amount::default(); (DENSE * DENSE) as usize], sparse: Map::default() }
-    }
-}
-
-impl PairCounts {
-    #[inline]
-    fn add(&mut self, left: u32, right: u32, amount: Amount) {
-        if left < DENSE && right < DENSE {
-            self.dense[(left * DENSE + right) as usize].add(amount);
-        } else {
-            self.sparse.entry(key(left, right), Amount::default()).add(amount);
-        }
-    }
-
-    /// All pairs: halves and amount.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32, Amount)> + '_ {
-        let dense = (0..).zip(&self.dense).map(|(at, &amount)| (at / DENSE, at % DENSE, amount));
-        let sparse = self.sparse.iter().map(|(key, amount)| ((key >> 32) as u32, key as u32, amount));
-        dense.filter(|(_, _, amount)| amount.places > 0).chain(sparse)
-    }
-
-    /// Add those of another part.
-    pub fn absorb(&mut self, other: &PairCounts) {
-        for (left, right, amount) in other.iter() {
-            self.add(left, right, amount);
-        }
-    }
-}
-
 impl Part {
     /// An empty part in which every symbol of the alphabet has one character.
     pub fn new(symbols: usize) -> Part {
@@ -313,10 +256,23 @@ impl Part {
         Ok(())
     }
 
-    /// Count all pairs.
-    pub fn count_pairs(&self, stop: &AtomicBool) -> Result<PairCounts, Stopped> {
+    /// Upper bounds of what pairs weigh, by hashes of so many bits (1 to 63).
+    pub fn bounds(&self, bits: u32, stop: &AtomicBool) -> Result<Bounds, Stopped> {
+        let mut bounds = Bounds::new(bits);
+        self.each_pair(stop, |left, right, _, weight| {
+            bounds.add(left, right, weight);
+        })?;
+        Ok(bounds)
+    }
+
+    /// Count all pairs; with bounds, none that cannot reach a threshold.
+    pub fn count_pairs(&self, bounds: Option<(&Bounds, u64)>, stop: &AtomicBool) -> Result<PairCounts, Stopped> {
         let mut counts = PairCounts::default();
-        self.each_pair(stop, |left, right, _, weight| counts.add(left, right, Amount { weight, places: 1 }))?;
+        self.each_pair(stop, |left, right, _, weight| {
+            if bounds.is_none_or(|(bounds, threshold)| bounds.reaches(left, right, threshold)) {
+                counts.add(left, right, Amount { weight, places: 1 });
+            }
+        })?;
         Ok(counts)
     }
 
@@ -481,7 +437,7 @@ mod tests {
 
     /// The pairs of the text with their weights.
     fn pairs(part: &Part) -> Vec<(u32, u32, u64)> {
-        let counts = part.count_pairs(&AtomicBool::new(false)).unwrap();
+        let counts = part.count_pairs(None, &AtomicBool::new(false)).unwrap();
         let mut pairs: Vec<_> = counts.iter().map(|(left, right, amount)| (left, right, amount.weight)).collect();
         pairs.sort_unstable();
         pairs

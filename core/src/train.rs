@@ -14,10 +14,12 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 
+use crate::characters::{accept, count_characters};
 use crate::columns::{joined, Words};
 use crate::pairs::{key, Entry, Map, Pair, Queue, Texts};
-use crate::part::{check, Changes, Merge, PairCounts, Part, Stopped, Watch, WALL};
-use crate::piece::{Rules, Shape, ALONE, BOUNDARY, UNKNOWN};
+use crate::part::{check, Changes, Merge, Part, Stopped, Watch, WALL};
+use crate::piece::{Rules, Shape, ALONE};
+use crate::weights::{Bounds, PairCounts};
 
 /// All that decides which merges are learned; `LearnSpec` in `cpbpe/train_engine.py`.
 #[derive(Clone, Debug)]
@@ -105,64 +107,11 @@ impl Monitor {
         self.total.store(total as u64, Ordering::Relaxed);
     }
 
-    fn done(&self, done: usize) -> Result<(), Stopped> {
+    /// So much is done. Whether to go on.
+    pub fn done(&self, done: usize) -> Result<(), Stopped> {
         self.done.store(done as u64, Ordering::Relaxed);
         check(&self.stop)
     }
-}
-
-/// How often each code point stands in the text.
-fn count_characters(words: &Words, monitor: &Monitor) -> Result<Vec<u64>, Failure> {
-    let mut counts = vec![0u64; 0x11_0000];
-    let mut bytes = 0u128;
-    for at in 0..words.len() {
-        if at % (1 << 16) == 0 {
-            monitor.done(at)?;
-        }
-        let (word, count) = words.get(at);
-        bytes += word.len() as u128 * u128::from(count);
-        for c in word.chars() {
-            counts[c as usize] = counts[c as usize].wrapping_add(count);
-        }
-    }
-    if bytes > i64::MAX as u128 {
-        return Err(Failure::TooMany);
-    }
-    Ok(counts)
-}
-
-/// Whether a piece may hold a character at all.
-fn acceptable(c: char) -> bool {
-    !matches!(c, UNKNOWN | BOUNDARY | '\0' | ' ')
-}
-
-/// The accepted characters and the others of the text, in the order of the model.
-fn accept(counts: &[u64], spec: &Spec) -> Learned {
-    let required: HashSet<char> = spec.required.iter().copied().filter(|&c| c != '\0').collect();
-    let count = |c: char| counts[c as usize];
-    let in_text = ('\u{1}'..=char::MAX).filter(|&c| count(c) > 0);
-    let mut candidates: Vec<char> =
-        in_text.chain(required.iter().copied().filter(|&c| counts[c as usize] == 0)).collect();
-    let total: u64 = candidates.iter().map(|&c| count(c)).sum();
-    candidates.sort_unstable_by_key(|&c| (!required.contains(&c), u64::MAX - count(c), c));
-    let mut covered = 0;
-    let mut full = total == 0;
-    let mut found = Learned { boundaries: count(BOUNDARY), nuls: count('\0'), ..Learned::default() };
-    for c in candidates {
-        full |= !spec.auto_coverage && (covered as f64 / total as f64) as f32 >= spec.coverage;
-        let wanted = if spec.auto_coverage { count(c) > 0 } else { !full };
-        if wanted && acceptable(c) {
-            found.characters.push((c, count(c)));
-        } else if c != BOUNDARY && count(c) > 0 {
-            found.dropped.push((c, count(c)));
-        }
-        covered += count(c);
-    }
-    for list in [&mut found.characters, &mut found.dropped] {
-        list.sort_unstable_by_key(|&(c, count)| (u64::MAX - count, c));
-    }
-    found.symbols.push(total + found.nuls);
-    found
 }
 
 /// The words in the order of their counts, highest first.
@@ -293,7 +242,12 @@ impl<'a> Learner<'a> {
     /// Count all pairs anew and watch those that reach the threshold.
     fn begin(&mut self, threshold: Option<u64>) -> Result<(), Failure> {
         let stop = &self.monitor.stop;
-        let mut found = each(&self.parts, |part| part.count_pairs(stop)).into_iter();
+        let bounds = match threshold {
+            Some(threshold) if threshold > 1 => Some((self.bounds()?, threshold)),
+            _ => None,
+        };
+        let bounds = bounds.as_ref().map(|(bounds, threshold)| (bounds, *threshold));
+        let mut found = each(&self.parts, |part| part.count_pairs(bounds, stop)).into_iter();
         let mut counts = found.next().transpose()?.unwrap_or_default();
         for other in found {
             counts.absorb(&other?);
@@ -311,6 +265,20 @@ impl<'a> Learner<'a> {
         let (numbers, count) = (&self.numbers, self.pairs.len());
         each(&mut self.parts, |part| part.watch_all(numbers, count, stop)).into_iter().collect::<Result<(), _>>()?;
         Ok(())
+    }
+
+    /// Upper bounds of what all pairs weigh.
+    fn bounds(&self) -> Result<Bounds, Failure> {
+        let places: usize = self.parts.iter().map(Part::len).sum();
+        let bits = places.ilog2().clamp(10, 24);
+        let stop = &self.monitor.stop;
+        let mut found = each(&self.parts, |part| part.bounds(bits, stop)).into_iter();
+        // There is at least one part.
+        let mut bounds = found.next().unwrap_or(Err(Stopped))?;
+        for other in found {
+            bounds.absorb(&other?);
+        }
+        Ok(bounds)
     }
 
     /// Frequencies fall about like 1 / rank, so the last merge will be about so frequent; a guess too low costs less
