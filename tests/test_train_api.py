@@ -23,6 +23,8 @@ from tests.corpus import lines
 
 TEXTS = lines(500)
 ROOT = Path(__file__).parents[1]
+HERE = str(Path(cpbpe.__file__).parents[1])
+"""Where the package is that is tested: here, or where it was installed."""
 
 
 def theirs(options: TrainOptions, texts: list[str], **more: Any) -> bytes:
@@ -408,7 +410,7 @@ def test_standard_input(corpus: Path) -> None:
         [sys.executable, "-m", "cpbpe", "train", "-", "--vocab-size", "800", "--out", "piped"],
         input=Path("corpus.txt").read_bytes(),
         capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": HERE},
     )
     assert run.returncode == 0, run.stderr
     assert (
@@ -444,7 +446,7 @@ def test_ctrl_c(engine: str, tmp_path: Path, phase: str, number: int, code: int)
     command += ["--vocab-size", "200000", "--max-sentence-length", "0"]
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CPBPE_ENGINE": engine, "TMPDIR": str(temporary)}
+    environment = {**os.environ, "PYTHONPATH": HERE, "CPBPE_ENGINE": engine, "TMPDIR": str(temporary)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
     try:
         if phase == "reading":
@@ -503,6 +505,5 @@ def test_public_names() -> None:
         cpbpe.trian  # noqa: B018
     code = "import sys, cpbpe; sys.exit('cpbpe.trainer' in sys.modules)"
     assert (
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
-        == 0
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": HERE}).returncode == 0
     )
