@@ -8,13 +8,61 @@
 'Hello world'
 """
 
+from typing import TYPE_CHECKING
+
 from cpbpe.encoding import Encoding
 from cpbpe.engine import engine
-from cpbpe.errors import ModelError
+from cpbpe.errors import ModelError, TrainingError
 from cpbpe.ragged import Ragged
 from cpbpe.spec import PieceType
 from cpbpe.tokenizer import Tokenizer, load
 
+if TYPE_CHECKING:
+    from cpbpe.options import PRESETS, TrainOptions
+    from cpbpe.report import Report
+    from cpbpe.trainer import TrainingResult, train
+    from cpbpe.word_counts import WordCounts
+
 __version__ = "0.1.0"
 
-__all__ = ["Encoding", "ModelError", "PieceType", "Ragged", "Tokenizer", "__version__", "engine", "load"]
+__all__ = [
+    "PRESETS",
+    "Encoding",
+    "ModelError",
+    "PieceType",
+    "Ragged",
+    "Report",
+    "Tokenizer",
+    "TrainOptions",
+    "TrainingError",
+    "TrainingResult",
+    "WordCounts",
+    "__version__",
+    "engine",
+    "load",
+    "train",
+]
+
+_TRAINING = {
+    "PRESETS": "options",
+    "Report": "report",
+    "TrainOptions": "options",
+    "TrainingResult": "trainer",
+    "WordCounts": "word_counts",
+    "train": "trainer",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what training needs when it is first asked for: most programs only encode."""
+    if name not in _TRAINING:
+        raise AttributeError(f"module 'cpbpe' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"cpbpe.{_TRAINING[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_TRAINING} - {"TYPE_CHECKING"})

@@ -1,8 +1,9 @@
-"""The compiled core; see `cpbpe.engine.Engine` for what its methods do."""
+"""The compiled core; see `cpbpe.engine.Engine` and `cpbpe.train_engine` for what its methods do."""
 
-from typing import final
+from collections.abc import Callable
+from typing import Any, final
 
-__all__ = ["Engine"]
+__all__ = ["Counter", "Engine", "learn", "merge_words"]
 
 @final
 class Engine:
@@ -37,3 +38,59 @@ class Engine:
     def decode_bytes(self, ids: list[int] | bytes) -> bytes | None: ...
     def decode_pieces(self, pieces: list[bytes]) -> bytes: ...
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
+
+@final
+class Counter:
+    def __new__(
+        cls,
+        *,
+        charsmap: bytes,
+        add_dummy_prefix: bool,
+        remove_extra_whitespaces: bool,
+        symbols: tuple[bytes, ...] | list[bytes],
+        delimiter: bytes,
+        max_sentence_length: int,
+        keep_newlines: bool,
+        skip_reserved: bool,
+        max_sentencepiece_length: int,
+        split_by_unicode_script: bool,
+        split_by_number: bool,
+        split_digits: bool,
+        split_by_whitespace: bool,
+        treat_whitespace_as_suffix: bool,
+        allow_whitespace_only_pieces: bool,
+    ) -> Counter: ...
+    def add(self, list: list[bytes], counts: list[int] | None) -> None: ...
+    def add_block(self, data: bytes, threads: int) -> None: ...
+    def prepare(self, list: list[bytes]) -> list[bytes | None]: ...
+    def add_prepared(self, list: list[bytes], counts: list[int] | None) -> None: ...
+    def add_words(self, blob: bytes, ends: bytes, counts: bytes) -> None: ...
+    def tallies(self) -> tuple[int, int, dict[str, tuple[int, int, list[tuple[int, bytes]]]]]: ...
+    def distinct(self) -> int: ...
+    def memory(self) -> int: ...
+    def drain(self) -> tuple[bytes, bytes, bytes]: ...
+
+def merge_words(parts: list[tuple[bytes, bytes, bytes]]) -> tuple[bytes, bytes, bytes]: ...
+def learn(
+    blob: bytes,
+    ends: bytes,
+    counts: bytes,
+    *,
+    threads: int,
+    progress: Callable[[str, int, int], None] | None,
+    vocab_size: int,
+    meta_pieces: int,
+    character_coverage: float,
+    required_chars: str,
+    auto_character_coverage: bool,
+    max_sentencepiece_length: int,
+    split_by_unicode_script: bool,
+    split_by_number: bool,
+    split_digits: bool,
+    split_by_whitespace: bool,
+    treat_whitespace_as_suffix: bool,
+    allow_whitespace_only_pieces: bool,
+    small: int = ...,
+    guess: int = ...,
+    parts_from: int = ...,
+) -> dict[str, Any]: ...

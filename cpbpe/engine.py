@@ -170,8 +170,7 @@ class PythonEngine:
 def make_engine(data: bytes) -> Engine:
     """The best engine there is, or the one that was asked for, built for a model file."""
     if engine() == "reference":
-        if not os.environ.get(VARIABLE):
-            _say_once()
+        say_if_slow()
         return PythonEngine(data)
     from cpbpe import _core
 
@@ -204,6 +203,12 @@ def engine() -> str:
     return "core"
 
 
+def say_if_slow() -> None:
+    """Warn, once, when the slow engine is used without having been chosen."""
+    if engine() == "reference" and not os.environ.get(VARIABLE):
+        _say_once()
+
+
 @cache
 def _say_once() -> None:
     warnings.warn(
@@ -211,7 +216,7 @@ def _say_once() -> None:
         "there. Install cpbpe again with a Rust toolchain (https://rustup.rs), or set "
         f"{VARIABLE}=reference to choose this engine in silence.",
         RuntimeWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
 
 

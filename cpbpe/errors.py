@@ -23,3 +23,15 @@ class ModelError(ValueError):
         super().__init__(message)
         self.piece = piece
         self.id = id
+
+
+class TrainingError(ValueError):
+    """Training cannot be done as asked: an option, the corpus, or the two together; the message says
+    which, and what to do about it.
+
+    >>> import cpbpe
+    >>> cpbpe.TrainOptions(character_coverage=0.5)
+    Traceback (most recent call last):
+    ...
+    cpbpe.errors.TrainingError: character_coverage is 0.98 to 1.0, not 0.5
+    """

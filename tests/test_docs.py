@@ -1,6 +1,7 @@
 """Every example in the documentation runs: README.md and the docstrings of the package.
 
-They run in a folder that holds a `tokenizer.model`, Mistral 7B's as mistral-common carries it.
+They run in a folder that holds a `tokenizer.model`, Mistral 7B's as mistral-common carries it, and a
+`corpus.txt`, which is the package's LICENSE.
 """
 
 import doctest
@@ -12,18 +13,20 @@ import pytest
 from tests import zoo
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted(path.stem for path in (ROOT / "cpbpe").glob("*.py") if "pb2" not in path.stem)
+FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
+MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
 
 @pytest.fixture(autouse=True)
 def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tokenizer.model").write_bytes(zoo.model("tokenizer.model.v1"))
+    (tmp_path / "corpus.txt").write_bytes((ROOT / "LICENSE").read_bytes())
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
-    module = importlib.import_module("cpbpe" if name == "__init__" else f"cpbpe.{name}")
+    module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
 
 

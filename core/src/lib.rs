@@ -6,7 +6,7 @@
 //! | file           | does                                                                        |
 //! | -------------- | --------------------------------------------------------------------------- |
 //! | `model.rs`     | reads the protobuf wire format of a model file into columns                 |
-//! | `pieces.rs`    | the pieces: text, type, rank, look-up by text                               |
+//! | `table.rs`     | the pieces: text, type, rank, look-up by text                               |
 //! | `words.rs`     | finds user-defined pieces in text                                           |
 //! | `vocab.rs`     | columns -> `Vocab`: the pieces, and which characters may join               |
 //! | `charsmap.rs`  | walks a compiled rule set                                                   |
@@ -18,7 +18,18 @@
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
-//! | `python.rs`    | the only file that knows Python                                             |
+//! | `scripts.rs`   | training: the scripts of Unicode 9.0                                        |
+//! | `piece.rs`     | what may be a piece, and where words may be cut                             |
+//! | `corpus.rs`    | text -> words                                                               |
+//! | `tallies.rs`   | what was seen and what was skipped                                          |
+//! | `count.rs`     | a table of words with counts                                                |
+//! | `columns.rs`   | words sorted, in columns                                                    |
+//! | `characters.rs`| which characters are accepted                                               |
+//! | `pairs.rs`     | pairs of symbols, and which is merged next                                  |
+//! | `weights.rs`   | how often pairs stand in the text                                           |
+//! | `part.rs`      | the text while it is merged                                                 |
+//! | `train.rs`     | words -> characters and merges                                              |
+//! | `python.rs`, `python_train.rs` | the only files that know Python                             |
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
 //! character from three bytes to one and lets most input be used as it is. See `vocab::swap`.
@@ -27,7 +38,7 @@
 //! binaries in turn on an AMD EPYC):
 //!
 //! * `cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4 times as fast.
-//! * `cache.rs`, `pieces.rs`: asking for memory ahead of time: 1.07, 1.2 and 1.3 times.
+//! * `cache.rs`, `table.rs` : asking for memory ahead of time: 1.07, 1.2 and 1.3 times.
 //! * `chunk.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 times.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5 times.
 //! * `python.rs`: the interpreter's own functions, for what the safe interface checks once more for each id.
@@ -35,8 +46,12 @@
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 
 pub mod cache;
+pub mod characters;
 pub mod charsmap;
 pub mod chunk;
+pub mod columns;
+pub mod corpus;
+pub mod count;
 pub mod decode;
 pub mod encode;
 pub mod engine;
@@ -44,9 +59,18 @@ pub mod long;
 pub mod merge;
 pub mod model;
 pub mod normalize;
-pub mod pieces;
+pub mod pairs;
+pub mod part;
+pub mod piece;
 #[cfg(feature = "python")]
 mod python;
+#[cfg(feature = "python")]
+mod python_train;
+pub mod scripts;
+pub mod table;
+pub mod tallies;
+pub mod train;
 pub mod utf8;
 pub mod vocab;
+pub mod weights;
 pub mod words;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::long;
 use crate::model;
-use crate::pieces::{Probe, WINDOW};
+use crate::table::{Probe, WINDOW};
 use crate::utf8;
 use crate::vocab::{Vocab, NONE};
 

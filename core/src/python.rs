@@ -456,4 +456,6 @@ impl Engine {
 mod _core {
     #[pymodule_export]
     use super::Engine;
+    #[pymodule_export]
+    use crate::python_train::{learn, merge_words, Counter};
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::model::{self, Columns};
-use crate::pieces::Pieces;
+use crate::table::Pieces;
 use crate::utf8;
 use crate::words::Words;
 

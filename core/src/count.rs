@@ -1,0 +1,379 @@
+//! Counts words: a hash table whose words lie one after the other in one buffer. Words are compact here (a space for
+//! U+2581); `columns.rs` makes sorted words of them.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// A slot holds a tag of the hash in its upper bits, and below it where the record begins, plus one.
+const PLACE_BITS: u32 = 40;
+const PLACE: u64 = (1 << PLACE_BITS) - 1;
+/// The count comes first in a record.
+const COUNT: usize = 8;
+/// A length of one byte that says that eight more bytes tell the length.
+const LONG: u8 = u8::MAX;
+/// More words than a table of so many slots should hold: three quarters.
+fn limit(slots: usize) -> usize {
+    slots / 4 * 3
+}
+
+/// Words of up to so many bytes are handled as one number.
+const SHORT: usize = 16;
+/// So many bytes must stand behind every word that `Table::add_short` is given, whatever they are.
+pub const SLACK: usize = SHORT;
+/// Words in the small memory in front of a table; a power of two.
+const RECENT: usize = 1 << 13;
+
+/// So many words are looked up together, so that their cache misses overlap.
+const BATCH: usize = 32;
+
+/// A short word that was seen lately, and how often since it came to be remembered.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    /// Its bytes, zeros behind.
+    bytes: [u64; 2],
+    /// Its length; 0 for none.
+    length: u64,
+    count: u64,
+}
+
+/// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
+/// costs about 20 bytes more than its text, and finding one that is there costs two cache misses. Most words of a text
+/// are the same few, though, and are counted in `recent`, which is a quarter of a megabyte and so stays near; what is pushed out from there
+/// by another word waits in `waiting` until there are enough to be added to their records together.
+pub struct Table {
+    slots: Vec<u64>,
+    /// Records, and SLACK bytes.
+    blob: Vec<u8>,
+    words: usize,
+    recent: Vec<Recent>,
+    waiting: Vec<Recent>,
+    seed: u64,
+}
+
+impl Default for Table {
+    /// The seed is random, so that no corpus can be made whose words collide.
+    fn default() -> Table {
+        let seed = RandomState::new().hash_one(0) | 1;
+        let (recent, waiting) = (Vec::new(), Vec::with_capacity(BATCH));
+        Table { slots: vec![0; 1 << 10], blob: vec![0; SLACK], words: 0, recent, waiting, seed }
+    }
+}
+
+#[inline]
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// Up to 16 bytes at `at` as two numbers. There must be so many, even if the word is shorter. One branch less for each
+/// length is worth a lot here: lengths are hard to predict.
+#[inline]
+fn load(bytes: &[u8], at: usize, length: usize) -> [u64; 2] {
+    const MASKS: [[u64; 2]; SHORT + 1] = {
+        let mut masks = [[0; 2]; SHORT + 1];
+        let mut length = 1;
+        while length <= SHORT {
+            masks[length] = masks[length - 1];
+            masks[length][(length - 1) / 8] |= 0xFF << ((length - 1) % 8 * 8);
+            length += 1;
+        }
+        masks
+    };
+    let block = &bytes[at..at + SHORT];
+    let mask = MASKS[length];
+    [number(&block[..8]) & mask[0], number(&block[8..]) & mask[1]]
+}
+
+#[inline]
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The word and the count of the record at `at`, and where the next begins.
+#[inline]
+fn record(blob: &[u8], at: usize) -> (&[u8], u64, usize) {
+    let count = number(&blob[at..at + COUNT]);
+    let mut begin = at + COUNT + 1;
+    let mut length = usize::from(blob[begin - 1]);
+    if length == usize::from(LONG) {
+        length = number(&blob[begin..begin + 8]) as usize;
+        begin += 8;
+    }
+    (&blob[begin..begin + length], count, begin + length)
+}
+
+impl Table {
+    #[inline]
+    fn hash_short(&self, bytes: [u64; 2], length: u64) -> u64 {
+        const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+        mix(bytes[0] ^ self.seed, (bytes[1] ^ ODD).wrapping_add(length) ^ self.seed.rotate_left(32))
+    }
+
+    fn hash(&self, word: &[u8]) -> u64 {
+        let length = word.len();
+        if length <= SHORT {
+            let mut bytes = [0; SHORT];
+            bytes[..length].copy_from_slice(word);
+            return self.hash_short(load(&bytes, 0, length), length as u64);
+        }
+        let mut state = self.seed ^ length as u64;
+        let last = length - SHORT;
+        for at in (0..last).step_by(SHORT).chain([last]) {
+            let bytes = load(word, at, SHORT);
+            state = mix(state ^ bytes[0], self.seed ^ bytes[1] ^ 0xD6E8_FEB8_6659_FD93) ^ state.rotate_left(23);
+        }
+        mix(state, 0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// Count the word `text[begin..end]` `count` times more; SLACK bytes must stand behind it. A count that would exceed
+    /// 64 bits stays at their maximum.
+    #[inline]
+    pub fn add_at(&mut self, text: &[u8], begin: usize, end: usize, count: u64) {
+        let length = end - begin;
+        if length > SHORT {
+            self.add_long(&text[begin..end], count);
+            return;
+        }
+        let bytes = load(text, begin, length);
+        let hash = self.hash_short(bytes, length as u64);
+        if self.recent.is_empty() {
+            self.recent = vec![Recent::default(); RECENT];
+        }
+        let recent = &mut self.recent[(hash >> 32) as usize % RECENT];
+        if recent.bytes == bytes && recent.length == length as u64 {
+            recent.count = recent.count.saturating_add(count);
+            return;
+        }
+        let old = std::mem::replace(recent, Recent { bytes, length: length as u64, count });
+        if old.length > 0 {
+            self.waiting.push(old);
+            if self.waiting.len() == BATCH {
+                self.add_waiting();
+            }
+        }
+    }
+
+    fn add_waiting(&mut self) {
+        let mask = self.slots.len() - 1;
+        let mut places = [0; BATCH];
+        // These two loops have nothing to decide, so the processor runs ahead and fetches many things at once. The
+        // values are looked up again below, when they are near.
+        for (place, word) in places.iter_mut().zip(&self.waiting) {
+            let slot = self.slots[self.hash_short(word.bytes, word.length) as usize & mask];
+            *place = (slot & PLACE).saturating_sub(1) as usize;
+        }
+        let touched = places.iter().fold(0, |touched, &place| touched ^ self.blob[place]);
+        std::hint::black_box(touched);
+        for at in 0..self.waiting.len() {
+            self.add_short(self.waiting[at]);
+        }
+        self.waiting.clear();
+    }
+
+    /// Count a word.
+    pub fn add(&mut self, word: &[u8], count: u64) {
+        if word.len() > SHORT {
+            self.add_long(word, count);
+        } else {
+            let mut padded = [0; SHORT + SLACK];
+            padded[..word.len()].copy_from_slice(word);
+            self.add_at(&padded, 0, word.len(), count);
+        }
+    }
+
+    #[inline]
+    fn increase(&mut self, place: usize, count: u64) {
+        let bytes = &mut self.blob[place..place + COUNT];
+        bytes.copy_from_slice(&number(bytes).saturating_add(count).to_le_bytes());
+    }
+
+    fn add_short(&mut self, word: Recent) {
+        let hash = self.hash_short(word.bytes, word.length);
+        let length = word.length as usize;
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 {
+            let slot = self.slots[at];
+            if (slot ^ hash) & !PLACE == 0 {
+                let place = (slot & PLACE) as usize - 1;
+                let begin = place + COUNT + 1;
+                if usize::from(self.blob[begin - 1]) == length && load(&self.blob, begin, length) == word.bytes {
+                    self.increase(place, word.count);
+                    return;
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        let mut bytes = [0; SHORT];
+        bytes[..8].copy_from_slice(&word.bytes[0].to_le_bytes());
+        bytes[8..].copy_from_slice(&word.bytes[1].to_le_bytes());
+        self.push(at, hash, &bytes[..length], word.count);
+    }
+
+    fn add_long(&mut self, word: &[u8], count: u64) {
+        let hash = self.hash(word);
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.slots[at] != 0 {
+            let slot = self.slots[at];
+            if (slot ^ hash) & !PLACE == 0 {
+                let place = (slot & PLACE) as usize - 1;
+                if record(&self.blob, place).0 == word {
+                    self.increase(place, count);
+                    return;
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        self.push(at, hash, word, count);
+    }
+
+    #[cold]
+    fn push(&mut self, at: usize, hash: u64, word: &[u8], count: u64) {
+        let place = self.blob.len() - SLACK;
+        self.blob.truncate(place);
+        self.slots[at] = hash & !PLACE | (place as u64 + 1);
+        self.blob.extend_from_slice(&count.to_le_bytes());
+        match u8::try_from(word.len()) {
+            Ok(length) if length < LONG => self.blob.push(length),
+            _ => {
+                self.blob.push(LONG);
+                self.blob.extend_from_slice(&(word.len() as u64).to_le_bytes());
+            }
+        }
+        self.blob.extend_from_slice(word);
+        self.blob.extend_from_slice(&[0; SLACK]);
+        self.words += 1;
+        if self.words > limit(self.slots.len()) {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = self.slots.len() * 2;
+        self.slots = Vec::new(); // given back first
+        let mut new = vec![0; slots];
+        for (place, word, _) in self.records() {
+            let hash = self.hash(word);
+            let mut at = hash as usize & (slots - 1);
+            while new[at] != 0 {
+                at = (at + 1) & (slots - 1);
+            }
+            new[at] = hash & !PLACE | (place as u64 + 1);
+        }
+        self.slots = new;
+    }
+
+    /// Add what is in the small memory to the records.
+    fn settle(&mut self) {
+        self.add_waiting();
+        for word in std::mem::take(&mut self.recent) {
+            if word.length > 0 {
+                self.add_short(word);
+            }
+        }
+    }
+
+    /// Make the records complete. From then on they are only read.
+    pub fn close(&mut self) {
+        self.settle();
+        self.slots = Vec::new();
+    }
+
+    /// The word and the count of the record at a place.
+    #[inline]
+    pub fn get(&self, place: usize) -> (&[u8], u64) {
+        let (word, count, _) = record(&self.blob, place);
+        (word, count)
+    }
+
+    /// All records: where they are, words and counts.
+    pub fn records(&self) -> impl Iterator<Item = (usize, &[u8], u64)> {
+        let mut place = 0;
+        std::iter::from_fn(move || {
+            if place + SLACK == self.blob.len() {
+                return None;
+            }
+            let (word, count, next) = record(&self.blob, place);
+            Some((std::mem::replace(&mut place, next), word, count))
+        })
+    }
+
+    /// How many words there are.
+    pub fn distinct(&mut self) -> usize {
+        self.settle();
+        self.words
+    }
+
+    /// About how many bytes it takes.
+    pub fn memory(&self) -> usize {
+        self.slots.len() * 8 + self.blob.len()
+    }
+
+    /// Add all words of another table.
+    pub fn absorb(&mut self, mut other: Table) {
+        other.settle();
+        for (_, word, count) in other.records() {
+            self.add(word, count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// Numbers that look like chance.
+    fn chance(state: &mut u64) -> usize {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize
+    }
+
+    #[test]
+    fn counts_as_a_map_does() {
+        let mut state = 1;
+        let mut table = Table::default();
+        let mut map: HashMap<Vec<u8>, u64> = HashMap::new();
+        for _ in 0..100_000 {
+            // Few letters, so that words repeat; all lengths, with those around the limits.
+            let length = [1, 2, 3, 8, 15, 16, 17, 33, 254, 255, 256][chance(&mut state) % 11];
+            let word: Vec<u8> =
+                (0..length).map(|at| if at < 4 { b'a' + (chance(&mut state) % 12) as u8 } else { b'z' }).collect();
+            let count = 1 + chance(&mut state) as u64 % 3;
+            table.add(&word, count);
+            *map.entry(word).or_default() += count;
+        }
+        assert_eq!(table.distinct(), map.len());
+        let mut other = Table::default();
+        other.add(b"a", 5);
+        other.add(b"new", 1);
+        *map.entry(b"a".to_vec()).or_default() += 5;
+        map.insert(b"new".to_vec(), 1);
+        table.absorb(other);
+        table.close();
+        let found: HashMap<Vec<u8>, u64> = table.records().map(|(_, word, count)| (word.to_vec(), count)).collect();
+        assert_eq!(found, map);
+    }
+
+    #[test]
+    fn what_stands_behind_a_word_does_not_count() {
+        let mut table = Table::default();
+        let text = b"abcabcabd................";
+        table.add_at(text, 0, 3, 1);
+        table.add_at(text, 3, 6, 1);
+        table.add_at(text, 6, 9, 1);
+        assert_eq!(table.distinct(), 2);
+    }
+
+    #[test]
+    fn counts_stay_at_their_maximum() {
+        let mut table = Table::default();
+        for word in [&b"short"[..], b"longer than sixteen bytes"] {
+            table.add(word, u64::MAX);
+            table.add(word, 7);
+        }
+        table.close();
+        assert!(table.records().all(|(_, _, count)| count == u64::MAX));
+    }
+}

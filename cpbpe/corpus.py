@@ -1,0 +1,425 @@
+"""A corpus: whatever holds text, as a stream of blocks of sentences.
+
+Files are split at newlines and nothing else (a carriage return stays); texts that are given as such
+are sentences, without the newlines at their ends. Both is what sentencepiece does. Documents in JSON
+Lines and Parquet are treated as files are: each line is a sentence. Finding and opening files is done
+in `cpbpe.corpus_files`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from cpbpe.corpus_files import FORMATS, PART_BYTES, expand, format_of, parts, size_of
+from cpbpe.errors import TrainingError
+
+Source = Any
+"""A path, a glob or a directory; a list of those; an open file; an iterable of str or bytes; or a mapping
+from texts to their counts."""
+
+_ITEMS = 1 << 14
+_COUNT = re.compile(rb"[ \t\r\v\f]*\+?([0-9]+)[ \t\r\v\f]*")
+_SENTENCES = re.compile(rb"[^\n]*\n+|[^\n]+")
+_PATHLIKE = re.compile(r"\S+\.(txt|text|tsv|jsonl|ndjson|parquet|gz|xz|bz2|zst)", re.IGNORECASE)
+
+
+@dataclass
+class Block:
+    """Some sentences that follow each other: `lines` of a file, or `sentences`, perhaps with counts."""
+
+    name: str
+    """What they come from: a file's name, or "item" for texts that were given as such."""
+    first: int
+    """The number of the first line, record or item, from 1."""
+    lines: bytes | None = None
+    """Lines, split at \\n only; the last may lack its newline."""
+    sentences: list[bytes] = field(default_factory=list)
+    """Sentences, where `lines` is None."""
+    counts: list[int] | None = None
+    """How often each of `sentences` counts; None for once."""
+    sizes: list[int] | None = None
+    """How many sentences each record of a file has; None where a record is one sentence."""
+
+    def as_sentences(self, keep_newlines: bool) -> list[bytes]:
+        """The sentences, whichever way they are held."""
+        return self.sentences if self.lines is None else split_lines(self.lines, keep_newlines)
+
+    def count_sentences(self, keep_newlines: bool) -> int:
+        """How many sentences there are; those of `lines` as a counter splits them."""
+        if self.lines is None:
+            return len(self.sentences)
+        if keep_newlines:
+            return len(_SENTENCES.findall(self.lines))
+        return self.lines.count(b"\n") + (self.lines[-1:] not in (b"\n", b""))
+
+    def where(self, index: int, keep_newlines: bool = False) -> str:
+        """Where one of the sentences stands, for people."""
+        if self.lines is not None and keep_newlines:
+            found = _SENTENCES.findall(self.lines)[:index]
+            index = sum(sentence.count(b"\n") for sentence in found)
+        elif self.sizes is not None:
+            index = bisect_right(list(accumulate(self.sizes)), index)
+        return (
+            f"{self.name} {self.first + index}"
+            if self.name == "item"
+            else f"{self.name}:{self.first + index}"
+        )
+
+
+def split_lines(lines: bytes, keep_newlines: bool) -> list[bytes]:
+    r"""Lines as sentences; with `keep_newlines` each has the newlines that follow it.
+
+    >>> split_lines(b"a\n\nb\n", False), split_lines(b"a\n\nb\n", True)
+    ([b'a', b'', b'b'], [b'a\n\n', b'b\n'])
+    """
+    if keep_newlines:
+        found: list[bytes] = _SENTENCES.findall(lines)
+        return found
+    return (lines[:-1] if lines.endswith(b"\n") else lines).split(b"\n") if lines else []
+
+
+class Corpus:
+    """A source, understood but not yet read. Errors that need no reading are raised when it is made.
+
+    >>> corpus = Corpus(["One text.", "Another."])
+    >>> [block.sentences for block in corpus.blocks()]
+    [[b'One text.', b'Another.']]
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        format: str | None = None,
+        field: str = "text",
+        column: str = "text",
+        keep_newlines: bool = False,
+        raw: bool = False,
+    ):
+        if format is not None and format not in FORMATS:
+            raise TrainingError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+        self._format = format
+        self._field = field
+        self._column = column
+        self._keep = keep_newlines
+        self._raw = raw
+        self._items: Any = None
+        self.files: list[str] = []
+        """The files to read."""
+        self.left_out: list[str] = []
+        """Files in a directory that are not text, and are not read."""
+        self.total: int | None = None
+        """The size of the files together, as they lie on the disk, if that is known."""
+        self.read = 0
+        """How much of `total` has been read."""
+        self.nulls = 0
+        """Records of JSON Lines and Parquet whose text is null."""
+        self._used = False
+        self._resolve(source)
+
+    def blocks(self) -> Iterator[Block]:
+        """Read all of it, in order. An iterator as the source can be read once."""
+        if self._used and isinstance(self._items, Iterator):
+            raise TrainingError("the iterator has been read before; give a list, or make a new one")
+        self._used = True
+        self.read = self.nulls = 0
+        if self._items is not None:
+            yield from self._blocks_of_items()
+        for path in self.files:
+            format = self._format or ("text" if path == "-" else format_of(path))
+            if format == "parquet":
+                yield from self._blocks_of_parquet(path)
+                continue
+            parts_of_file = parts(path, self._advance, self._raw)
+            name = "stdin" if path == "-" else path
+            yield from self._blocks_of_file(name, parts_of_file, format)
+
+    # --- What the source is -------------------------------------------------------------------------
+
+    def _resolve(self, source: Source) -> None:
+        if isinstance(source, (str, os.PathLike)):
+            self._take_paths([source])
+        elif isinstance(source, (bytes, bytearray, memoryview)):
+            raise TypeError("source is bytes; for one text, give a list with it: [data]")
+        elif isinstance(source, (list, tuple)) and source and self._are_paths(source):
+            self._take_paths(source)
+        elif hasattr(source, "read") or isinstance(source, Iterable):
+            wanted = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
+            if self._format in wanted:
+                raise TrainingError(f"format={self._format!r} is for files, and source is no path")
+            self._items = source
+        else:
+            raise TypeError(
+                "source is a path, several of them, an open file or an iterable of texts, "
+                f"not {type(source).__name__}"
+            )
+
+    def _take_paths(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        for path in paths:
+            name = os.fspath(path)
+            if not isinstance(name, str):
+                raise TypeError(f"a path is str or a Path, not {name!r}")
+            if not name or "\0" in name:
+                raise FileNotFoundError(f"no such file or directory: {name!r}")
+            if self._raw:
+                os.stat(name)
+                files = [name]
+                left_out: list[str] = []
+            else:
+                files, left_out = expand(name)
+            self.files += files
+            self.left_out += left_out
+        self.total = size_of(self.files)
+
+    def _are_paths(self, items: list[Any] | tuple[Any, ...]) -> bool:
+        """Whether a list names files, or holds texts; refuse what could be either."""
+        if any(isinstance(item, os.PathLike) for item in items):
+            for index, item in enumerate(items):
+                if not isinstance(item, (str, os.PathLike)):
+                    raise TypeError(f"source is a list of paths, and item {index} is {type(item).__name__}")
+            return True
+        if self._raw and all(isinstance(item, str) for item in items):
+            return True
+        if len(items) > 100_000 or not all(isinstance(item, str) for item in items):
+            return False
+        exist = [
+            len(item) < 4096 and "\0" not in item and item != "" and os.path.exists(item) for item in items
+        ]
+        if all(exist):
+            return True
+        named = [item for item, there in zip(items, exist, strict=True) if there]
+        looks = all(_PATHLIKE.fullmatch(item) is not None for item in items)
+        if looks:
+            missing = next(item for item, there in zip(items, exist, strict=True) if not there)
+            if "*" not in missing and "?" not in missing:
+                raise FileNotFoundError(
+                    f"no such file: {missing!r}; if these are texts and not paths, give iter(texts)"
+                )
+            return True
+        if named and len(named) * 2 > len(items):
+            raise TrainingError(
+                f"source is a list of str that could be paths or texts: {named[0]!r} is a file, others "
+                f"are not; give Path objects for paths, or iter(texts) for texts"
+            )
+        return False
+
+    def _advance(self, size: int) -> None:
+        self.read += size
+
+    # --- Files --------------------------------------------------------------------------------------
+
+    def _blocks_of_file(self, name: str, chunks: Iterator[bytes], format: str) -> Iterator[Block]:
+        first = 1
+        for lines in whole_lines(chunks, self._keep and format == "text"):
+            number = first
+            if format == "text":
+                first += lines.count(b"\n")
+                yield Block(name, number, lines)
+                continue
+            split = split_lines(lines, False)
+            first += len(split)
+            if format == "tsv":
+                sentences, counts = _parse_tsv(split, lambda index, at=number: f"{name}:{at + index}")
+                yield Block(name, number, None, sentences, counts)
+            else:
+                yield self._documents(name, number, self._parse_json(split, name, number))
+
+    def _parse_json(self, lines: list[bytes], name: str, first: int) -> Iterator[bytes | None]:
+        for index, line in enumerate(lines):
+            where = f"{name}:{first + index}"
+            if not line or line.isspace():
+                yield b""
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
+                raise TrainingError(f"{where}: no valid JSON: {error}{hint}") from None
+            except RecursionError:
+                raise TrainingError(f"{where}: the JSON is nested too deep") from None
+            if not isinstance(record, dict) or self._field not in record:
+                fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
+                raise TrainingError(
+                    f"{where}: there is no field {self._field!r} (there is {fields or 'none'}); "
+                    f"name it with field="
+                )
+            text = record[self._field]
+            if text is not None and not isinstance(text, str):
+                raise TrainingError(f"{where}: the field {self._field!r} is {type(text).__name__}, not text")
+            yield None if text is None else text.encode(errors="surrogatepass")
+
+    def _blocks_of_parquet(self, path: str) -> Iterator[Block]:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise ImportError(f"reading {path!r} needs pyarrow: pip install 'cpbpe[parquet]'") from None
+        try:
+            file = pyarrow.parquet.ParquetFile(path)
+        except pyarrow.ArrowInvalid as error:
+            raise TrainingError(f"{path}: is no valid Parquet file: {error}") from None
+        with file:
+            names = file.schema_arrow.names
+            if self._column not in names:
+                raise TrainingError(
+                    f"{path}: there is no column {self._column!r} (there is {', '.join(map(repr, names))}); "
+                    f"name it with column="
+                )
+            kind = file.schema_arrow.field(self._column).type
+            kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+            if not any(
+                test(kind)
+                for test in (
+                    pyarrow.types.is_string,
+                    pyarrow.types.is_large_string,
+                    pyarrow.types.is_binary,
+                    pyarrow.types.is_large_binary,
+                )
+            ):
+                raise TrainingError(f"{path}: the column {self._column!r} is {kind}, not text")
+            first, before = 1, self.read
+            size = os.path.getsize(path)
+            try:
+                for batch in file.iter_batches(columns=[self._column], batch_size=1024):
+                    values = batch.column(0).to_pylist()
+                    documents = (value.encode() if isinstance(value, str) else value for value in values)
+                    yield self._documents(path, first, documents)
+                    first += len(values)
+                    self.read = before + size * (first - 1) // max(file.metadata.num_rows, 1)
+            except (pyarrow.ArrowInvalid, OSError) as error:
+                raise TrainingError(f"{path}: cannot be read beyond row {first}: {error}") from error
+            self.read = before + size
+
+    def _documents(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
+        """Documents as their lines. A document that ends ends its last line."""
+        sentences: list[bytes] = []
+        sizes: list[int] = []
+        for document in documents:
+            if document is None:
+                self.nulls += 1
+                sizes.append(0)
+                continue
+            lines = split_lines(document, self._keep)
+            sentences += lines
+            sizes.append(len(lines))
+        return Block(name, first, None, sentences, sizes=sizes)
+
+    # --- Texts --------------------------------------------------------------------------------------
+
+    def _blocks_of_items(self) -> Iterator[Block]:
+        if hasattr(self._items, "read"):
+            yield from self._blocks_of_file(
+                str(getattr(self._items, "name", "file")), _read_all(self._items), self._format or "text"
+            )
+            return
+        counted = isinstance(self._items, Mapping)
+        sentences: list[bytes] = []
+        counts: list[int] = []
+        size, first, number = 0, 1, 0
+        for number, item in enumerate(self._items.items() if counted else self._items, 1):
+            text = item
+            if counted:
+                text, count = item
+                counts.append(_checked_count(count, f"item {number}"))
+            sentences.append(self._checked_text(text, number))
+            size += len(sentences[-1])
+            if size >= PART_BYTES or len(sentences) >= _ITEMS:
+                yield self._item_block(first, sentences, counts if counted else None)
+                sentences, counts, size, first = [], [], 0, number + 1
+        if sentences:
+            yield self._item_block(first, sentences, counts if counted else None)
+
+    def _item_block(self, first: int, sentences: list[bytes], counts: list[int] | None) -> Block:
+        if self._format == "tsv":
+            sentences, counts = _parse_tsv(sentences, lambda index: f"item {first + index}")
+        return Block("item", first, None, sentences, counts)
+
+    def _checked_text(self, item: object, number: int) -> bytes:
+        if isinstance(item, str):
+            try:
+                data = item.encode()
+            except UnicodeEncodeError as error:
+                raise TrainingError(f"item {number} is no valid Unicode: {error}") from None
+        elif isinstance(item, (bytes, bytearray, memoryview)):
+            data = bytes(item)
+        else:
+            hint = ""
+            if isinstance(item, Mapping):
+                hint = "; give what is in it, as in (row['text'] for row in rows)"
+            raise TypeError(
+                f"source yields texts (str or bytes), but item {number} is {type(item).__name__}{hint}"
+            )
+        return data if self._keep else data.rstrip(b"\r\n")
+
+
+def whole_lines(chunks: Iterable[bytes], keep_newlines: bool = False) -> Iterator[bytes]:
+    r"""Parts of a file, cut again so that each ends where a line ends (or where a run of newlines does).
+
+    >>> list(whole_lines([b"a\nb", b"c\n", b"d"]))
+    [b'a\n', b'bc\n', b'd']
+    >>> list(whole_lines([b"a\n", b"\nb", b"c"], keep_newlines=True))
+    [b'a\n\n', b'bc']
+    """
+    rest: list[bytes] = []  # joined only when a line ends, so that one long line costs no more than others
+    for chunk in chunks:
+        if keep_newlines:
+            cut = chunk.rfind(b"\n", 0, len(chunk.rstrip(b"\n"))) + 1
+            if cut == 0 and rest and rest[-1].endswith(b"\n") and not chunk.startswith(b"\n"):
+                yield b"".join(rest)
+                rest = []
+        else:
+            cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*rest, memoryview(chunk)[:cut]]) if rest or cut < len(chunk) else chunk
+            rest = []
+        if cut < len(chunk):
+            rest.append(chunk[cut:])
+    if rest:
+        yield b"".join(rest)
+
+
+def _parse_tsv(lines: list[bytes], where: Any) -> tuple[list[bytes], list[int]]:
+    sentences: list[bytes] = []
+    counts: list[int] = []
+    for index, line in enumerate(lines):
+        columns = line.split(b"\t")
+        if len(columns) != 2:
+            raise TrainingError(
+                f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
+                f"{len(columns) - 1} tabs; give format='text' if it is no such file"
+            )
+        found = _COUNT.fullmatch(columns[1])
+        if found is None or not 1 <= int(found[1]) < 1 << 63:
+            shown = columns[1][:40].decode(errors="backslashreplace")
+            raise TrainingError(f"{where(index)}: the count is an integer from 1 to 2**63 - 1, not {shown!r}")
+        sentences.append(columns[0])
+        counts.append(int(found[1]))
+    return sentences, counts
+
+
+def _checked_count(count: object, where: str) -> int:
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"{where}: the count is an integer, not {type(count).__name__}")
+    if not 1 <= count < 1 << 63:
+        raise TrainingError(f"{where}: the count is 1 to 2**63 - 1, not {count}")
+    return count
+
+
+def _read_all(file: Any) -> Iterator[bytes]:
+    """An open file, binary or text, in parts."""
+    while True:
+        part = file.read(PART_BYTES)
+        if isinstance(part, str):
+            part = part.encode(errors="surrogatepass")
+        if not isinstance(part, bytes):
+            raise TypeError(f"the source's read() gives {type(part).__name__}, not bytes or str")
+        if not part:
+            return
+        yield part

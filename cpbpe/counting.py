@@ -1,0 +1,349 @@
+"""From a corpus to counted words: reading, sampling, the pretokenizer, the memory limit, and the tallies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cpbpe.checks import checked_threads
+from cpbpe.corpus import Block, Corpus
+from cpbpe.errors import TrainingError
+from cpbpe.options import Pretokenizer, TrainOptions
+from cpbpe.progress import Display
+from cpbpe.report import Example, LeftOut, Reading
+from cpbpe.sampling import Sample
+from cpbpe.train_engine import (
+    BOUNDARY,
+    EXAMPLE_BYTES,
+    EXAMPLES,
+    UNKNOWN,
+    Counter,
+    CountSpec,
+    PieceRules,
+    Words,
+    make_counter,
+)
+from cpbpe.words_file import Runs
+
+_BATCH = 1 << 14
+_SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted
+
+
+@dataclass(frozen=True)
+class CountSetup:
+    """All that decides the counts of a corpus; counts made under different ones do not go together."""
+
+    spec: CountSpec
+    """What the engine is told."""
+    pretokenizer: str = ""
+    """The name of the function that cuts sentences, if there is one."""
+    sample: tuple[int, bool, int] | None = None
+    """Size, shuffle and seed of the sample; None when all sentences count."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As values that JSON can hold."""
+        spec = asdict(self.spec)
+        spec["charsmap"] = self.spec.charsmap.hex()
+        spec["symbols"] = [symbol.decode() for symbol in self.spec.symbols]
+        spec["delimiter"] = self.spec.delimiter.decode()
+        sample = list(self.sample) if self.sample else None
+        return {"spec": spec, "pretokenizer": self.pretokenizer, "sample": sample}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
+        """What `to_dict` gave."""
+        spec = dict(values["spec"])
+        spec["rules"] = PieceRules(**spec["rules"])
+        spec["charsmap"] = bytes.fromhex(spec["charsmap"])
+        spec["symbols"] = tuple(symbol.encode() for symbol in spec["symbols"])
+        spec["delimiter"] = spec["delimiter"].encode()
+        sample = values["sample"]
+        return cls(CountSpec(**spec), str(values["pretokenizer"]), tuple(sample) if sample else None)
+
+    def differences(self, other: CountSetup) -> list[str]:
+        """What is not the same, in words, with both values."""
+        found: list[str] = []
+        one, two = _flat(self), _flat(other)
+        for name, value in one.items():
+            if value != two[name]:
+                if isinstance(value, (str, int, bool)):
+                    found.append(f"{name} ({value!r} and {two[name]!r})")
+                elif name == _SYMBOLS:
+                    ours, theirs = set(value), set(two[name])
+                    differ = sorted(symbol.decode() for symbol in ours ^ theirs)
+                    found.append(f"{name} ({', '.join(differ[:5])}{', ...' if len(differ) > 5 else ''})")
+                else:
+                    found.append(name)
+        return found
+
+
+_SYMBOLS = "the special pieces"
+
+
+def _flat(setup: CountSetup) -> dict[str, Any]:
+    spec, sample = setup.spec, setup.sample or (0, True, 0)
+    return {
+        **asdict(spec.rules),
+        "the normalization rules": spec.charsmap,
+        "add_dummy_prefix": spec.add_dummy_prefix,
+        "remove_extra_whitespaces": spec.remove_extra_whitespaces,
+        _SYMBOLS: spec.symbols,
+        "pretokenization_delimiter": spec.delimiter.decode(),
+        "pretokenizer": setup.pretokenizer,
+        "max_sentence_length": spec.max_sentence_length,
+        "keep_newlines": spec.keep_newlines,
+        "keep_reserved": not spec.skip_reserved,
+        "input_sentence_size": sample[0],
+        "shuffle_input_sentence": sample[1],
+        "seed": sample[2],
+    }
+
+
+def piece_rules(options: TrainOptions) -> PieceRules:
+    """What a piece may be, as engines are told."""
+    return PieceRules(
+        max_sentencepiece_length=options.max_sentencepiece_length,
+        split_by_unicode_script=options.split_by_unicode_script,
+        split_by_number=options.split_by_number,
+        split_digits=options.split_digits,
+        split_by_whitespace=options.split_by_whitespace,
+        treat_whitespace_as_suffix=options.treat_whitespace_as_suffix,
+        allow_whitespace_only_pieces=options.allow_whitespace_only_pieces,
+    )
+
+
+def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
+    """What of the options decides the counts."""
+    symbols = sorted(piece.encode() for piece, _ in options.special_pieces().values())
+    spec = CountSpec(
+        rules=piece_rules(options),
+        charsmap=charsmap,
+        add_dummy_prefix=options.add_dummy_prefix,
+        remove_extra_whitespaces=options.remove_extra_whitespaces,
+        symbols=tuple(symbols),
+        delimiter=options.pretokenization_delimiter.encode(),
+        max_sentence_length=options.max_sentence_length,
+        keep_newlines=options.keep_newlines,
+        skip_reserved=not options.keep_reserved,
+    )
+    size = options.input_sentence_size
+    # One that takes the first sentences has no use for a seed.
+    sample = (size, options.shuffle_input_sentence, options.seed * options.shuffle_input_sentence)
+    return CountSetup(spec, _name(options.pretokenizer), sample if size else None)
+
+
+def threads_or_all(threads: int | None) -> int:
+    """How many threads to use: those asked for, or one for each processor this process may use."""
+    if threads is not None:
+        return checked_threads(threads)
+    affinity = getattr(os, "sched_getaffinity", None)
+    return checked_threads(len(affinity(0)) if affinity else os.cpu_count() or 1)
+
+
+def count_corpus(
+    corpus: Corpus,
+    setup: CountSetup,
+    pretokenizer: Pretokenizer | None,
+    inconsistent: bool,
+    threads: int,
+    memory_limit: int | None,
+    display: Display,
+) -> tuple[Words, Reading]:
+    """Count all of a corpus."""
+    work = _Counting(setup, pretokenizer, inconsistent, threads)
+    with Runs() as runs:
+
+        def spill() -> None:
+            if memory_limit is not None and work.counter.memory() > memory_limit // _SPILL_SHARE:
+                runs.add(work.counter.drain())
+
+        for block in corpus.blocks():
+            more = work.take(block)
+            spill()
+            display.update("reading", corpus.read, corpus.total)
+            if not more:
+                break
+        for batch in work.sampled():
+            work.count(batch)
+            spill()
+            display.update("sampled", batch.first - 1 + len(batch.sentences), work.chosen)
+        rest = work.counter.drain()
+        words = runs.merge(rest, lambda number: display.update("joining", number, None))
+        reading = replace(
+            work.reading(),
+            files=len(corpus.files),
+            files_left_out=tuple(corpus.left_out),
+            nulls=corpus.nulls,
+            spilled_runs=len(runs),
+            spilled_bytes=runs.bytes,
+        )
+    return words, reading
+
+
+class _Counting:
+    """A counter, with what it needs from Python: the sample, the pretokenizer, and places for examples."""
+
+    def __init__(
+        self, setup: CountSetup, pretokenizer: Pretokenizer | None, inconsistent: bool, threads: int
+    ):
+        self.counter: Counter = make_counter(setup.spec)
+        self._spec = setup.spec
+        self._pretokenizer = pretokenizer
+        self._inconsistent = inconsistent
+        self._threads = threads
+        self._places: dict[tuple[str, int], str] = {}  # (rule, number of the example) -> where it stands
+        self._counted = 0
+        self._sample = None
+        self._skipped: dict[str, LeftOut] = {}  # by the rules that come before sampling
+        self._before = [0, 0]  # sentences and bytes left out before sampling
+        if setup.sample is not None:
+            size, shuffle, seed = setup.sample
+            self._sample = Sample(size, shuffle, seed)
+
+    @property
+    def chosen(self) -> int:
+        """How many sentences are in the sample."""
+        return len(self._sample.sentences) if self._sample else 0
+
+    def take(self, block: Block) -> bool:
+        """Count a block, or sample from it. False when no more blocks are of use."""
+        if self._sample is None:
+            self.count(block)
+            return True
+        return self._choose(block, self._sample)
+
+    def sampled(self) -> list[Block]:
+        """The chosen sentences, to be counted."""
+        if self._sample is None:
+            return []
+        sentences, counts = self._sample.sentences, self._sample.counts
+        plain = all(count == 1 for count in counts)
+        return [
+            Block(
+                "sampled sentence",
+                at + 1,
+                None,
+                sentences[at : at + _BATCH],
+                None if plain else counts[at : at + _BATCH],
+            )
+            for at in range(0, len(sentences), _BATCH)
+        ]
+
+    def count(self, block: Block) -> None:
+        """Count a block, and find out where the sentences stand that were left out."""
+        keep = self._spec.keep_newlines
+        if self._pretokenizer is not None:
+            self._pretokenize(block)
+        elif block.lines is not None:
+            self.counter.add_block(block.lines, self._threads)
+        else:
+            lines = self._as_lines(block)
+            if lines is not None:
+                self.counter.add_block(lines, self._threads)
+            else:
+                self.counter.add(block.sentences, block.counts)
+        tallies = self.counter.tallies()
+        for rule, skipped in tallies.skipped.items():
+            for index, (number, _) in enumerate(skipped.examples):
+                if number >= self._counted and (rule, index) not in self._places:
+                    self._places[rule, index] = block.where(number - self._counted, keep)
+        self._counted = tallies.sentences
+
+    def reading(self) -> Reading:
+        """What was read, sample and all."""
+        tallies = self.counter.tallies()
+        left_out = {
+            rule: LeftOut(
+                skipped.sentences,
+                skipped.size,
+                tuple(
+                    Example(self._places.get((rule, index), ""), text.decode(errors="replace"))
+                    for index, (_, text) in enumerate(skipped.examples)
+                ),
+            )
+            for rule, skipped in tallies.skipped.items()
+            if skipped.sentences
+        }
+        found = Reading(tallies.sentences, tallies.size, left_out)
+        if self._sample is None:
+            return found
+        before = Reading(
+            self._before[0],
+            self._before[1],
+            self._skipped,
+            sampled_from=self._sample.offered,
+            sampled=self.chosen,
+        )
+        # The counter saw the chosen ones only; the reading is of all.
+        return replace(before + found, sentences=before.sentences, bytes=before.bytes)
+
+    def _as_lines(self, block: Block) -> bytes | None:
+        """Sentences as lines, for the counter works on those with several threads; None if they cannot be."""
+        if self._threads == 1 or block.counts is not None or self._spec.keep_newlines or not block.sentences:
+            return None
+        lines = b"\n".join(block.sentences) + b"\n"
+        return lines if lines.count(b"\n") == len(block.sentences) else None
+
+    def _choose(self, block: Block, sample: Sample) -> bool:
+        limit, reserved = self._spec.max_sentence_length, self._spec.skip_reserved
+        sentences = block.as_sentences(self._spec.keep_newlines)
+        for index, sentence in enumerate(sentences):
+            self._before[0] += 1
+            self._before[1] += len(sentence)
+            if not sentence:
+                self._leave_out("empty", block, index, sentence)
+            elif limit and len(sentence) > limit:
+                self._leave_out("too_long", block, index, sentence)
+            elif reserved and UNKNOWN in sentence:
+                self._leave_out("reserved", block, index, sentence)
+            elif not sample.offer(sentence, block.counts[index] if block.counts else 1):
+                return False
+        return True
+
+    def _leave_out(self, rule: str, block: Block, index: int, sentence: bytes) -> None:
+        found = self._skipped.get(rule, LeftOut())
+        examples = found.examples
+        if len(examples) < EXAMPLES:
+            text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
+            examples = (*examples, Example(block.where(index, self._spec.keep_newlines), text))
+        self._skipped[rule] = LeftOut(found.sentences + 1, found.bytes + len(sentence), examples)
+
+    def _pretokenize(self, block: Block) -> None:
+        assert self._pretokenizer is not None
+        sentences = block.as_sentences(self._spec.keep_newlines)
+        cut: list[bytes] = []
+        counts: list[int] = []
+        for index, prepared in enumerate(self.counter.prepare(sentences)):
+            if prepared is None:
+                continue
+            text = prepared.decode()
+            chunks = self._pretokenizer(text)
+            if isinstance(chunks, str) or not all(isinstance(chunk, str) for chunk in chunks):
+                raise TypeError(
+                    f"the pretokenizer gives a list of str, and gave {chunks!r:.60} for {block.where(index)}"
+                )
+            if not self._inconsistent and "".join(chunks) != text:
+                raise TrainingError(
+                    f"the chunks of the pretokenizer do not join to the text for {block.where(index)}: "
+                    f"{list(chunks)!r:.80} for {text!r:.60}; allow_inconsistent_pretokenization=True "
+                    f"accepts that"
+                )
+            joined = BOUNDARY.decode().join(chunks)
+            if " " in joined:
+                raise TrainingError(
+                    f"the pretokenizer gives a space for {block.where(index)}: {list(chunks)!r:.80}; "
+                    f"a space is U+2581 in normalized text"
+                )
+            if joined:
+                cut.append(joined.encode())
+                counts.append(block.counts[index] if block.counts else 1)
+        self.counter.add_prepared(cut, counts)
+
+
+def _name(function: object) -> str:
+    if function is None:
+        return ""
+    module = getattr(function, "__module__", type(function).__module__)
+    return f"{module}.{getattr(function, '__qualname__', type(function).__qualname__)}"

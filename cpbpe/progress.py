@@ -1,0 +1,182 @@
+"""Showing how far training is: a bar on a terminal, a call to a function, or nothing.
+
+The bar is drawn by `rich` or `tqdm` where one of them is installed, and is one plain line otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, TextIO
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far one phase of training is."""
+
+    phase: str
+    """What is being done: "reading", "joining", "characters", "pairs", "merges" or "writing"."""
+    done: int
+    """How much of it is done: bytes when reading, words when joining, else of what the phase is called."""
+    total: int | None
+    """How much there is, if that is known."""
+    seconds: float
+    """Since training began."""
+
+
+Callback = Callable[[Step], object]
+ProgressOption = bool | Callback | None
+"""A function that is called with a `Step` several times a second; True for a bar, False for nothing; None for
+a bar if the error output is a terminal."""
+
+
+class _Bar(Protocol):
+    def show(self, step: Step) -> None:
+        """Draw how far it is."""
+
+    def close(self) -> None:
+        """Leave the terminal in order."""
+
+
+class Display:
+    """Takes the progress of all phases and shows it. Used with `with`, so that a bar ends whatever happens.
+
+    >>> seen = []
+    >>> with Display(seen.append) as display:
+    ...     display.update("merges", 1, 2)
+    ...     display.update("merges", 2, 2)
+    >>> [(step.phase, step.done, step.total) for step in seen]
+    [('merges', 1, 2), ('merges', 2, 2)]
+    """
+
+    def __init__(self, progress: ProgressOption = None, stream: TextIO | None = None):
+        self._begun = time.monotonic()
+        self._callback: Callback | None = None
+        self._bar: _Bar | None = None
+        if progress is None:
+            stream = stream or sys.stderr
+            progress = stream is not None and stream.isatty()
+        if callable(progress):
+            self._callback = progress
+        elif progress:
+            self._bar = _make_bar(stream or sys.stderr)
+
+    def update(self, phase: str, done: int, total: int | None) -> None:
+        """Say how far a phase is. What the callback raises goes through and ends the training."""
+        if self._callback is None and self._bar is None:
+            return
+        step = Step(phase, done, total, time.monotonic() - self._begun)
+        if self._callback is not None:
+            self._callback(step)
+        if self._bar is not None:
+            self._bar.show(step)
+
+    def __enter__(self) -> Display:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _make_bar(stream: TextIO) -> _Bar:
+    try:
+        return _Rich(stream)
+    except ImportError:
+        pass
+    try:
+        return _Tqdm(stream)
+    except ImportError:
+        return _Line(stream)
+
+
+class _Rich:
+    def __init__(self, stream: TextIO):
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._progress: Any = Progress(console=Console(file=stream), transient=True)
+        self._progress.start()
+        self._tasks: dict[str, Any] = {}
+
+    def show(self, step: Step) -> None:
+        if step.phase not in self._tasks:
+            for task in self._progress.tasks:  # what came before is over, whatever was last heard of it
+                self._progress.update(task.id, total=task.total or 1, completed=task.total or 1)
+            self._tasks[step.phase] = self._progress.add_task(step.phase, total=step.total)
+        self._progress.update(self._tasks[step.phase], completed=step.done, total=step.total)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+class _Tqdm:
+    def __init__(self, stream: TextIO):
+        from tqdm import tqdm
+
+        self._make: Any = tqdm
+        self._stream = stream
+        self._bar: Any = None
+        self._phase = ""
+
+    def show(self, step: Step) -> None:
+        if step.phase != self._phase:
+            self.close()
+            self._phase = step.phase
+            reading = {"unit": "B", "unit_scale": True} if step.phase == "reading" else {"unit": ""}
+            self._bar = self._make(
+                total=step.total, desc=step.phase, file=self._stream, leave=False, **reading
+            )
+        self._bar.total = step.total
+        self._bar.update(step.done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+class _Line:
+    """One line that is written over and over, ten times a second at most."""
+
+    WIDTH = 30
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+        self._next = 0.0
+        self._phase = ""
+        self._begun = 0.0
+        self._length = 0
+
+    def show(self, step: Step) -> None:
+        if step.phase != self._phase:
+            self._phase, self._begun = step.phase, step.seconds
+        elif step.seconds < self._next and step.done != step.total:
+            return
+        self._next = step.seconds + 0.1
+        text = f"{step.phase:<10} {step.done:,}"
+        if step.total:
+            share = min(step.done / step.total, 1.0)
+            filled = int(share * self.WIDTH)
+            bar = "#" * filled + "." * (self.WIDTH - filled)
+            text = f"{step.phase:<10} [{bar}] {share:4.0%} of {step.total:,}"
+            elapsed = step.seconds - self._begun
+            if 0.02 < share < 1 and elapsed > 1:
+                text += f", {elapsed / share - elapsed:.0f} s left"
+        self._write(text)
+
+    def close(self) -> None:
+        if self._length:
+            self._write("")
+            self._stream.write("\r")
+            self._stream.flush()
+
+    def _write(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(self._length))
+        self._stream.flush()
+        self._length = len(text)

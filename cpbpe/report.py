@@ -1,0 +1,304 @@
+"""What training did, in numbers: nothing is left out of the model without being named here."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+RULES = {
+    "empty": "empty",
+    "too_long": "longer than max_sentence_length",
+    "reserved": "with the reserved character U+2585",
+    "blank": "with nothing left once normalized",
+}
+"""Why a sentence is left out, in words."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sentence that was left out."""
+
+    where: str
+    """Where it stands: a file and a line, or the number of the text."""
+    text: str
+    """How it begins."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The sentences that one rule left out."""
+
+    sentences: int = 0
+    """How many."""
+    bytes: int = 0
+    """How long they are together."""
+    examples: tuple[Example, ...] = ()
+    """The first few."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read, and what of it was left out."""
+
+    sentences: int = 0
+    """How many sentences were read, those left out included."""
+    bytes: int = 0
+    """Their length, without the newlines between them."""
+    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    """Sentences left out, by rule: see `RULES`."""
+    files: int = 0
+    """How many files were read."""
+    files_left_out: tuple[str, ...] = ()
+    """Files in a directory that are no text."""
+    nulls: int = 0
+    """Records of JSON Lines and Parquet whose text is null."""
+    sampled_from: int | None = None
+    """With `input_sentence_size`: how many sentences there were to choose from."""
+    sampled: int | None = None
+    """With `input_sentence_size`: how many were chosen."""
+    spilled_runs: int = 0
+    """How often the counts were set aside on the disk, to keep to the memory limit."""
+    spilled_bytes: int = 0
+    """The size of what was set aside."""
+
+    @property
+    def sentences_left_out(self) -> int:
+        """How many sentences some rule left out."""
+        return sum(found.sentences for found in self.left_out.values())
+
+    def __add__(self, other: Reading) -> Reading:
+        left_out = {}
+        for rule in {**self.left_out, **other.left_out}:
+            one, two = self.left_out.get(rule, LeftOut()), other.left_out.get(rule, LeftOut())
+            left_out[rule] = LeftOut(
+                one.sentences + two.sentences, one.bytes + two.bytes, (one.examples + two.examples)[:5]
+            )
+        return Reading(
+            sentences=self.sentences + other.sentences,
+            bytes=self.bytes + other.bytes,
+            left_out=left_out,
+            files=self.files + other.files,
+            files_left_out=self.files_left_out + other.files_left_out,
+            nulls=self.nulls + other.nulls,
+            sampled_from=_sum(self.sampled_from, other.sampled_from),
+            sampled=_sum(self.sampled, other.sampled),
+            spilled_runs=self.spilled_runs + other.spilled_runs,
+            spilled_bytes=self.spilled_bytes + other.spilled_bytes,
+        )
+
+    def lines(self) -> Iterator[str]:
+        """The part of the report that tells of reading, for people."""
+        files = f" from {self.files:,} file{'s' * (self.files != 1)}" if self.files else ""
+        yield f"read          {self.sentences:,} sentences, {_size(self.bytes)}{files}"
+        if self.sampled is not None and self.sampled_from is not None:
+            yield f"sampled       {self.sampled:,} of {self.sampled_from:,} sentences"
+        for rule, found in self.left_out.items():
+            if not found.sentences:
+                continue
+            yield f"left out      {found.sentences:,} sentences {RULES[rule]}, {_size(found.bytes)}"
+            if rule != "empty":
+                for example in found.examples[:3]:
+                    yield f"              {example.where}: {_shown(example.text)}"
+        if self.nulls:
+            yield f"left out      {self.nulls:,} records whose text is null"
+        if self.files_left_out:
+            names = ", ".join(self.files_left_out[:3]) + (", ..." if len(self.files_left_out) > 3 else "")
+            yield f"left out      {len(self.files_left_out):,} files that are not text: {names}"
+        if self.spilled_runs:
+            yield f"on the disk   {self.spilled_runs} parts of the counts, {_size(self.spilled_bytes)}"
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Reading:
+        """What `dataclasses.asdict` made of one."""
+        left_out = {
+            rule: LeftOut(one["sentences"], one["bytes"], tuple(Example(**item) for item in one["examples"]))
+            for rule, one in values["left_out"].items()
+        }
+        return cls(
+            **{**values, "left_out": left_out, "files_left_out": tuple(values["files_left_out"])},
+        )
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of the work."""
+
+    name: str
+    """What was done."""
+    seconds: float
+    """How long it took."""
+    peak_memory: int | None
+    """The most memory the process has held from its start to the end of this phase, in bytes, where known."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How many tokens the corpus has with a vocabulary of any size up to the one that was trained."""
+
+    first: int
+    """The smallest size: special pieces and characters, no merges."""
+    tokens: tuple[int, ...]
+    """The number of tokens for this size, the next one, and so on."""
+    text_bytes: int
+    """The bytes of the corpus, normalized, a space counted as one byte."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return ((self.first + index, tokens) for index, tokens in enumerate(self.tokens))
+
+    def tokens_per_byte(self, vocab_size: int) -> float:
+        """For a vocabulary size, the tokens that a byte of the corpus becomes."""
+        if not self.first <= vocab_size < self.first + len(self.tokens):
+            raise ValueError(
+                f"the curve is known from {self.first} to {self.first + len(self.tokens) - 1} pieces, "
+                f"not for {vocab_size}"
+            )
+        return self.tokens[vocab_size - self.first] / max(self.text_bytes, 1)
+
+    def smallest(self, tokens_per_byte: float) -> int | None:
+        """The smallest vocabulary that needs no more tokens for a byte than this; None if none does."""
+        place = bisect_left(self.tokens, -tokens_per_byte * self.text_bytes, key=lambda tokens: -tokens)
+        return self.first + place if place < len(self.tokens) else None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What training read, left out, found and needed. Printed, it is a page for people; `to_json` is for
+    programs.
+    """
+
+    engine: str
+    """Which engine did the work: "core" or "reference"."""
+    vocab_size: int
+    """How many pieces the model has."""
+    special_pieces: int
+    """How many of them are not learned: unknown, control, user-defined and byte pieces."""
+    merges: int
+    """How many are merges."""
+    characters: int
+    """How many are single characters."""
+    reading: Reading
+    """What was read and what of it was left out."""
+    distinct_words: int
+    """How many different words the corpus was counted as."""
+    text_bytes: int
+    """The bytes of the corpus, normalized, a space counted as one byte, repeated sentences repeated."""
+    text_characters: int
+    """The same in characters."""
+    rare_characters: tuple[tuple[str, int], ...]
+    """Characters that have no piece, with their counts: those below the coverage."""
+    byte_fallback: bool
+    """Whether these become bytes, or the unknown piece."""
+    nuls: int
+    """How often U+0000 was seen; no piece can hold it."""
+    boundaries: int
+    """Places where a symbol was in the text, or the pretokenizer cut."""
+    empty_merges: int
+    """Merges whose pair did not occur (any more) when it was chosen: the corpus is small for vocab_size."""
+    tokens: int
+    """How many tokens the corpus has."""
+    curve: Curve | None
+    """The tokens for every smaller vocabulary; None with auto_character_coverage."""
+    phases: tuple[Phase, ...]
+    """What took how long, and how much memory."""
+    warnings: tuple[str, ...] = ()
+    """What may not be what was meant."""
+
+    @property
+    def rare_count(self) -> int:
+        """How many characters of the corpus have no piece."""
+        return sum(count for _, count in self.rare_characters)
+
+    @property
+    def coverage(self) -> float:
+        """The share of the corpus's characters that have a piece."""
+        return 1 - self.rare_count / self.text_characters if self.text_characters else 1.0
+
+    @property
+    def bytes_per_token(self) -> float:
+        """How many bytes of the corpus a token stands for."""
+        return self.text_bytes / self.tokens if self.tokens else 0.0
+
+    def with_phases(self, phases: Iterable[Phase]) -> Report:
+        """The same with the times."""
+        return replace(self, phases=tuple(phases))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        values = asdict(self)
+        values.update(
+            rare_count=self.rare_count,
+            coverage=self.coverage,
+            bytes_per_token=self.bytes_per_token,
+        )
+        return values
+
+    def to_json(self, indent: int | None = None) -> str:
+        """All of it as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield from report.reading.lines()
+    yield f"words         {report.distinct_words:,} different ones"
+    yield (
+        f"pieces        {report.vocab_size:,}: {report.special_pieces:,} special, {report.merges:,} merges, "
+        f"{report.characters:,} characters"
+    )
+    if report.rare_characters:
+        fate = "become bytes" if report.byte_fallback else "become the unknown piece"
+        yield (
+            f"rare          {len(report.rare_characters):,} characters {fate}: {report.rare_count:,} of "
+            f"{report.text_characters:,} in the text ({1 - report.coverage:.4%})"
+        )
+        most = "  ".join(f"{_character(text)} {count:,}" for text, count in report.rare_characters[:6])
+        yield f"              {most}{'  ...' if len(report.rare_characters) > 6 else ''}"
+    if report.nuls:
+        yield f"rare          U+0000 {report.nuls:,} times; no piece can hold it"
+    if report.boundaries:
+        yield f"boundaries    {report.boundaries:,}, where the text holds a special piece or was cut"
+    if report.empty_merges:
+        yield f"empty merges  {report.empty_merges:,} never happen in this corpus: it is small for this size"
+    yield (
+        f"compression   {report.bytes_per_token:.3f} bytes per token: {_size(report.text_bytes)}, "
+        f"{report.tokens:,} tokens"
+    )
+    if report.curve is not None and len(report.curve) > 1:
+        sizes = [share * report.vocab_size // 8 for share in (1, 2, 4, 6)]
+        shown = [size for size in sizes if size >= report.curve.first]
+        if shown:
+            points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in shown]
+            yield f"              with fewer pieces {', '.join(points)}"
+    for phase in report.phases:
+        memory = f", {_size(phase.peak_memory)} at most so far" if phase.peak_memory else ""
+        yield f"{phase.name:<13} {phase.seconds:.2f} s{memory}"
+    for warning in report.warnings:
+        yield f"warning       {warning}"
+
+
+def _size(size: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} bytes"
+
+
+def _shown(text: str) -> str:
+    text = text if len(text) <= 60 else text[:60] + "..."
+    return repr(text)
+
+
+def _character(text: str) -> str:
+    return f"{text} (U+{ord(text):04X})" if text.isprintable() and text != " " else f"U+{ord(text):04X}"
+
+
+def _sum(one: int | None, two: int | None) -> int | None:
+    return None if one is None and two is None else (one or 0) + (two or 0)

@@ -1,0 +1,55 @@
+"""The normalization rules that options name, compiled: a name, a file, or pairs of text."""
+
+from __future__ import annotations
+
+from cpbpe.errors import TrainingError
+from cpbpe.options import Rules, TrainOptions
+
+
+def charsmap_of(options: TrainOptions) -> bytes:
+    """The charsmap of the normalizer; empty for the identity.
+
+    >>> charsmap_of(TrainOptions())
+    b''
+    """
+    if options.normalization_rules:
+        return _from_pairs(options.normalization_rules)
+    if options.normalization_rule_tsv:
+        return from_file("normalization_rule_tsv", options.normalization_rule_tsv)
+    if options.normalization_rule_name == "identity":
+        return b""
+    from cpbpe.charsmap_build import rule_charsmap
+
+    return rule_charsmap(options.normalization_rule_name)
+
+
+def denormalizer_charsmap_of(options: TrainOptions) -> bytes | None:
+    """The charsmap of the denormalizer, or None if there is none."""
+    if options.denormalization_rules:
+        return _from_pairs(options.denormalization_rules)
+    if options.denormalization_rule_tsv:
+        return from_file("denormalization_rule_tsv", options.denormalization_rule_tsv)
+    return None
+
+
+def from_file(option: str, path: str) -> bytes:
+    """The rules in a file, compiled. What is wrong with it is said with its name and line."""
+    from cpbpe.charsmap_build import charsmap_from_tsv
+
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return charsmap_from_tsv(data.decode())
+    except UnicodeDecodeError as error:
+        raise TrainingError(f"{option}: {path}: is not UTF-8: {error}") from None
+    except ValueError as error:
+        raise TrainingError(f"{option}: {path}: {error}") from error
+
+
+def _from_pairs(rules: Rules) -> bytes:
+    from cpbpe.charsmap_build import charsmap_from_rules
+
+    try:
+        return charsmap_from_rules(dict(rules).items())
+    except ValueError as error:
+        raise TrainingError(f"normalization_rules: {error}") from error

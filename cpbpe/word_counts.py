@@ -1,0 +1,278 @@
+"""`WordCounts`: a corpus, counted. It can be saved, merged with others, and trained on again and again.
+
+Counting is most of the work, needs no order and can be done in parts on many machines; what comes
+after it needs all the words, but those are few. Parts that are merged give the model that one run
+over everything gives, byte for byte.
+
+The file: the 8 bytes ``CPBPEWC1``; the length of a header (u64, little-endian) and the header, in JSON;
+the words as `cpbpe.words_file` describes; the CRC-32 of all that (u32).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+from cpbpe.corpus import Corpus, Source
+from cpbpe.counting import CountSetup, count_corpus, count_setup, threads_or_all
+from cpbpe.engine import say_if_slow
+from cpbpe.errors import TrainingError
+from cpbpe.files import write_all
+from cpbpe.options import TrainOptions, preset
+from cpbpe.progress import Display, ProgressOption
+from cpbpe.report import Reading
+from cpbpe.rules import charsmap_of
+from cpbpe.train_engine import Words, merge_words
+from cpbpe.words_file import join_words, read_words, write_words
+
+MAGIC = b"CPBPEWC1"
+_MAX_HEADER = 1 << 26
+
+
+class WordCounts:
+    """The words of a corpus with their counts. Never changes.
+
+    >>> counts = WordCounts.build(["the cat and the hat"])
+    >>> counts
+    <cpbpe.WordCounts: 4 different words of 1 sentence>
+    >>> dict(counts)
+    {'▁and': 1, '▁cat': 1, '▁hat': 1, '▁the': 2}
+    """
+
+    __slots__ = ("reading", "setup", "words")
+
+    setup: CountSetup
+    """What the counts depend on."""
+    words: Words
+    """The words, as engines take them."""
+    reading: Reading
+    """What was read, and what was left out."""
+
+    def __init__(self, setup: CountSetup, words: Words, reading: Reading):
+        for name, value in (("setup", setup), ("words", words), ("reading", reading)):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def build(
+        cls,
+        source: Source,
+        *,
+        preset: str | TrainOptions = "llama2",
+        threads: int | None = None,
+        format: str | None = None,
+        field: str = "text",
+        column: str = "text",
+        memory_limit: int | None = None,
+        progress: ProgressOption = None,
+        **options: Any,
+    ) -> WordCounts:
+        """Count a corpus. The arguments are those of `cpbpe.train`.
+
+        Only some options play a role: how text is normalized, what special pieces there are, where a piece
+        may not go on, which sentences are read. Later, `cpbpe.train` must be given the same.
+        """
+        with Display(progress) as display:
+            return cls.of(
+                source,
+                _options(preset, options),
+                threads=threads,
+                format=format,
+                field=field,
+                column=column,
+                memory_limit=memory_limit,
+                display=display,
+            )
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        options: TrainOptions,
+        *,
+        threads: int | None,
+        format: str | None,
+        field: str,
+        column: str,
+        memory_limit: int | None,
+        display: Display,
+        raw: bool = False,
+        charsmap: bytes | None = None,
+    ) -> WordCounts:
+        """The same for options that are complete, with a display that is open, and perhaps other rules."""
+        threads = threads_or_all(threads)
+        if memory_limit is not None and (not isinstance(memory_limit, int) or memory_limit < 1 << 20):
+            raise TrainingError(f"memory_limit is a number of bytes, at least 2**20, not {memory_limit!r}")
+        corpus = Corpus(
+            source, format=format, field=field, column=column, keep_newlines=options.keep_newlines, raw=raw
+        )
+        say_if_slow()
+        setup = count_setup(options, charsmap_of(options) if charsmap is None else charsmap)
+        with no_overflow():
+            words, reading = count_corpus(
+                corpus,
+                setup,
+                options.pretokenizer,
+                options.allow_inconsistent_pretokenization,
+                threads,
+                memory_limit,
+                display,
+            )
+        return cls(setup, words, reading)
+
+    def merge(self, *others: WordCounts) -> WordCounts:
+        """The counts of several corpora together. They must have been made under the same options.
+
+        >>> one, two = WordCounts.build(["a b"]), WordCounts.build(["b c"])
+        >>> dict(one.merge(two))
+        {'▁a': 1, '▁b': 2, '▁c': 1}
+        >>> one.merge(WordCounts.build(["a b"], split_digits=False))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        cpbpe.errors.TrainingError: counts made under different options ...: split_digits (True and False)
+        """
+        reading = self.reading
+        for other in others:
+            if not isinstance(other, WordCounts):
+                raise TypeError(f"merge() takes WordCounts, not {type(other).__name__}")
+            different = self.setup.differences(other.setup)
+            if different:
+                raise TrainingError(
+                    "counts made under different options cannot be merged; "
+                    f"these differ: {', '.join(different)}"
+                )
+            reading = reading + other.reading
+        if not others:
+            return self
+        with no_overflow():
+            words = merge_words([self.words, *(other.words for other in others)])
+        return WordCounts(self.setup, words, reading)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file for `load`. An existing file is replaced at once, never left half written."""
+        write_all({os.fspath(path): self._write})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> WordCounts:
+        """Read a file that `save` wrote."""
+        with open(path, "rb") as file:
+            reader = _Reader(file)
+            try:
+                return cls._read(reader)
+            except EOFError:
+                problem = "it is cut off; copy it again"
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                problem = str(error)
+        raise TrainingError(f"{os.fspath(path)}: not a file of word counts: {problem}")
+
+    def characters(self) -> dict[str, int]:
+        """Every character of the normalized corpus with its count, most frequent first."""
+        found: dict[str, int] = {}
+        for word, count in self:
+            for character in word:
+                found[character] = found.get(character, 0) + count
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        begin = 0
+        for end, count in zip(array("Q", self.words.ends), array("Q", self.words.counts), strict=True):
+            yield self.words.blob[begin:end].decode(), count
+            begin = end
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, WordCounts):
+            return NotImplemented
+        return self.setup == other.setup and self.words == other.words
+
+    def __hash__(self) -> int:
+        return hash((self.setup, self.words))
+
+    def __repr__(self) -> str:
+        sentences = self.reading.sentences
+        return (
+            f"<cpbpe.WordCounts: {len(self):,} different words of {sentences:,} "
+            f"sentence{'s' * (sentences != 1)}>"
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"WordCounts do not change; cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WordCounts, (self.setup, self.words, self.reading)
+
+    def _write(self, file: BinaryIO) -> None:
+        writer = _Writer(file)
+        header = json.dumps({"setup": self.setup.to_dict(), "reading": asdict(self.reading)}).encode()
+        writer.write(MAGIC + len(header).to_bytes(8, "little") + header)
+        write_words(writer, self.words)  # type: ignore[arg-type]
+        file.write(writer.crc.to_bytes(4, "little"))
+
+    @classmethod
+    def _read(cls, reader: _Reader) -> WordCounts:
+        magic = reader.read(len(MAGIC))
+        if magic != MAGIC:
+            if magic[:-1] == MAGIC[:-1] and len(magic) == len(MAGIC):
+                raise ValueError(
+                    f"its version is {magic[-1:].decode(errors='replace')!r}, and this reads '1'"
+                )
+            raise ValueError("it does not begin like one")
+        size = int.from_bytes(reader.read(8), "little")
+        if size > _MAX_HEADER:
+            raise ValueError("its header is too long")
+        data = reader.read(size)
+        if len(data) < size:
+            raise EOFError
+        header = json.loads(data)
+        words = join_words(read_words(reader.read, trusted=False))
+        crc = reader.crc
+        found = reader.read(5)
+        if len(found) < 4:
+            raise EOFError
+        if found != crc.to_bytes(4, "little"):
+            raise ValueError("its checksum is wrong; copy it again")
+        return cls(CountSetup.from_dict(header["setup"]), words, Reading.from_dict(header["reading"]))
+
+
+class _Writer:
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self.crc = 0
+
+    def write(self, data: bytes) -> None:
+        self.crc = zlib.crc32(data, self.crc)
+        self._file.write(data)
+
+
+class _Reader:
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self.crc = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.crc = zlib.crc32(data, self.crc)
+        return data
+
+
+class no_overflow:  # noqa: N801
+    """Says what an OverflowError of the engine means."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OverflowError):
+            raise TrainingError(
+                "the counts add up to 2**63 or more, which is more than they can hold; divide the counts"
+            ) from error
+
+
+def _options(given: str | TrainOptions, changes: dict[str, Any]) -> TrainOptions:
+    return preset(given).replace(**changes)

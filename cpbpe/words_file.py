@@ -1,0 +1,216 @@
+"""Counted words on the disk, in blocks, so that more of them than fit into memory can be merged.
+
+A block is: the number of words n (u64), the bytes of the words together b (u64), where each word ends
+among these bytes (n times u64), the counts (n times u64), the words (b bytes); integers little-endian. Words
+are sorted by their bytes, over all blocks, and no word is there twice. A block of no words ends the list.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+from cpbpe.train_engine import Words, merge_words
+
+BLOCK_WORDS = 1 << 16
+"""So many words at most are in a block."""
+
+_HEAD = struct.Struct("<QQ")
+
+
+def slice_words(words: Words, begin: int, end: int) -> Words:
+    """Some of the words, from one index up to another."""
+    first = _end_of(words, begin - 1)
+    ends = array("Q", words.ends[8 * begin : 8 * end])
+    last = ends[-1] if ends else first
+    return Words(words.blob[first:last], _shifted(ends.tobytes(), -first), words.counts[8 * begin : 8 * end])
+
+
+def join_words(parts: Iterable[Words]) -> Words:
+    """Lists of words one after the other, where each begins behind the last word of the one before."""
+    blobs: list[bytes] = []
+    ends: list[bytes] = []
+    counts: list[bytes] = []
+    length = 0
+    for part in parts:
+        blobs.append(part.blob)
+        ends.append(_shifted(part.ends, length))
+        counts.append(part.counts)
+        length += len(part.blob)
+    return Words(_joined(blobs), _joined(ends), _joined(counts))
+
+
+def write_words(file: BinaryIO, words: Words) -> None:
+    """Write all words, in blocks, and the block that ends the list."""
+    for begin in range(0, len(words), BLOCK_WORDS):
+        part = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
+        file.write(_HEAD.pack(len(part), len(part.blob)))
+        file.write(part.ends)
+        file.write(part.counts)
+        file.write(part.blob)
+    file.write(_HEAD.pack(0, 0))
+
+
+def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words]:
+    """Yield the blocks of a list. EOFError if it is cut off, ValueError if it is no such list.
+
+    Unless it is trusted, because this process wrote it, every word is checked to be in order.
+    """
+
+    def exactly(size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:  # in steps, so that a size that is wrong takes no memory
+            part = read(min(size - len(data), 1 << 24))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
+
+    last = b""
+    while True:
+        number, size = _HEAD.unpack(exactly(_HEAD.size))
+        if not number:
+            return
+        if number > BLOCK_WORDS or size > 1 << 40:
+            raise ValueError("a block is larger than blocks are")
+        words = Words(b"", exactly(8 * number), exactly(8 * number))
+        words = Words(exactly(size), words.ends, words.counts)
+        if not trusted:
+            _check(words, last)
+            last = _word(words, number - 1)
+        yield words
+
+
+def merge_lists(lists: Sequence[Iterator[Words]]) -> Iterator[Words]:
+    """Merge sorted lists that come in blocks into one that comes in blocks; counts are added up.
+
+    In each round all words up to some bound are merged, which is the least of the last words of the
+    blocks at hand: what comes later in any list is larger. So a few blocks are in memory, whatever the
+    size of the lists.
+    """
+    blocks: dict[int, Words] = {}
+    at: dict[int, int] = {}
+    for index, blocks_of_list in enumerate(lists):
+        first = next(blocks_of_list, None)
+        if first is not None:
+            blocks[index], at[index] = first, 0
+    while blocks:
+        bound = min(_word(block, len(block) - 1) for block in blocks.values())
+        parts: list[Words] = []
+        for index in list(blocks):
+            block, begin = blocks[index], at[index]
+            end = _bisect(block, bound, begin)
+            if end > begin:
+                parts.append(slice_words(block, begin, end))
+            at[index] = end
+            if end == len(block):
+                following = next(lists[index], None)
+                at[index] = 0
+                if following is None:
+                    del blocks[index]
+                else:
+                    blocks[index] = following
+        yield merge_words(parts) if len(parts) > 1 else parts[0]
+
+
+class Runs:
+    """Words that were set aside on the disk, to be merged at the end. Used with `with`, which cleans up."""
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+        self._paths: list[str] = []
+        self.bytes = 0
+        """The size of the files."""
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __enter__(self) -> Runs:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def add(self, words: Words) -> None:
+        """Set words aside."""
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="cpbpe-")
+        path = os.path.join(self._folder, f"{len(self._paths)}.words")
+        with open(path, "xb") as file:
+            write_words(file, words)
+        self._paths.append(path)
+        self.bytes += os.path.getsize(path)
+
+    def merge(self, rest: Words, step: Callable[[int], object]) -> Words:
+        """All words that were set aside, and the rest. `step` is told how many words there are so far."""
+        if not self._paths:
+            return rest
+        if len(rest):
+            self.add(rest)
+        files = [open(path, "rb") for path in self._paths]  # noqa: SIM115
+        number = 0
+
+        def parts() -> Iterator[Words]:
+            nonlocal number
+            for part in merge_lists([read_words(file.read, trusted=True) for file in files]):
+                number += len(part)
+                step(number)
+                yield part
+
+        try:
+            return join_words(parts())
+        finally:
+            for file in files:
+                file.close()
+
+
+def _end_of(words: Words, index: int) -> int:
+    return int.from_bytes(words.ends[8 * index : 8 * index + 8], "little") if index >= 0 else 0
+
+
+def _word(words: Words, index: int) -> bytes:
+    return words.blob[_end_of(words, index - 1) : _end_of(words, index)]
+
+
+def _bisect(words: Words, bound: bytes, low: int) -> int:
+    """The index behind the last word that is not larger than the bound."""
+    high = len(words)
+    while low < high:
+        middle = (low + high) // 2
+        if _word(words, middle) <= bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    """The parts together. The list is emptied at once, so that only one column is there twice at a time."""
+    joined = b"".join(parts)
+    parts.clear()
+    return joined
+
+
+def _shifted(ends: bytes, by: int) -> bytes:
+    import numpy as np
+
+    return (np.frombuffer(ends, "<i8") + by).tobytes() if by else ends
+
+
+def _check(words: Words, before: bytes) -> None:
+    begin = 0
+    for end in array("Q", words.ends):
+        word = words.blob[begin:end]
+        if not begin < end <= len(words.blob) or word <= before:
+            raise ValueError("its words are not in order")
+        begin, before = end, word
+    if begin != len(words.blob):
+        raise ValueError("its words do not fill their block")
+    if 0 in array("Q", words.counts):
+        raise ValueError("a word is counted 0 times")
