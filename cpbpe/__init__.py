@@ -18,10 +18,10 @@ from cpbpe.spec import PieceType
 from cpbpe.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
-    from cpbpe.options import PRESETS, TrainOptions
-    from cpbpe.report import Report
     from cpbpe.trainer import TrainingResult, train
-    from cpbpe.word_counts import WordCounts
+    from cpbpe.training.options import PRESETS, TrainOptions
+    from cpbpe.training.report import Report
+    from cpbpe.training.word_counts import WordCounts
 
 __version__ = "0.1.0"
 
@@ -44,11 +44,11 @@ __all__ = [
 ]
 
 _TRAINING = {
-    "PRESETS": "options",
-    "Report": "report",
-    "TrainOptions": "options",
+    "PRESETS": "training.options",
+    "Report": "training.report",
+    "TrainOptions": "training.options",
     "TrainingResult": "trainer",
-    "WordCounts": "word_counts",
+    "WordCounts": "training.word_counts",
     "train": "trainer",
 }
 

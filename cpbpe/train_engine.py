@@ -3,7 +3,7 @@
 Training has two halves with a value between them. A `Counter` turns text into *words* with counts;
 `learn` turns words into merges. `Words` is what lies between: it can be saved, loaded and merged with
 the words of other machines, and gives the same model. Everything that only arranges the result (which
-piece gets which id, what the model file says) is done once, in Python, by `cpbpe.model_build`.
+piece gets which id, what the model file says) is done once, in Python, by `cpbpe.training.model_build`.
 
 Only bytes, integers and integer buffers (little-endian) cross this border, so that the compiled core
 needs to know nothing else. `cpbpe.reference_train` is the plain Python engine and says what each step

@@ -1,8 +1,8 @@
 """Training: from a corpus to a tokenizer, with a report of all that happened on the way.
 
-This file arranges. Options are checked in `cpbpe.options`, the corpus is read by `cpbpe.corpus` and
-counted by `cpbpe.counting`, merges are learned by an engine (`cpbpe.train_engine`), and the model file
-is put together by `cpbpe.model_build`.
+This file arranges. In `cpbpe.training`, `options` checks the options, `corpus` reads the corpus, and
+`counting` counts it; an engine (`cpbpe.train_engine`) learns the merges; and `model_build` puts the model
+file together.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from cpbpe.corpus import Source
-from cpbpe.counting import count_setup, piece_rules, threads_or_all
 from cpbpe.errors import TrainingError
-from cpbpe.files import write_all
-from cpbpe.model_build import Built, vocab_file
-from cpbpe.options import TrainOptions, preset
-from cpbpe.progress import Display, ProgressOption
-from cpbpe.recorded import Recorded, build_model
-from cpbpe.report import Phase, Report
-from cpbpe.report_build import make_report
-from cpbpe.rules import charsmap_of
 from cpbpe.tokenizer import Tokenizer
 from cpbpe.train_engine import Learned, LearnSpec, learn
-from cpbpe.word_counts import WordCounts, no_overflow
+from cpbpe.training.corpus import Source
+from cpbpe.training.counting import count_setup, piece_rules, threads_or_all
+from cpbpe.training.files import write_all
+from cpbpe.training.model_build import Built, vocab_file
+from cpbpe.training.options import TrainOptions, preset
+from cpbpe.training.progress import Display, ProgressOption
+from cpbpe.training.recorded import Recorded, build_model
+from cpbpe.training.report import Phase, Report
+from cpbpe.training.report_build import make_report
+from cpbpe.training.rules import charsmap_of
+from cpbpe.training.word_counts import WordCounts, no_overflow
 
 _preset = preset  # the name is that of an argument below
 
@@ -145,8 +145,9 @@ def train(
 
     `threads` is how many are used, by default one for each processor. `memory_limit` is about how many bytes
     the counts may take in memory while the corpus is read; beyond it they go to the disk for a while.
-    `progress` is a function that is called with `cpbpe.progress.Step`, True for a bar, False for silence;
-    by default there is a bar if the error output is a terminal. The result does not depend on any of these.
+    `progress` is a function that is called with a `cpbpe.training.progress.Step`, True for a bar, False for
+    silence; by default there is a bar if the error output is a terminal. The result does not depend on
+    any of these.
 
     >>> result = train(["hello hello world"] * 3, vocab_size=275, preset="sentencepiece", byte_fallback=True)
     >>> result.tokenizer.encode_pieces("hello")

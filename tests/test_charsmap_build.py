@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpbpe import normalization
 from cpbpe.charsmap import Charsmap
-from cpbpe.charsmap_build import charsmap_from_rules, charsmap_from_tsv, rule_charsmap
-from cpbpe.normalization import named_rules
+from cpbpe.training import normalization
+from cpbpe.training.charsmap_build import charsmap_from_rules, charsmap_from_tsv, rule_charsmap
+from cpbpe.training.normalization import named_rules
 
 DIGESTS = {
     "nfkc": "7e46d9e08af4b6a37991b04fb8388644c1595a0abcd0f26d6a5d575e2a3663ea",

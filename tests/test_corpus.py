@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from cpbpe import TrainingError, corpus_files
-from cpbpe.corpus import Corpus, split_lines, whole_lines
+from cpbpe import TrainingError
+from cpbpe.training import corpus_files
+from cpbpe.training.corpus import Corpus, split_lines, whole_lines
 
 LINES = ["first line", "", "zweite Zeile, länger", "三", "tab\tinside", "ends in return\r", "last"]
 DATA = "\n".join(LINES).encode()
@@ -53,7 +54,7 @@ EXPECTED = [line.encode() for line in LINES]
 def part_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Read in parts so small that every line is cut somewhere."""
     monkeypatch.setattr(corpus_files, "PART_BYTES", request.param)
-    monkeypatch.setattr("cpbpe.corpus.PART_BYTES", request.param)
+    monkeypatch.setattr("cpbpe.training.corpus.PART_BYTES", request.param)
     size: int = request.param
     return size
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe import PRESETS, Report, TrainOptions, WordCounts, train
-from cpbpe.progress import Step, _Line
+from cpbpe.training.progress import Step, _Line
 from tests.corpus import lines
 
 TEXTS = lines(500)
@@ -218,7 +218,7 @@ def test_lossless(text: str) -> None:
 
 def lossless_tokenizer(made: list[cpbpe.Tokenizer] = []) -> cpbpe.Tokenizer:  # noqa: B006
     if not made:
-        code = (ROOT / "cpbpe" / "options.py").read_text()
+        code = (ROOT / "cpbpe" / "trainer.py").read_text()
         made.append(train(io.StringIO(code), vocab_size=800, preset="lossless").tokenizer)
     return made[0]
 
@@ -237,7 +237,7 @@ def test_neither_threads_nor_parts_matter(
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(TEXTS), newline="")
     one = train(path, vocab_size=700)
-    monkeypatch.setattr("cpbpe.corpus_files.PART_BYTES", 1000 * threads)
+    monkeypatch.setattr("cpbpe.training.corpus_files.PART_BYTES", 1000 * threads)
     two = train(path, vocab_size=700, threads=threads)
     assert one.model_bytes == two.model_bytes
     assert one.report.reading == two.report.reading
@@ -268,7 +268,7 @@ def test_a_callback_can_stop_it(engine: str) -> None:
 def test_silence_and_bars(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     train(TEXTS, vocab_size=700)  # no terminal
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr("cpbpe.progress._make_bar", _Line)
+    monkeypatch.setattr("cpbpe.training.progress._make_bar", _Line)
     train(TEXTS, vocab_size=700, progress=True)
     out, err = capsys.readouterr()
     assert out == ""

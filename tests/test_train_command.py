@@ -100,7 +100,7 @@ def test_quickstart(
 
 def test_every_option_has_a_flag() -> None:
     from cpbpe.cli.arguments import GROUPS
-    from cpbpe.options import NAMES
+    from cpbpe.training.options import NAMES
 
     flags = {name for group in GROUPS.values() for name in group}
     functions = {"pretokenizer", "allow_inconsistent_pretokenization"}
@@ -154,7 +154,7 @@ def test_standard_input(corpus: Path) -> None:
 TELLING = """
 import sys
 from cpbpe.cli import main
-from cpbpe.progress import Display
+from cpbpe.training.progress import Display
 
 def update(self, phase, done, total):
     if phase in ("characters", "pairs", "merges"):

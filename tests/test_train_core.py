@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from cpbpe import reference_train as reference
 from cpbpe import scripts, train_engine
-from cpbpe.charsmap_build import charsmap_from_rules
 from cpbpe.reference_train import ReferenceCounter, pack
 from cpbpe.train_engine import Counter, CountSpec, Learned, LearnSpec, PieceRules, Words
+from cpbpe.training.charsmap_build import charsmap_from_rules
 from tests.conftest import CORE
 
 if not CORE and not os.environ.get("CI"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cpbpe import PRESETS, TrainingError, TrainOptions, train
-from cpbpe.options_refused import REFUSED
+from cpbpe.training.options_refused import REFUSED
 
 TEXTS = ["the cat sat on the mat"] * 3
 
@@ -116,7 +116,7 @@ def test_refused_options_say_why(name: str) -> None:
 
 def test_every_option_of_sentencepiece_is_taken_or_refused() -> None:
     from cpbpe import model_pb2
-    from cpbpe.options import NAMES
+    from cpbpe.training.options import NAMES
 
     theirs = {field.name for field in model_pb2.TrainerSpec.DESCRIPTOR.fields}
     theirs |= {field.name for field in model_pb2.NormalizerSpec.DESCRIPTOR.fields}

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpbpe.errors import TrainingError
-from cpbpe.model_build import build, choose
 from cpbpe.reference_train import (
     BND,
     NUL,
@@ -27,6 +26,7 @@ from cpbpe.reference_train import (
     unpack,
 )
 from cpbpe.train_engine import CountSpec, Learned, LearnSpec, PieceRules, Words
+from cpbpe.training.model_build import build, choose
 
 EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
 LETTERS = "ab▁1２яカ語ー\u0301.\x1f\0▅"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from cpbpe import PRESETS, TrainingError, WordCounts, train, words_file
+from cpbpe import PRESETS, TrainingError, WordCounts, train
 from cpbpe.train_engine import Words
-from cpbpe.words_file import Runs, join_words, merge_lists, read_words, slice_words, write_words
+from cpbpe.training import words_file
+from cpbpe.training.words_file import Runs, join_words, merge_lists, read_words, slice_words, write_words
 from tests.corpus import lines
 
 TEXTS = lines(400)
@@ -66,7 +67,9 @@ def test_characters_can_be_recovered() -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_spilling_changes_nothing(engine: str, preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cpbpe.corpus._ITEMS", 16)  # small blocks, between which counts can be set aside
+    monkeypatch.setattr(
+        "cpbpe.training.corpus._ITEMS", 16
+    )  # small blocks, between which counts can be set aside
     monkeypatch.setattr(words_file, "BLOCK_WORDS", 10)
     whole = WordCounts.build(TEXTS, preset=preset)
     work = {"runs": 0}
@@ -77,7 +80,9 @@ def test_spilling_changes_nothing(engine: str, preset: str, monkeypatch: pytest.
         real(self, words)
 
     monkeypatch.setattr(Runs, "add", add)
-    monkeypatch.setattr("cpbpe.counting._SPILL_SHARE", 1 << 9)  # of 1 MiB, so that it is soon used up
+    monkeypatch.setattr(
+        "cpbpe.training.counting._SPILL_SHARE", 1 << 9
+    )  # of 1 MiB, so that it is soon used up
     spilled = WordCounts.build(TEXTS, preset=preset, memory_limit=1 << 20)
     assert spilled == whole
     assert spilled.reading.spilled_runs == work["runs"] > 3
@@ -87,8 +92,8 @@ def test_spilling_changes_nothing(engine: str, preset: str, monkeypatch: pytest.
 
 def test_nothing_is_left_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("cpbpe.corpus._ITEMS", 16)
-    monkeypatch.setattr("cpbpe.counting._SPILL_SHARE", 1 << 9)
+    monkeypatch.setattr("cpbpe.training.corpus._ITEMS", 16)
+    monkeypatch.setattr("cpbpe.training.counting._SPILL_SHARE", 1 << 9)
     assert WordCounts.build(TEXTS, memory_limit=1 << 20).reading.spilled_runs
     assert list(tmp_path.iterdir()) == []
 

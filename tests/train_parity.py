@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cpbpe.charsmap_build import charsmap_from_tsv, rule_charsmap
-from cpbpe.model_build import Built, build, vocab_file
 from cpbpe.train_engine import CountSpec, Learned, LearnSpec, PieceRules, Words, learn, make_counter
+from cpbpe.training.charsmap_build import charsmap_from_tsv, rule_charsmap
+from cpbpe.training.model_build import Built, build, vocab_file
 
 NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
 RULE_FIELDS = tuple(PieceRules.__dataclass_fields__)

@@ -38,7 +38,7 @@
 //! binaries in turn on an AMD EPYC):
 //!
 //! * `cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4 times as fast.
-//! * `cache.rs`, `table.rs` : asking for memory ahead of time: 1.07, 1.2 and 1.3 times.
+//! * `cache.rs`, `table.rs`: asking for memory ahead of time: 1.07, 1.2 and 1.3 times.
 //! * `chunk.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 times.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5 times.
 //! * `python.rs`: the interpreter's own functions, for what the safe interface checks once more for each id.

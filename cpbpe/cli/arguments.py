@@ -8,7 +8,7 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from cpbpe.options import PRESETS, RULE_NAMES, TrainOptions, preset
+from cpbpe.training.options import PRESETS, RULE_NAMES, TrainOptions, preset
 
 GROUPS: dict[str, dict[str, str]] = {
     "vocabulary": {

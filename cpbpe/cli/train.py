@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cpbpe.cli.arguments import add_corpus, add_options, options_of
 
 if TYPE_CHECKING:
-    from cpbpe.word_counts import WordCounts
+    from cpbpe.training.word_counts import WordCounts
 
 Commands = Any
 """What argparse's add_subparsers gives; it has no public name."""
@@ -48,8 +48,8 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.files import write_all
     from cpbpe.trainer import check_prefix, train
+    from cpbpe.training.files import write_all
 
     options = options_of(arguments)
     name = arguments.out.removesuffix(".model")
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def load_counts(paths: list[str]) -> WordCounts | None:
     """The counts in files, merged, if the paths are such files, as `cpbpe count` writes them."""
-    from cpbpe.word_counts import MAGIC, WordCounts
+    from cpbpe.training.word_counts import MAGIC, WordCounts
 
     found = [path for path in paths if os.path.isfile(path) and _begins(path, MAGIC)]
     if not found:

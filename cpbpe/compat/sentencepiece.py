@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
-from cpbpe.counting import threads_or_all
 from cpbpe.errors import TrainingError
-from cpbpe.files import write_all
-from cpbpe.model_build import vocab_file
-from cpbpe.options import PRESETS, RULE_NAMES
-from cpbpe.progress import Display
-from cpbpe.recorded import Recorded
-from cpbpe.rules import from_file
 from cpbpe.trainer import Clock, TrainingResult, check_prefix, train_on
-from cpbpe.word_counts import WordCounts
+from cpbpe.training.counting import threads_or_all
+from cpbpe.training.files import write_all
+from cpbpe.training.model_build import vocab_file
+from cpbpe.training.options import PRESETS, RULE_NAMES
+from cpbpe.training.progress import Display
+from cpbpe.training.recorded import Recorded
+from cpbpe.training.rules import from_file
+from cpbpe.training.word_counts import WordCounts
 
 __all__ = ["Error", "SentencePieceTrainer"]
 
@@ -250,7 +250,7 @@ def _named_rules(name: str) -> bytes:
         return b""
     if name not in RULE_NAMES:
         raise TrainingError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
-    from cpbpe.charsmap_build import rule_charsmap
+    from cpbpe.training.charsmap_build import rule_charsmap
 
     return rule_charsmap(name)
 

@@ -1,6 +1,6 @@
 """Files of a corpus: finding them, and reading them in large parts, compressed or not.
 
-What a file's content means (lines, records) is the business of `cpbpe.corpus`.
+What a file's content means (lines, records) is the business of `cpbpe.training.corpus`.
 """
 
 from __future__ import annotations

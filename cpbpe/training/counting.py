@@ -8,12 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cpbpe.checks import checked_threads
-from cpbpe.corpus import Block, Corpus
 from cpbpe.errors import TrainingError
-from cpbpe.options import Pretokenizer, TrainOptions
-from cpbpe.progress import Display
-from cpbpe.report import Example, LeftOut, Reading
-from cpbpe.sampling import Sample
 from cpbpe.train_engine import (
     BOUNDARY,
     EXAMPLE_BYTES,
@@ -25,7 +20,12 @@ from cpbpe.train_engine import (
     Words,
     make_counter,
 )
-from cpbpe.words_file import Runs
+from cpbpe.training.corpus import Block, Corpus
+from cpbpe.training.options import Pretokenizer, TrainOptions
+from cpbpe.training.progress import Display
+from cpbpe.training.report import Example, LeftOut, Reading
+from cpbpe.training.sampling import Sample
+from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
 _SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted

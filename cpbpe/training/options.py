@@ -1,7 +1,7 @@
 """What training can be told: `TrainOptions`, the presets, and every check that needs no corpus.
 
 Names and meanings are those of sentencepiece 0.2.3. Where it leaves a default to chance of history,
-the presets choose; what means nothing for BPE is in `cpbpe.options_refused`, with the reason.
+the presets choose; what means nothing for BPE is in `cpbpe.training.options_refused`, with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from cpbpe.errors import TrainingError
-from cpbpe.options_refused import REFUSED
+from cpbpe.training.options_refused import REFUSED
 
 Pretokenizer = Callable[[str], Sequence[str]]
 Rules = Sequence[tuple[str, str]] | Mapping[str, str]

@@ -3,7 +3,7 @@
 Files are split at newlines and nothing else (a carriage return stays); texts that are given as such
 are sentences, without the newlines at their ends. Both is what sentencepiece does. Documents in JSON
 Lines and Parquet are treated as files are: each line is a sentence. Finding and opening files is done
-in `cpbpe.corpus_files`.
+in `cpbpe.training.corpus_files`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from cpbpe.corpus_files import FORMATS, PART_BYTES, expand, format_of, parts, size_of
 from cpbpe.errors import TrainingError
+from cpbpe.training.corpus_files import FORMATS, PART_BYTES, expand, format_of, parts, size_of
 
 Source = Any
 """A path, a glob or a directory; a list of those; an open file; an iterable of str or bytes; or a mapping

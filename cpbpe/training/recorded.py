@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cpbpe.model_build import Built, build
-from cpbpe.options import TrainOptions
-from cpbpe.rules import charsmap_of, denormalizer_charsmap_of
 from cpbpe.train_engine import Learned
+from cpbpe.training.model_build import Built, build
+from cpbpe.training.options import TrainOptions
+from cpbpe.training.rules import charsmap_of, denormalizer_charsmap_of
 
 NORMALIZER_FIELDS = ("name", "add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
 """Options that are stored with the normalizer, under these names."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import chain
 
 from cpbpe.engine import engine
-from cpbpe.model_build import Built
-from cpbpe.options import TrainOptions
-from cpbpe.report import Curve, Report
 from cpbpe.train_engine import Learned
-from cpbpe.word_counts import WordCounts
+from cpbpe.training.model_build import Built
+from cpbpe.training.options import TrainOptions
+from cpbpe.training.report import Curve, Report
+from cpbpe.training.word_counts import WordCounts
 
 _SPACE = "\u2581"
 

@@ -5,7 +5,7 @@ after it needs all the words, but those are few. Parts that are merged give the 
 over everything gives, byte for byte.
 
 The file: the 8 bytes ``CPBPEWC1``; the length of a header (u64, little-endian) and the header, in JSON;
-the words as `cpbpe.words_file` describes; the CRC-32 of all that (u32).
+the words as `cpbpe.training.words_file` describes; the CRC-32 of all that (u32).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
-from cpbpe.corpus import Corpus, Source
-from cpbpe.counting import CountSetup, count_corpus, count_setup, threads_or_all
 from cpbpe.engine import say_if_slow
 from cpbpe.errors import TrainingError
-from cpbpe.files import write_all
-from cpbpe.options import TrainOptions, preset
-from cpbpe.progress import Display, ProgressOption
-from cpbpe.report import Reading
-from cpbpe.rules import charsmap_of
 from cpbpe.train_engine import Words, merge_words
-from cpbpe.words_file import join_words, read_words, write_words
+from cpbpe.training.corpus import Corpus, Source
+from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
+from cpbpe.training.files import write_all
+from cpbpe.training.options import TrainOptions, preset
+from cpbpe.training.progress import Display, ProgressOption
+from cpbpe.training.report import Reading
+from cpbpe.training.rules import charsmap_of
+from cpbpe.training.words_file import join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"
 _MAX_HEADER = 1 << 26

@@ -31,7 +31,7 @@ def rule_charsmap(name: str) -> bytes:
     """
     if name == "identity":
         return b""
-    from cpbpe.normalization import named_rules
+    from cpbpe.training.normalization import named_rules
 
     return charsmap_from_rules(named_rules(name).items())
 
