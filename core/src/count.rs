@@ -37,8 +37,9 @@ struct Recent {
 
 /// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
 /// costs about 20 bytes more than its text, and finding one that is there costs two cache misses. Most words of a text
-/// are the same few, though, and are counted in `recent`, which is a quarter of a megabyte and so stays near; what is pushed out from there
-/// by another word waits in `waiting` until there are enough to be added to their records together.
+/// are the same few, though, and are counted in `recent`, which is a quarter of a megabyte and so stays in a near
+/// cache; what is pushed out from there by another word waits in `waiting` until there are enough to be added to
+/// their records together.
 pub struct Table {
     slots: Vec<u64>,
     /// Records, and SLACK bytes.
@@ -124,8 +125,8 @@ impl Table {
         mix(state, 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Count the word `text[begin..end]` `count` times more; SLACK bytes must stand behind it. A count that would exceed
-    /// 64 bits stays at their maximum.
+    /// Count the word `text[begin..end]` `count` times more; SLACK bytes must stand behind it. A count that would
+    /// exceed 64 bits stays at their maximum.
     #[inline]
     pub fn add_at(&mut self, text: &[u8], begin: usize, end: usize, count: u64) {
         let length = end - begin;

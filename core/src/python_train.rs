@@ -280,7 +280,7 @@ fn numbers<'py>(py: Python<'py>, column: impl Iterator<Item = u64>) -> Bound<'py
 #[pyo3(signature = (blob, ends, counts, *, threads, progress, vocab_size, meta_pieces, character_coverage,
     required_chars, auto_character_coverage, max_sentencepiece_length, split_by_unicode_script, split_by_number,
     split_digits, split_by_whitespace, treat_whitespace_as_suffix, allow_whitespace_only_pieces,
-    small = 1 << 17, guess = 32, parts_from = 1 << 19))]
+    small = 1 << 17, guess = 64, parts_from = 1 << 19))]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
 pub fn learn<'py>(
     py: Python<'py>,

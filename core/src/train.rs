@@ -143,18 +143,19 @@ fn by_count(words: &Words) -> Vec<u32> {
 }
 
 /// The text as symbols, in parts.
-fn lay_out(words: &Words, characters: &[(char, u64)], threads: usize, monitor: &Monitor) -> Result<Vec<Part>, Failure> {
+fn lay_out(
+    words: &Words,
+    order: &[u32],
+    characters: &[(char, u64)],
+    threads: usize,
+    monitor: &Monitor,
+) -> Result<Vec<Part>, Failure> {
     let mut ids = vec![WALL; 0x11_0000];
     for (id, (c, _)) in (1..).zip(characters) {
         ids[*c as usize] = id;
     }
-    if words.len() > u32::MAX as usize {
-        return Err(Failure::TooLong);
-    }
-    let order = by_count(words);
     let ids = &ids;
     // Neighbours in the order go to different parts, so that these are alike.
-    let order = &order;
     let build = |number: usize| -> Result<Part, Failure> {
         let mut part = Part::new(characters.len());
         let mut symbols = Vec::new();
@@ -200,6 +201,8 @@ struct Learner<'a> {
     /// Their numbers.
     numbers: Map<u32>,
     queue: Queue,
+    /// How frequent the last merge will be, going by words.
+    expected: u64,
     /// Rarer pairs are not watched; at 0 those that stand nowhere are watched, too.
     threshold: u64,
     changes: Changes,
@@ -219,6 +222,7 @@ impl<'a> Learner<'a> {
             pairs: Vec::new(),
             numbers: Map::default(),
             queue: Queue::default(),
+            expected: 0,
             threshold: 0,
             changes: Changes::default(),
             before: Vec::new(),
@@ -281,12 +285,13 @@ impl<'a> Learner<'a> {
         Ok(bounds)
     }
 
-    /// Frequencies fall about like 1 / rank, so the last merge will be about so frequent; a guess too low costs less
-    /// than one too high.
+    /// A guess at how frequent the last merge will be; one too low costs less than one too high. Frequent words become
+    /// pieces, so it is about as frequent as a word of that rank. Where there are no words to speak of, frequencies
+    /// still fall about like 1 / rank.
     fn first_threshold(&self, counts: &PairCounts) -> u64 {
         let total: u64 = counts.iter().map(|(_, _, amount)| amount.weight).sum();
         let merges = self.spec.vocab_size as u64;
-        (total / merges.max(1) / self.spec.guess.max(1)).max(1)
+        (total / merges.max(1) / self.spec.guess.max(1)).max(self.expected).max(1)
     }
 
     /// Now that the threshold was too high by so many merges.
@@ -456,11 +461,18 @@ pub fn learn(words: &Words, spec: &Spec, threads: usize, monitor: &Monitor) -> R
     monitor.enter(1, words.len());
     // Several parts cost a fifth more where merges are small, which they are while there is little text.
     let threads = if words.len() < spec.parts_from { 1 } else { threads.max(1) };
+    if words.len() > u32::MAX as usize {
+        return Err(Failure::TooLong);
+    }
+    let order = by_count(words);
+    let expected = order.get(limit / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5);
     for all in [false, true] {
-        let parts = lay_out(words, &found.characters, threads, monitor)?;
+        let parts = lay_out(words, &order, &found.characters, threads, monitor)?;
         let symbols: usize = parts.iter().map(Part::len).sum();
         let all = all || symbols < spec.small;
-        if Learner::new(spec, &found.characters, parts, monitor).run(limit, all, &mut found)? {
+        let mut learner = Learner::new(spec, &found.characters, parts, monitor);
+        learner.expected = expected;
+        if learner.run(limit, all, &mut found)? {
             break;
         }
         // Too few: begin anew, and watch every pair.
