@@ -49,7 +49,8 @@ Report = dict[str, Any]
 def train_cpbpe(text: Path, vocab_size: int, threads: int, out: Path) -> Callable[[], Any]:
     """Preset "llama2" is the default."""
     import cpbpe
-    from cpbpe import model_build, report_build, trainer  # noqa: F401  what would be imported late
+    from cpbpe import trainer  # noqa: F401  what would be imported late
+    from cpbpe.training import model_build, report_build  # noqa: F401
 
     return lambda: cpbpe.train(text, vocab_size=vocab_size, threads=threads).save(out)
 

@@ -18,17 +18,7 @@
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
-//! | `scripts.rs`   | training: the scripts of Unicode 9.0                                        |
-//! | `piece.rs`     | what may be a piece, and where words may be cut                             |
-//! | `corpus.rs`    | text -> words                                                               |
-//! | `tallies.rs`   | what was seen and what was skipped                                          |
-//! | `count.rs`     | a table of words with counts                                                |
-//! | `columns.rs`   | words sorted, in columns                                                    |
-//! | `characters.rs`| which characters are accepted                                               |
-//! | `pairs.rs`     | pairs of symbols, and which is merged next                                  |
-//! | `weights.rs`   | how often pairs stand in the text                                           |
-//! | `part.rs`      | the text while it is merged                                                 |
-//! | `train.rs`     | words -> characters and merges                                              |
+//! | `training/`    | from a corpus to the merges: a crate map of its own                         |
 //! | `python.rs`, `python_train.rs` | the only files that know Python                             |
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
@@ -46,12 +36,8 @@
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 
 pub mod cache;
-pub mod characters;
 pub mod charsmap;
 pub mod chunk;
-pub mod columns;
-pub mod corpus;
-pub mod count;
 pub mod decode;
 pub mod encode;
 pub mod engine;
@@ -59,18 +45,12 @@ pub mod long;
 pub mod merge;
 pub mod model;
 pub mod normalize;
-pub mod pairs;
-pub mod part;
-pub mod piece;
 #[cfg(feature = "python")]
 mod python;
 #[cfg(feature = "python")]
 mod python_train;
-pub mod scripts;
 pub mod table;
-pub mod tallies;
-pub mod train;
+pub mod training;
 pub mod utf8;
 pub mod vocab;
-pub mod weights;
 pub mod words;

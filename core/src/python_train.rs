@@ -13,13 +13,13 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::columns::{self, Columns, Words};
-use crate::corpus;
 use crate::model::NormalizerOptions;
-use crate::part::Stopped;
-use crate::piece::Rules;
-use crate::tallies::RULES;
-use crate::train::{self, Failure, Monitor, PHASES};
+use crate::training::columns::{self, Columns, Words};
+use crate::training::corpus;
+use crate::training::learn::{self as train, Failure, Monitor, PHASES};
+use crate::training::part::Stopped;
+use crate::training::piece::Rules;
+use crate::training::tallies::RULES;
 
 /// How often signals are looked for.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memchr::memmem;
 
-use crate::columns::{expand, joined, sorted, Columns};
-use crate::count::{Table, SLACK};
 use crate::model::NormalizerOptions;
 use crate::normalize::Normalizer;
-use crate::part::Stopped;
-use crate::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
-use crate::tallies::{Rule, Tallies};
+use crate::training::columns::{expand, joined, sorted, Columns};
+use crate::training::count::{Table, SLACK};
+use crate::training::part::Stopped;
+use crate::training::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
+use crate::training::tallies::{Rule, Tallies};
 use crate::utf8::{self, SPACE};
 
 /// U+2585: sentences that hold it are skipped.
