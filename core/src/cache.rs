@@ -17,6 +17,8 @@
 //! Every call that encodes has a cache of its own while it runs (see `engine.rs`): no locks, and nothing to
 //! share between threads.
 
+use crate::prefetch::prefetch;
+
 /// How many lines there are: at first 256 KiB, at last 7.5 MiB. Only those that are used take memory.
 const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 15 << 13];
 /// The words of a line.
@@ -220,13 +222,7 @@ impl Cache {
     /// Ask for the memory of a key ahead of time.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing that the program can see, and the address is that of a line.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(self.line(key.hash).as_ptr().cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = key;
+        prefetch(self.line(key.hash));
     }
 
     /// What the chunk became, if it is remembered.

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::merge::Lookup;
+use crate::prefetch::prefetch;
 use crate::utf8;
 use crate::vocab::NONE;
 
@@ -14,6 +15,9 @@ use crate::vocab::NONE;
 const SMALL: usize = 1 << 12;
 /// There are about as many lists as pieces, and to make so many of them costs no more than to merge a byte.
 const LISTS_PER_BYTE: usize = 8;
+
+/// So many pairs before one is merged its memory is asked for.
+const AHEAD: usize = 12;
 
 /// A symbol is known by where it begins; there is one of these for every byte, and one for the end.
 #[derive(Clone, Copy)]
@@ -55,6 +59,9 @@ impl Symbols {
 trait Queue {
     fn push(&mut self, order: u32, at: usize);
     fn pop(&mut self) -> Option<(u32, usize)>;
+
+    /// Some pair that will come soon, if it is known.
+    fn ahead(&self) -> Option<usize>;
 }
 
 /// For chunks of less than 4 GiB.
@@ -67,6 +74,10 @@ impl Queue for Heap {
 
     fn pop(&mut self) -> Option<(u32, usize)> {
         self.0.pop().map(|Reverse(pair)| ((pair >> 32) as u32, pair as u32 as usize))
+    }
+
+    fn ahead(&self) -> Option<usize> {
+        None
     }
 }
 
@@ -137,6 +148,9 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for Lists<P> {
             }
         }
     }
+    fn ahead(&self) -> Option<usize> {
+        self.list.get(self.next + AHEAD).and_then(|&at| at.try_into().ok())
+    }
 }
 
 /// Merge `text`; `word(at)` is the length of a frozen symbol at `at`, or 0. `seen` is told of every pair that makes a
@@ -192,6 +206,9 @@ fn run<L: Lookup, Q: Queue>(
         at = symbols.end(at);
     }
     while let Some((order, at)) = queue.pop() {
+        if let Some(symbol) = queue.ahead().and_then(|at| symbols.0.get(at)) {
+            prefetch(symbol);
+        }
         // Stale: gone, or what it makes with its neighbour is something else by now.
         if symbols.0[at].order != order {
             continue;

@@ -7,6 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::model;
+use crate::prefetch::prefetch;
 use crate::vocab::NONE;
 
 /// The longest text that is looked up as two words.
@@ -232,13 +233,7 @@ impl Pieces {
     pub fn probe(&self, window: &[u8; WINDOW], length: usize) -> Probe {
         let value = u128::from_le_bytes(*window) & MASKS[length];
         let hash = self.hash_words(value);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing that the program can see.
-        unsafe {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            let at = hash as usize & (self.slots.len() - 1);
-            _mm_prefetch::<_MM_HINT_T0>(self.slots.as_ptr().wrapping_add(at).cast());
-        }
+        prefetch(&self.slots[hash as usize & (self.slots.len() - 1)]);
         Probe { value, hash, length }
     }
 
