@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence, Sized
+from functools import cache
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from cpbpe.reference import repair
 
@@ -18,6 +19,14 @@ THREAD_ITEMS = 1 << 16
 
 MAX_THREADS = 256
 """More threads than this are not started, whatever is asked for."""
+
+
+@cache
+def numpy() -> Any:
+    """The module numpy, imported when it is first needed: it takes longer to import than all of cpbpe."""
+    import numpy
+
+    return numpy
 
 
 def utf8(text: object, method: str) -> bytes:
@@ -77,11 +86,11 @@ def bounds(size: int) -> str:
 
 def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
     """Ids as an engine takes them; whether they are inside the vocabulary is its business."""
-    numpy = sys.modules.get("numpy")
-    if numpy and isinstance(ids, numpy.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
+    np = sys.modules.get("numpy")
+    if np and isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         narrow = ids.dtype.itemsize <= 4 or not len(ids) or (ids.min() >= 0 and ids.max() < 1 << 32)
         if narrow:  # a negative number becomes one that is outside of any vocabulary
-            data: bytes = ids.astype(numpy.uint32).tobytes()
+            data: bytes = ids.astype(np.uint32).tobytes()
             return data
     return check_ids(ids, size, method)
 

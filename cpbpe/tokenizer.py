@@ -19,6 +19,7 @@ from cpbpe.checks import (
     check_ids,
     checked_text,
     checked_threads,
+    numpy,
     refuse_single,
     text_of,
     threads_for,
@@ -119,13 +120,16 @@ class Tokenizer:
         >>> Tokenizer.from_file("tokenizer.model").encode_array("Hello world", add_bos=True)
         array([    1, 22557,  1526], dtype=uint32)
         """
-        import numpy as np
-
-        found = self._engine.encode_array(checked_text(text, "encode_array"), checked_threads(threads))
-        ids = np.frombuffer(found, np.uint32)
+        lib = numpy()
+        if type(text) is not str:
+            text = checked_text(text, "encode_array")
+        if threads != 1 or type(threads) is not int:
+            threads = checked_threads(threads)
+        found = self._engine.encode_array(text, threads)
+        ids: NDArray[np.uint32] = lib.frombuffer(found, lib.uint32)
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
-            ids = np.concatenate([front, ids[::-1] if reverse else ids, back]).astype(np.uint32)
+            ids = lib.concatenate([front, ids[::-1] if reverse else ids, back]).astype(lib.uint32)
         return ids
 
     def count(self, text: Text) -> int:
@@ -231,8 +235,7 @@ class Tokenizer:
         >>> Tokenizer.from_file("tokenizer.model").encode_batch_arrays(["Hi", "Hello world"]).ids
         array([15359, 22557,  1526], dtype=uint32)
         """
-        import numpy as np
-
+        np = numpy()
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_arrays", "texts")
         checked = [checked_text(text, "encode_batch_arrays") for text in texts]
         found = self._engine.encode_batch_arrays(checked, threads_for(checked, threads))
