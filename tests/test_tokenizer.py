@@ -1,10 +1,12 @@
 """The Tokenizer as a Python object: what it takes, what it refuses, how it copies, saves and compares."""
 
 import copy
+import gc
 import importlib
 import io
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -411,6 +413,32 @@ def test_processes_share_a_tokenizer(tok: Tokenizer, method: str) -> None:
     tok.encode_batch(texts * 100, threads=2)  # used before the fork, by threads, too
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as pool:
         assert list(pool.map(tok.encode, texts)) == [tok.encode(text) for text in texts]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no timers with signals")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_can_be_interrupted(tok: Tokenizer, threads: int) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            tok.encode_batch(["a lighthouse keeper " * 50] * 100_000, threads=threads)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert tok.encode_batch([TEXT], threads=threads) == [tok.encode(TEXT)]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_batch_leaves_the_garbage_collector_as_it_was(tok: Tokenizer, enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    try:
+        tok.encode_batch([TEXT] * 100, threads=2)
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
 
 
 def test_memory_of_the_reference_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
