@@ -87,7 +87,7 @@ def test_json_lines(tmp_path: Path, part_bytes: int, suffix: str) -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
     from pyarrow import parquet
 
     values = ["one\ntwo", None, "drei 🦙", ""]

@@ -6,9 +6,8 @@
 //! wide place:  key | key | result     wide place:  key | key | result     narrow place:  key | result
 //! ```
 //!
-//! A chunk of up to 15 bytes is its own key, with its length in the top byte of the first word; up to seven bytes need
-//! no second word. A longer one is found by its hash, has `LONG` for a length, and its text is kept aside to be
-//! compared. A result holds up to three ids; more, or larger ones, are kept aside, too.
+//! The text of a long chunk is not in its key (see `key.rs`), and kept aside to be compared. A result holds up to three
+//! ids; more, or larger ones, are kept aside, too.
 //!
 //! Every chunk has two lines that it may be in, its home and another one. It stays where there was a place when it was
 //! new. When there is none, it pushes out another one, which tries its other line, and so on; the last one, after
@@ -17,6 +16,7 @@
 //! Every call that encodes has a cache of its own while it runs (see `engine.rs`): no locks, and nothing to
 //! share between threads.
 
+use crate::key::{Key, LONG, PER_WORD, TOO_LONG};
 use crate::prefetch::prefetch;
 
 /// How many lines there are: at first 256 KiB, at last 7.5 MiB. Only those that are used take memory.
@@ -28,16 +28,8 @@ const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
 /// How often something may give way to something else.
 const MAX_MOVES: usize = 8;
-/// The longest chunk that is its own key.
-pub const MAX_CHUNK: usize = 15;
 /// The longest chunk that is remembered.
 pub const MAX_LONG: usize = 128;
-/// The length of a chunk that is not its own key.
-const LONG: u64 = 16;
-/// The length of one that is not remembered at all.
-const TOO_LONG: u64 = 17;
-/// Bytes of text in the first word of a key.
-const PER_WORD: usize = 7;
 /// What is kept aside takes no more than so many ids, or the cache starts anew.
 const MAX_SPILLED: usize = 1 << 19;
 /// Longer chunks that take more bytes than this make the cache start anew.
@@ -70,94 +62,6 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
-}
-
-/// A chunk, ready to be looked up.
-#[derive(Clone, Copy, Default)]
-pub struct Key {
-    words: [u64; 2],
-    hash: u32,
-    /// Free for the user: it fits in here.
-    pub end: u32,
-}
-
-/// For each length the bits that count in the two words of a key, and the length itself.
-const MASKS: [[u64; 2]; 16] = {
-    let mut masks = [[0; 2]; 16];
-    let mut length = 0;
-    while length <= MAX_CHUNK {
-        let low = if length < PER_WORD { length } else { PER_WORD };
-        masks[length] =
-            [(1 << (8 * low)) - 1, if length == MAX_CHUNK { u64::MAX } else { (1 << (8 * (length - low))) - 1 }];
-        length += 1;
-    }
-    masks
-};
-
-/// Two words to one, with every bit bearing on every bit.
-#[inline(always)]
-fn fold(low: u64, high: u64) -> u64 {
-    let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xC2B2_AE3D_27D4_EB4F);
-    product as u64 ^ (product >> 64) as u64
-}
-
-impl Key {
-    #[inline(always)]
-    fn of_words(words: [u64; 2]) -> Key {
-        Key { words, hash: fold(words[0], words[1]) as u32, end: 0 }
-    }
-
-    /// The key of the first `length` of these bytes, at most `MAX_CHUNK`.
-    #[inline(always)]
-    pub fn new(bytes: &[u8; 16], length: usize) -> Key {
-        let value = u128::from_le_bytes(*bytes);
-        let masks = MASKS[length & 15];
-        Key::of_words([value as u64 & masks[0] | (length as u64) << 56, (value >> (8 * PER_WORD)) as u64 & masks[1]])
-    }
-
-    /// The key of a longer chunk.
-    #[inline]
-    pub fn long(chunk: &[u8]) -> Key {
-        let mut state = [chunk.len() as u64, 0];
-        let mut add = |block: &[u8; 16]| {
-            let value = u128::from_le_bytes(*block);
-            state = [
-                fold(state[0] ^ value as u64, (value >> 64) as u64),
-                state[1].rotate_left(23) ^ fold(value as u64, state[1]) ^ (value >> 64) as u64,
-            ];
-        };
-        let mut rest = chunk;
-        while let Some((block, more)) = rest.split_first_chunk::<16>() {
-            add(block);
-            rest = more;
-        }
-        if let Some(block) = chunk.last_chunk::<16>() {
-            add(block);
-        }
-        Key::of_words([state[0] >> 8 | LONG << 56, state[1]])
-    }
-
-    /// The key of a chunk that is not to be remembered, and never found.
-    pub fn too_long() -> Key {
-        Key { words: [TOO_LONG << 56, 0], hash: 0, end: 0 }
-    }
-
-    /// The same key with another `end`.
-    #[inline(always)]
-    pub fn ending(self, end: u32) -> Key {
-        Key { end, ..self }
-    }
-
-    /// The length of the chunk, or `LONG`.
-    #[inline(always)]
-    fn length(self) -> u64 {
-        self.words[0] >> 56
-    }
-
-    /// The hash for its other line.
-    fn other(self) -> u32 {
-        self.hash.rotate_left(15)
-    }
 }
 
 /// What was found of a chunk.
@@ -257,6 +161,11 @@ impl Cache {
             // SAFETY: as in `line`.
             let line = unsafe { &*words.add(place_in(key.hash, lines)).cast() };
             let Some(found) = look(line, key).or_else(|| self.get_other(key)) else { break };
+            let written = (end as usize - start as usize) / size_of::<u32>();
+            debug_assert!(
+                found.few().or(self.aside(found).map(<[u32]>::len)).unwrap_or(0) + SPARE
+                    <= out.capacity() - out.len() - written
+            );
             if let Some(count) = found.few() {
                 // SAFETY: there is room. Copying all, however many count, takes one step instead of a call.
                 unsafe { end.cast::<[u32; SPARE]>().write_unaligned(found.ids()) };
@@ -422,6 +331,7 @@ impl Default for Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::MAX_CHUNK;
 
     fn key(chunk: &[u8]) -> Key {
         if chunk.len() > MAX_CHUNK {

@@ -71,7 +71,7 @@ impl Texts {
                 Kind::Control => {}
                 Kind::Byte => blob.push(crate::vocab::byte_of(&text).unwrap_or_default() as u8),
                 Kind::Unknown | Kind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
-                Kind::Plain | Kind::Spaced => push_decoded(&text, &mut blob),
+                Kind::Plain | Kind::Spaced => utf8::spaces_into(&text, &mut blob),
             }
             // A surface may be longer than any piece; what does not fit is looked up again.
             let length = u16::try_from(blob.len() - begin as usize).unwrap_or(u16::MAX);
@@ -161,16 +161,6 @@ impl Texts {
     }
 }
 
-/// A piece as it is decoded: U+2581 becomes a space.
-fn push_decoded(mut piece: &[u8], out: &mut Vec<u8>) {
-    while let Some(found) = memchr::memmem::find(piece, utf8::SPACE) {
-        out.extend_from_slice(&piece[..found]);
-        out.push(b' ');
-        piece = &piece[found + utf8::SPACE.len()..];
-    }
-    out.extend_from_slice(piece);
-}
-
 fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) {
     if run.is_empty() {
         return;
@@ -206,7 +196,7 @@ pub fn decode_pieces<'a>(
         }
         let drop = at_beginning && beginning.drops_space && piece.starts_with(utf8::SPACE);
         if kind != model::UNKNOWN {
-            push_decoded(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
+            utf8::spaces_into(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
         } else if id.is_some() {
             out.extend_from_slice(&vocab.unk_surface);
         } else {

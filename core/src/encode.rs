@@ -1,7 +1,8 @@
 //! Text -> ids: cut into chunks, look each up, merge those that are new.
 
-use crate::cache::{Cache, Found, Key, MAX_CHUNK, MAX_LONG};
+use crate::cache::{Cache, Found, MAX_LONG};
 use crate::chunk::{self, BLOCK};
+use crate::key::{Key, MAX_CHUNK};
 use crate::merge::{self, Raw, Sink};
 use crate::model;
 use crate::utf8;

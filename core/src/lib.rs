@@ -14,6 +14,7 @@
 //! | `chunk.rs`     | cuts text where nothing can merge                                           |
 //! | `merge.rs`     | merges one chunk                                                            |
 //! | `long.rs`      | merges one that is long                                                     |
+//! | `key.rs`       | what a chunk is looked up by                                                |
 //! | `cache.rs`     | remembers chunks                                                            |
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
@@ -41,6 +42,7 @@ pub mod chunk;
 pub mod decode;
 pub mod encode;
 pub mod engine;
+pub mod key;
 pub mod long;
 pub mod merge;
 pub mod model;

@@ -31,6 +31,17 @@ pub fn valid_length(text: &[u8], at: usize) -> usize {
     }
 }
 
+/// Append `text` with a space for each U+2581.
+pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = 0;
+    for found in memchr::memmem::find_iter(text, SPACE) {
+        out.extend_from_slice(&text[rest..found]);
+        out.push(b' ');
+        rest = found + SPACE.len();
+    }
+    out.extend_from_slice(&text[rest..]);
+}
+
 /// Append `text` with U+FFFD for each byte that belongs to no character.
 pub fn repair_into(text: &[u8], out: &mut Vec<u8>) {
     if std::str::from_utf8(text).is_ok() {

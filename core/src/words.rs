@@ -1,4 +1,4 @@
-//! Finds user-defined pieces in text.
+//! Finds words in text: user-defined pieces when encoding, and symbols when training.
 
 /// A sorted list of words: finds the longest at a place by narrowing a range, byte by byte.
 pub struct Words {
@@ -11,9 +11,10 @@ pub struct Words {
 const MAX_WORD_MATCHES: usize = 64;
 
 impl Words {
-    /// Sort the words.
+    /// Sort the words, none of which is empty.
     pub fn new(mut words: Vec<Vec<u8>>) -> Words {
         words.sort_unstable();
+        words.dedup();
         let mut ranges = vec![(0, 0); 256];
         for (first, range) in ranges.iter_mut().enumerate() {
             let begin = words.partition_point(|word| usize::from(word[0]) < first);
@@ -27,6 +28,13 @@ impl Words {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
+    }
+
+    /// Whether a word begins with this byte.
+    #[inline]
+    pub fn begins(&self, byte: u8) -> bool {
+        let (begin, end) = self.ranges[usize::from(byte)];
+        begin < end
     }
 
     /// The length of the longest word at `at`, 0 if none is there.

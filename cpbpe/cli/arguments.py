@@ -150,3 +150,15 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
     return str(value)
+
+
+def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `cpbpe.train` and `WordCounts.build` are told about how to read a corpus."""
+    return {
+        "threads": arguments.threads,
+        "progress": False if arguments.quiet else None,
+        "memory_limit": arguments.memory_limit,
+        "format": arguments.format,
+        "field": arguments.field,
+        "column": arguments.column,
+    }

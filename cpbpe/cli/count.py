@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from cpbpe.cli.arguments import GROUPS, add_corpus, add_options, options_of
+from cpbpe.cli.arguments import GROUPS, add_corpus, add_options, options_of, source_arguments
 from cpbpe.cli.train import Commands, load_counts
 from cpbpe.errors import TrainingError
 
@@ -60,12 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         counts = WordCounts.build(
             list(map(Path, arguments.corpus)),
             preset=options,
-            threads=arguments.threads,
-            progress=False if arguments.quiet else None,
-            memory_limit=arguments.memory_limit,
-            format=arguments.format,
-            field=arguments.field,
-            column=arguments.column,
+            **source_arguments(arguments),
         )
     counts.save(arguments.out)
     if not arguments.quiet:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import add_corpus, add_options, options_of
+from cpbpe.cli.arguments import add_corpus, add_options, options_of, source_arguments
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
@@ -62,12 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     result = train(
         list(map(Path, arguments.corpus)) if counts is None else counts,
         preset=options,
-        threads=arguments.threads,
-        progress=False if arguments.quiet else None,
-        memory_limit=arguments.memory_limit,
-        format=arguments.format,
-        field=arguments.field,
-        column=arguments.column,
+        **source_arguments(arguments),
     )
     model, vocab = result.save(name)
     if arguments.report:

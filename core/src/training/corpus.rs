@@ -3,7 +3,6 @@
 //! `cpbpe/train_engine.py` says what the options mean. Threads have tables of their own, because nothing is shared
 //! then; what two tables hold twice is added up when the words are drained.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memchr::memmem;
@@ -15,14 +14,13 @@ use crate::training::count::{Table, SLACK};
 use crate::training::part::Stopped;
 use crate::training::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
 use crate::training::tallies::{Rule, Tallies};
-use crate::utf8::{self, SPACE};
+use crate::utf8;
+use crate::words::Words;
 
 /// U+2585: sentences that hold it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
 /// Threads take so many bytes of a block at a time.
 const PORTION: usize = 1 << 18;
-/// As many symbols as sentencepiece considers at one place, shortest first.
-const MAX_MATCHES: usize = 64;
 /// A byte with which a symbol begins; the character has to be looked at again.
 const MAYBE_SYMBOL: Class = CLASSES - 1;
 
@@ -44,40 +42,6 @@ pub struct Spec {
     pub skip_reserved: bool,
 }
 
-/// Finds the longest symbol at a place.
-struct Symbols {
-    words: HashSet<Vec<u8>>,
-    /// For each first byte the lengths of the symbols, shortest first.
-    lengths: Vec<Vec<usize>>,
-}
-
-impl Symbols {
-    fn new(words: impl Iterator<Item = Vec<u8>>) -> Symbols {
-        let words: HashSet<Vec<u8>> = words.filter(|word| !word.is_empty()).collect();
-        let mut lengths = vec![Vec::new(); 256];
-        for word in &words {
-            lengths[usize::from(word[0])].push(word.len());
-        }
-        for lengths in &mut lengths {
-            lengths.sort_unstable();
-            lengths.dedup();
-        }
-        Symbols { words, lengths }
-    }
-
-    fn begins(&self, byte: u8) -> bool {
-        !self.lengths[usize::from(byte)].is_empty()
-    }
-
-    /// The length of the longest symbol at the start of `text`, 0 if none is there.
-    fn longest(&self, text: &[u8]) -> usize {
-        let Some(&first) = text.first() else { return 0 };
-        let lengths = self.lengths[usize::from(first)].iter();
-        let matches = lengths.filter(|&&length| text.get(..length).is_some_and(|word| self.words.contains(word)));
-        matches.take(MAX_MATCHES).last().copied().unwrap_or(0)
-    }
-}
-
 /// What all threads read.
 struct Cutter {
     spec: Spec,
@@ -89,7 +53,7 @@ struct Cutter {
     bytes: [Class; 256],
     /// The class of the letters A to Z and a to z, if all have the same, and no symbol begins with one.
     letters: Class,
-    symbols: Symbols,
+    symbols: Words,
     /// In compact text; `None` if there is none, or none that normalized text could hold.
     delimiter: Option<memmem::Finder<'static>>,
 }
@@ -112,17 +76,6 @@ struct Scratch {
     replaced: Vec<u8>,
 }
 
-/// Normalized text with a space for each U+2581. (It holds no other spaces.)
-fn compact(text: &[u8], out: &mut Vec<u8>) {
-    let mut rest = 0;
-    for found in memmem::find_iter(text, SPACE) {
-        out.extend_from_slice(&text[rest..found]);
-        out.push(b' ');
-        rest = found + SPACE.len();
-    }
-    out.extend_from_slice(&text[rest..]);
-}
-
 impl Cutter {
     fn new(mut spec: Spec) -> Option<Cutter> {
         let normalizer = Normalizer::new(std::mem::take(&mut spec.normalizer))?;
@@ -130,10 +83,10 @@ impl Cutter {
         // What holds a space is never found in normalized text, because that has none.
         let findable = |text: &[u8]| {
             let mut found = Vec::new();
-            compact(text, &mut found);
+            utf8::spaces_into(text, &mut found);
             (!text.is_empty() && !text.contains(&b' ')).then_some(found)
         };
-        let symbols = Symbols::new(spec.symbols.iter().filter_map(|symbol| findable(symbol)));
+        let symbols = Words::new(spec.symbols.iter().filter_map(|symbol| findable(symbol)).collect());
         let delimiter = findable(&spec.delimiter).map(|found| memmem::Finder::new(&found).into_owned());
         let mut bytes = [ALONE; 256];
         for (byte, class) in (0u8..).zip(&mut bytes) {
@@ -168,7 +121,7 @@ impl Cutter {
         let mut begin = 0;
         let mut found = Vec::new();
         while at < text.len() {
-            match self.symbols.longest(&text[at..]) {
+            match self.symbols.longest(text, at) {
                 0 => at += utf8::length_at(text, at),
                 length => {
                     found.extend_from_slice(&text[begin..at]);
@@ -205,7 +158,7 @@ impl Cutter {
         } else {
             scratch.normalized.clear();
             self.normalizer.normalize(text, None, false, &mut scratch.normalized, &mut ());
-            compact(&scratch.normalized, &mut scratch.compact);
+            utf8::spaces_into(&scratch.normalized, &mut scratch.compact);
         }
         if scratch.compact.is_empty() {
             return false;
@@ -248,7 +201,7 @@ impl Cutter {
             if class >= MAYBE_SYMBOL {
                 // A byte of a longer character has the class ALONE.
                 if SYMBOLS && self.symbols.begins(byte) {
-                    let found = self.symbols.longest(&text[at..]);
+                    let found = self.symbols.longest(text, at);
                     if found > 0 {
                         if begin < at {
                             table.add_at(buffer, begin, at, count);
@@ -284,7 +237,7 @@ impl Cutter {
     /// Count the sentences of whole lines.
     fn lines(&self, text: &[u8], worker: &mut Worker, stop: &AtomicBool) -> Tallies {
         let mut tallies = Tallies::default();
-        let clean = std::str::from_utf8(text).is_ok() && memmem::find(text, SPACE).is_none();
+        let clean = std::str::from_utf8(text).is_ok() && memmem::find(text, utf8::SPACE).is_none();
         let may_be_reserved = memmem::find(text, RESERVED).is_some();
         let mut at = 0;
         while at < text.len() {
@@ -375,7 +328,7 @@ impl Counter {
 
     /// Count one sentence `count` times.
     pub fn add(&mut self, sentence: &[u8], count: u64, stop: &AtomicBool) {
-        let clean = std::str::from_utf8(sentence).is_ok() && memmem::find(sentence, SPACE).is_none();
+        let clean = std::str::from_utf8(sentence).is_ok() && memmem::find(sentence, utf8::SPACE).is_none();
         self.cutter.one(sentence, count, clean, true, &mut self.workers[0], &mut self.tallies, stop);
     }
 
@@ -432,7 +385,7 @@ impl Counter {
         }
         let (mut normalized, mut short, mut replaced, mut found) = Default::default();
         self.cutter.normalizer.normalize(sentence, None, false, &mut normalized, &mut ());
-        compact(&normalized, &mut short);
+        utf8::spaces_into(&normalized, &mut short);
         self.cutter.replace(&short, &mut replaced);
         expand(&replaced, &mut found);
         if found.is_empty() {
