@@ -15,6 +15,7 @@ from cpbpe.engine import engine
 from cpbpe.errors import ModelError, TrainingError
 from cpbpe.ragged import Ragged
 from cpbpe.spec import PieceType
+from cpbpe.special import Special
 from cpbpe.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "PieceType",
     "Ragged",
     "Report",
+    "Special",
     "Tokenizer",
     "TrainOptions",
     "TrainingError",

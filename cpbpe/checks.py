@@ -10,9 +10,13 @@ import sys
 from collections.abc import Iterable, Sequence, Sized
 from functools import cache
 from operator import index
-from typing import Any, SupportsIndex
+from secrets import randbits
+from typing import Any, SupportsFloat, SupportsIndex
 
 from cpbpe.reference import repair
+
+Random = tuple[float, int]
+"""How a text is sampled: the chance of every merge to be left out, and a seed."""
 
 THREAD_ITEMS = 1 << 16
 """So many characters, or ids, keep a thread busy for longer than it takes to start."""
@@ -66,6 +70,22 @@ def threads_for(items: Sequence[Sized], threads: int | None) -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return min(worth, cores)
+
+
+def checked_random(alpha: SupportsFloat, seed: SupportsIndex | None) -> Random:
+    """What sampling takes. Without a seed there is another one every time."""
+    try:
+        chance = float(alpha)
+    except (TypeError, ValueError):
+        raise TypeError(f"alpha is a number from 0 to 1, not {alpha!r}") from None
+    if not 0 <= chance <= 1:
+        raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {alpha!r}")
+    if seed is None:
+        return chance, randbits(64)
+    try:
+        return chance, index(seed) % (1 << 64)
+    except TypeError:
+        raise TypeError(f"seed is an integer or None, not {type(seed).__name__}") from None
 
 
 def text_of(data: bytes) -> str:

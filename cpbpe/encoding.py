@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from cpbpe.checks import Random, text_of, utf8
 from cpbpe.reference import valid_character
 
+if TYPE_CHECKING:
+    from cpbpe.engine import Engine
+    from cpbpe.stretches import Encoder
+
 Unit = Literal["char", "byte"]
+Named = list[tuple[int, bytes]]
+"""Ids with their pieces."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,42 @@ class Encoding:
             return [text[begin:end] for begin, end in self.offsets]
         data = self.text if isinstance(self.text, bytes) else self.text.encode()
         return [data[begin:end] for begin, end in self.offsets]
+
+
+def aligned(
+    encoder: Engine | Encoder,
+    text: str | bytes,
+    method: str,
+    added: tuple[Named, Named],
+    reverse: bool,
+    unit: Unit | None,
+    random: Random | None,
+) -> Encoding:
+    """Encode a text with its alignment, and put the ids of `added` in front and behind."""
+    data = utf8(text, method)
+    if unit is None:
+        unit = "char" if isinstance(text, str) else "byte"
+    elif unit not in ("char", "byte"):
+        raise ValueError(f"unit is 'char' or 'byte', not {unit!r}")
+    ids, pieces, begins, ends = encoder.tokens(data) if random is None else encoder.sample(data, *random)
+    offsets = list(zip(begins, ends, strict=True))
+    if reverse:
+        for column in (ids, pieces, offsets):
+            column.reverse()
+    front, back = added
+    ids = [*(id for id, _ in front), *ids, *(id for id, _ in back)]
+    pieces = [*(piece for _, piece in front), *pieces, *(piece for _, piece in back)]
+    offsets = [*((0, 0) for _ in front), *offsets, *((len(data), len(data)) for _ in back)]
+    if unit == "char" and not data.isascii():
+        positions = character_positions(data)
+        offsets = [(positions[begin], positions[end]) for begin, end in offsets]
+    return Encoding(
+        ids=ids,
+        pieces=[text_of(piece) for piece in pieces],
+        offsets=offsets,
+        text=text if isinstance(text, str) else data,
+        unit=unit,
+    )
 
 
 def characters(text: bytes) -> list[str]:

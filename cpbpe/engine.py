@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from array import array
 from functools import cache
 from typing import Protocol
 
 from cpbpe.model import canonical, parse
-from cpbpe.reference import ReferenceEngine, repair
+from cpbpe.python_engine import PythonEngine
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
@@ -42,6 +41,17 @@ class Engine(Protocol):
     @property
     def specials(self) -> list[int | None]:
         """The ids of unk, bos, eos and pad."""
+
+    @property
+    def added(self) -> list[tuple[bytes, int]]:
+        """Tokens that the file says were added to the model, unchecked."""
+
+    def variant(self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False) -> Engine:
+        """The same engine with other habits. It shares everything else, and is made once.
+
+        `prefix`: whether to add a dummy prefix, where the model has its own mind otherwise. `keep_space`:
+        whether decoding keeps a space at the beginning. `raw`: text is taken as normalized already.
+        """
 
     def piece(self, id: int) -> bytes:
         """The text of a piece; the id is inside the vocabulary, here and below."""
@@ -76,6 +86,17 @@ class Engine(Protocol):
     def tokens(self, text: str | bytes) -> tuple[list[int], list[bytes], list[int], list[int]]:
         """Ids, pieces, and the begin and end of each in the bytes of the text."""
 
+    def sample(
+        self, text: str | bytes, alpha: float, seed: int
+    ) -> tuple[list[int], list[bytes], list[int], list[int]]:
+        """The same where every merge is left out with the chance `alpha`; the seed is one of 64 bits."""
+
+    def cut(self, text: bytes) -> int:
+        """The last place in a normalized text behind which nothing can change what stands before it.
+
+        More text may follow. 0 if there is no such place; a raw variant encodes both sides.
+        """
+
     def decode(self, ids: list[int] | bytes) -> str | None:
         """The text of ids (a list, or u32 as bytes); None if one is outside the vocabulary."""
 
@@ -89,94 +110,16 @@ class Engine(Protocol):
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""
 
 
-class PythonEngine:
-    """The reference engine behind the same door as the core."""
-
-    name = "reference"
-
-    def __init__(self, data: bytes):
-        spec = parse(data)
-        self._spec = spec
-        self._reference = ReferenceEngine(spec)
-        self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
-        self.size = len(spec.pieces)
-        self.byte_fallback = spec.byte_fallback
-        self.normalizer_name = spec.normalizer.name.encode()
-        self.specials = [spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id]
-
-    def piece(self, id: int) -> bytes:
-        return self._spec.pieces[id]
-
-    def find(self, piece: bytes) -> int | None:
-        return self._ids.get(piece)
-
-    def score(self, id: int) -> float:
-        return self._spec.scores[id]
-
-    def kind(self, id: int) -> int:
-        return self._spec.types[id]
-
-    def normalize(self, text: str | bytes) -> bytes:
-        return self._reference.normalize(_bytes(text))
-
-    def encode(self, text: str | bytes) -> list[int]:
-        return [token.id for token in self._reference.encode(_bytes(text))]
-
-    def encode_array(self, text: str | bytes, threads: int) -> bytearray:
-        return bytearray(array("I", self.encode(text)).tobytes())
-
-    def count(self, text: str | bytes) -> int:
-        return len(self.encode(text))
-
-    def encode_batch(self, texts: list[str | bytes], threads: int) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
-
-    def encode_batch_arrays(self, texts: list[str | bytes], threads: int) -> tuple[bytearray, bytearray]:
-        ids, offsets = array("I"), array("q", [0])
-        for text in texts:
-            ids.extend(self.encode(text))
-            offsets.append(len(ids))
-        return bytearray(ids.tobytes()), bytearray(offsets.tobytes())
-
-    def tokens(self, text: str | bytes) -> tuple[list[int], list[bytes], list[int], list[int]]:
-        found = self._reference.encode(_bytes(text))
-        return (
-            [token.id for token in found],
-            [token.piece for token in found],
-            [token.begin for token in found],
-            [token.end for token in found],
-        )
-
-    def decode(self, ids: list[int] | bytes) -> str | None:
-        checked = self._checked(ids)
-        return None if checked is None else repair(self._reference.decode_ids(checked)).decode()
-
-    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
-        checked = self._checked(ids)
-        return None if checked is None else self._reference.decode_ids(checked, keep_invalid=True)
-
-    def decode_pieces(self, pieces: list[bytes]) -> bytes:
-        return self._reference.decode_pieces(pieces)
-
-    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
-        texts = [self.decode(ids) for ids in batch]
-        return None if None in texts else [text for text in texts if text is not None]
-
-    def _checked(self, ids: list[int] | bytes) -> list[int] | None:
-        numbers = array("I", ids).tolist() if isinstance(ids, bytes) else ids
-        return numbers if all(type(id) is int and 0 <= id < self.size for id in numbers) else None
-
-
 def make_engine(data: bytes) -> Engine:
     """The best engine there is, or the one that was asked for, built for a model file."""
     if engine() == "reference":
         say_if_slow()
-        return PythonEngine(data)
+        return PythonEngine(parse(data))
     from cpbpe import _core
 
     made = _core.Engine.from_model(data) or _core.Engine.from_model(canonical(data))
     if made is None:
-        PythonEngine(data)  # says what is wrong with it
+        parse(data)  # says what is wrong with it
         raise RuntimeError("the core refuses a model that the reference accepts; please report this")
     return made
 
@@ -218,7 +161,3 @@ def _say_once() -> None:
         RuntimeWarning,
         stacklevel=6,
     )
-
-
-def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text

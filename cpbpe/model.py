@@ -8,8 +8,8 @@ is no model might be instead is the business of `cpbpe.sniff`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cpbpe.errors import ModelError
 from cpbpe.sniff import describe
@@ -80,6 +80,7 @@ def parse(data: bytes) -> ModelSpec:
         denormalizer=_normalizer(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
         byte_fallback=trainer.byte_fallback,
         unk_surface=trainer.unk_surface,
+        added=tuple((token.text, token.id) for token in proto.Extensions[_added()]),
         **_special_ids(pieces, types, trainer),
     )
 
@@ -89,6 +90,22 @@ def canonical(data: bytes) -> bytes:
     proto = _parse_proto(data)
     proto.DiscardUnknownFields()
     return proto.SerializeToString()
+
+
+def with_added(data: bytes, tokens: Mapping[str, int]) -> bytes:
+    """The file with special tokens behind it: fields of one message may come in parts."""
+    from cpbpe import model_pb2
+
+    proto = model_pb2.ModelProto()
+    for text, id in tokens.items():
+        proto.Extensions[_added()].add(text=text.encode(), id=id)
+    return data + proto.SerializeToString()
+
+
+def _added() -> Any:
+    from cpbpe import model_pb2
+
+    return model_pb2.added_tokens
 
 
 def _parse_proto(data: bytes) -> model_pb2.ModelProto:

@@ -6,6 +6,8 @@ from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+ADDED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+added_tokens: _descriptor.FieldDescriptor
 
 class TrainerSpec(_message.Message):
     __slots__ = ("input", "input_format", "model_prefix", "model_type", "vocab_size", "accept_language", "self_test_sample_size", "character_coverage", "input_sentence_size", "shuffle_input_sentence", "mining_sentence_size", "training_sentence_size", "max_sentence_length", "seed_sentencepiece_size", "shrinking_factor", "num_threads", "num_sub_iterations", "train_extremely_large_corpus", "enable_differential_privacy", "differential_privacy_noise_level", "differential_privacy_clipping_threshold", "seed_sentencepieces_file", "auto_character_coverage", "max_sentencepiece_length", "split_by_unicode_script", "split_by_whitespace", "split_by_number", "treat_whitespace_as_suffix", "split_digits", "allow_whitespace_only_pieces", "pretokenization_delimiter", "control_symbols", "user_defined_symbols", "vocabulary_output_piece_score", "hard_vocab_limit", "use_all_vocab", "byte_fallback", "required_chars", "unk_id", "bos_id", "eos_id", "pad_id", "unk_surface", "unk_piece", "bos_piece", "eos_piece", "pad_piece")
@@ -185,3 +187,11 @@ class ModelProto(_message.Message):
     self_test_data: SelfTestData
     denormalizer_spec: NormalizerSpec
     def __init__(self, pieces: _Optional[_Iterable[_Union[ModelProto.SentencePiece, _Mapping]]] = ..., trainer_spec: _Optional[_Union[TrainerSpec, _Mapping]] = ..., normalizer_spec: _Optional[_Union[NormalizerSpec, _Mapping]] = ..., self_test_data: _Optional[_Union[SelfTestData, _Mapping]] = ..., denormalizer_spec: _Optional[_Union[NormalizerSpec, _Mapping]] = ...) -> None: ...
+
+class AddedToken(_message.Message):
+    __slots__ = ("text", "id")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    text: bytes
+    id: int
+    def __init__(self, text: _Optional[bytes] = ..., id: _Optional[int] = ...) -> None: ...

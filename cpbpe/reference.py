@@ -55,6 +55,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from cpbpe.charsmap import Charsmap
+from cpbpe.dropout import chance
 from cpbpe.spec import ModelSpec, NormalizerSpec, PieceType
 
 SPACE, REPLACEMENT = "▁".encode(), "\ufffd".encode()
@@ -65,6 +66,9 @@ CACHED_CHUNKS = 1 << 16
 CACHED_CHUNK_BYTES = 64
 
 MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # what merging may make
+
+
+Dropout = tuple[float, int]  # the chance of a merge to be left out, and a mixed seed
 
 
 class Token(NamedTuple):
@@ -255,24 +259,26 @@ class ReferenceEngine:
 
     name = "reference"
 
-    def __init__(self, spec: ModelSpec):
+    def __init__(self, spec: ModelSpec, keep_space: bool = False):
+        """`keep_space`: a space that decoding would drop at the beginning stays."""
         self.spec = spec
+        self._keep_space = keep_space
         # sentencepiece leaves a piece that is one NUL character out of every table.
         self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
         types = {piece: spec.types[id] for piece, id in self._ids.items()}
         self._unk = next((id for id, type in enumerate(spec.types) if type == PieceType.UNKNOWN), -1)
         self._unused = {piece for piece, type in types.items() if type == PieceType.UNUSED}
-        self._user_defined = Matcher(
+        self.user_defined = Matcher(
             [piece for piece, type in types.items() if type == PieceType.USER_DEFINED]
         )
 
         # What merging may make, and when: the lowest rank is the highest score.
         mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
         self._rank = {piece: -score_key(spec.scores[self._ids[piece]]) for piece in mergeable}
-        self._joinable = self._joinable_pairs()
+        self.joinable = self._joinable_pairs()
         self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
 
-        self._normalizer = Normalizer(spec.normalizer, self._user_defined)
+        self._normalizer = Normalizer(spec.normalizer, self.user_defined)
         self._denormalizer = None
         if spec.denormalizer is not None and spec.denormalizer.charsmap:
             self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
@@ -301,7 +307,7 @@ class ReferenceEngine:
 
     # --- Idea 3: what can never merge can be cut --------------------------------------------------
 
-    def _segment(self, text: bytes) -> Iterator[tuple[bytes, int]]:
+    def _segment(self, text: bytes, dropout: Dropout | None = None) -> Iterator[tuple[bytes, int]]:
         """Yield the final symbols of a normalized text with their ids; an unknown one has the id `_unk`.
 
         A user-defined piece that the text holds is one symbol, and frozen: it never merges, even
@@ -318,27 +324,32 @@ class ReferenceEngine:
         """
         chunk: list[bytes] = []
         frozen: set[int] = set()
-        at = 0
+        at = begin = 0
         while at < len(text):
-            user_defined = self._user_defined.longest(text, at)
+            user_defined = self.user_defined.longest(text, at)
             symbol = text[at : at + (user_defined or character_length(text, at))]
             at += len(symbol)
-            if self._joinable is not None and (
-                user_defined or frozen or (chunk and chunk[-1] + symbol not in self._joinable)
+            if self.joinable is not None and (
+                user_defined or frozen or (chunk and chunk[-1] + symbol not in self.joinable)
             ):
-                yield from self._segment_chunk(chunk, frozen)
+                yield from self._segment_chunk(chunk, frozen, begin, dropout)
+                begin += len(chunk)
                 chunk, frozen = [], set()
             if user_defined:
                 frozen.add(len(chunk))
             chunk.append(symbol)
-        yield from self._segment_chunk(chunk, frozen)
+        yield from self._segment_chunk(chunk, frozen, begin, dropout)
 
-    def _segment_chunk(self, chunk: list[bytes], frozen: set[int]) -> list[tuple[bytes, int]]:
+    def _segment_chunk(
+        self, chunk: list[bytes], frozen: set[int], begin: int, dropout: Dropout | None
+    ) -> list[tuple[bytes, int]]:
         """The result for one chunk, from memory if it is there. The memory is emptied when full.
 
         Remembering by text alone is enough: where a user-defined piece begins, it was found, so the
-        same text always has the same frozen symbols.
+        same text always has the same frozen symbols. (A chunk that is sampled depends on its place, too.)
         """
+        if dropout is not None:
+            return self._merge(chunk, frozen, begin, dropout)
         text = b"".join(chunk)
         symbols = self._remembered.get(text)
         if symbols is None:
@@ -351,7 +362,9 @@ class ReferenceEngine:
 
     # --- Idea 2: merge the best pair, again and again ---------------------------------------------
 
-    def _merge(self, symbols: list[bytes], frozen: set[int]) -> list[tuple[bytes, int]]:
+    def _merge(
+        self, symbols: list[bytes], frozen: set[int], begin: int = 0, dropout: Dropout | None = None
+    ) -> list[tuple[bytes, int]]:
         """Merge neighbours until no pair is a piece: highest score first, then leftmost.
 
         Whether the halves of a piece are pieces themselves does not matter, only whether the
@@ -361,6 +374,9 @@ class ReferenceEngine:
         the left symbol and leaves an empty one in the place of the right. Pairs are never taken out
         of the heap before their time: one whose symbols have changed since shows it, because then
         one of them is empty, or together they are longer than they were.
+
+        With `dropout` a pair whose turn has come is left out for good, with a certain chance, so that a text
+        has many segmentations (BPE-dropout). `begin` is the place of the chunk, for the chance to depend on.
         """
         symbols = list(symbols)
         before = list(range(-1, len(symbols) - 1))
@@ -383,6 +399,10 @@ class ReferenceEngine:
             _, left, right, length = heappop(heap)
             if not symbols[left] or not symbols[right] or len(symbols[left]) + len(symbols[right]) != length:
                 continue
+            if dropout is not None:
+                end = after[right] if after[right] >= 0 else len(symbols)
+                if chance(dropout[1], begin + left, begin + right, begin + end) < dropout[0]:
+                    continue
             symbols[left] += symbols[right]
             symbols[right] = b""
             after[left] = after[right]
@@ -416,7 +436,7 @@ class ReferenceEngine:
 
     # --- Idea 4: nothing is lost ------------------------------------------------------------------
 
-    def encode(self, text: bytes) -> list[Token]:
+    def encode(self, text: bytes, dropout: Dropout | None = None) -> list[Token]:
         """Normalize, segment, and give unknown symbols their bytes or the UNKNOWN piece.
 
         Bytes come last on purpose. If they came first, they would be symbols like any other, and the
@@ -428,7 +448,8 @@ class ReferenceEngine:
         normalized, origins = self._normalizer.normalize(text)
         tokens: list[Token] = []
         at = 0
-        for unknown, group in groupby(self._segment(normalized), lambda found: found[1] == self._unk):
+        segmented = self._segment(normalized, dropout)
+        for unknown, group in groupby(segmented, lambda found: found[1] == self._unk):
             symbols = list(group)
             if unknown and not self.spec.byte_fallback:
                 symbols = [(b"".join(symbol for symbol, _ in symbols), self._unk)]
@@ -465,7 +486,7 @@ class ReferenceEngine:
         A denormalizer, in the few models that have one, rewrites the result as a normalizer would.
         """
         spec = self.spec.normalizer
-        drops_space = spec.add_dummy_prefix or spec.remove_extra_whitespaces
+        drops_space = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not self._keep_space
         at_beginning = True
         result = bytearray()
         run = bytearray()  # BYTE pieces that wait for the end of their run

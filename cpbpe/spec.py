@@ -75,3 +75,5 @@ class ModelSpec:
     """Likewise the CONTROL piece that ends a text."""
     pad_id: int | None = None
     """Likewise the CONTROL piece that fills a batch."""
+    added: tuple[tuple[bytes, int], ...] = ()
+    """Special tokens that were added to the model, with their ids; unchecked."""

@@ -1,45 +1,43 @@
 """The Tokenizer: what users hold. It takes Python's many kinds of text and numbers, and checks them.
 
-The work is done by an engine (`cpbpe.engine`); files are read by `cpbpe.model`.
+The work is done by an engine (`cpbpe.engine`); files are read by `cpbpe.model`. What a Tokenizer can do
+beside encoding is in `cpbpe.vocabulary` (pieces, the model as a value) and `cpbpe.detokenizer` (decoding).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
-from operator import index
-from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe import model
 from cpbpe.checks import (
-    as_ids,
-    bounds,
-    check_ids,
+    Random,
+    checked_random,
     checked_text,
     checked_threads,
     numpy,
     refuse_single,
     text_of,
     threads_for,
-    utf8,
 )
-from cpbpe.encoding import Encoding, Unit, character_positions
-from cpbpe.engine import Engine, make_engine
+from cpbpe.detokenizer import Detokenizer
+from cpbpe.encoding import Encoding, Named, Unit, aligned
+from cpbpe.engine import Engine
 from cpbpe.ragged import Ragged
-from cpbpe.spec import PieceType
+from cpbpe.special import Allowed, Disallowed
+from cpbpe.stretches import Encoder, Part, checked_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Self = TypeVar("Self", bound="Tokenizer")
-Ids = Iterable[SupportsIndex] | SupportsIndex
+    from cpbpe.streaming import StreamEncoder
+
 Text = str | bytes
+AnyText = TypeVar("AnyText", str, bytes)
 
 
-class Tokenizer:
+class Tokenizer(Detokenizer):
     """A loaded model. It never changes, so it can be shared by threads, copied and pickled.
 
     >>> tok = Tokenizer.from_file("tokenizer.model")
@@ -54,50 +52,72 @@ class Tokenizer:
 
     >>> tok == Tokenizer.from_bytes(tok.to_bytes())
     True
+
+    Options that every way of encoding has:
+
+    - `add_bos`, `add_eos`: put the bos id in front, the eos id behind.
+    - `reverse`: turn the ids around, before that.
+    - `prefix_space`: whether a dummy prefix is put in front of the text; None, as the model says.
+    - `allowed_special`: the special tokens that become ids where the text spells them out, or "all".
+      Without it a text never yields one. The longest wins. What stands between two is encoded as if it
+      were a text by itself.
+    - `disallowed_special`: special tokens that the text must not hold (ValueError), or "raise": any.
+    - `prefix_after_special`: False leaves the dummy prefix away behind a special token.
+
+    And every way of decoding:
+
+    - `skip_special_tokens`: by default CONTROL pieces leave nothing, as in sentencepiece, and added
+      tokens their text. True: both leave nothing; False: both leave their text.
+    - `keep_prefix_space`: keep a space at the beginning that a dummy prefix may have put there.
+    - `prefix_after_special`: False if the ids were encoded so. Then no space goes behind a token that is
+      shown.
     """
 
-    __slots__ = ("__weakref__", "_data", "_engine")
-
-    _data: bytes
-    _engine: Engine
-
-    def __init__(self) -> None:
-        raise TypeError("make a Tokenizer with Tokenizer.from_file(path) or Tokenizer.from_bytes(data)")
-
-    @classmethod
-    def from_file(cls: type[Self], source: model.Source) -> Self:
-        """Load a `.model` file, by its path or already opened in binary mode."""
-        return cls.from_bytes(model.read_bytes(source))
-
-    @classmethod
-    def from_bytes(cls: type[Self], data: bytes | bytearray | memoryview) -> Self:
-        """Load a model from the bytes of its file."""
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            hint = "; to load a file, use Tokenizer.from_file" if isinstance(data, (str, os.PathLike)) else ""
-            raise TypeError(f"from_bytes() takes the bytes of a model, not {type(data).__name__}{hint}")
-        self = object.__new__(cls)
-        object.__setattr__(self, "_data", bytes(data))
-        object.__setattr__(self, "_engine", make_engine(self._data))
-        return self
+    __slots__ = ()
 
     # --- Encoding ---------------------------------------------------------------------------------
 
     def encode(
-        self, text: Text, *, add_bos: bool = False, add_eos: bool = False, reverse: bool = False
+        self,
+        text: Text | list[Part] | tuple[Part, ...],
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
+        alpha: float = 0.0,
+        seed: int | None = None,
     ) -> list[int]:
         r"""The ids of a text.
 
         `text` may be bytes, and they need not be valid UTF-8: a byte that belongs to no character
-        reads as U+FFFD. `reverse` turns the ids around; then the bos id goes in front and the eos id
-        behind, if asked for. CONTROL pieces that are spelled out in the text stay ordinary text.
+        reads as U+FFFD. It may also be a list of parts: texts, each encoded by itself, `Special` tokens,
+        and ids. Special tokens that a text spells out stay ordinary text, unless they are allowed.
+
+        `alpha` is the chance of every merge to be left out (BPE-dropout); the same `seed` gives the same
+        ids, and none other ones every time.
 
         >>> tok = Tokenizer.from_file("tokenizer.model")
         >>> tok.encode("Hi", add_bos=True, add_eos=True)
         [1, 15359, 2]
         >>> tok.encode(b"Hi\xff") == tok.encode("Hi\ufffd")
         True
+        >>> tok.encode("<s>Hi", allowed_special={"<s>"})
+        [1, 15359]
+        >>> tok.encode("Hello", alpha=0.5, seed=1) == tok.encode("Hello", alpha=0.5, seed=1)
+        True
         """
-        ids = self._engine.encode(text if type(text) is str else checked_text(text, "encode"))
+        if prefix_space is not None or allowed_special or disallowed_special or alpha:
+            encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+            random = checked_random(alpha, seed) if alpha else None
+            ids = self._encode_any(encoder, text, prefix_after_special, random)
+        elif type(text) is str:
+            ids = self._engine.encode(text)
+        else:
+            ids = self._encode_any(self._engine, text, prefix_after_special, None)
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
             return [*front, *(reversed(ids) if reverse else ids), *back]
@@ -110,6 +130,10 @@ class Tokenizer:
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
         threads: int = 1,
     ) -> NDArray[np.uint32]:
         """The ids of a text as a numpy array.
@@ -125,23 +149,47 @@ class Tokenizer:
             text = checked_text(text, "encode_array")
         if threads != 1 or type(threads) is not int:
             threads = checked_threads(threads)
-        found = self._engine.encode_array(text, threads)
+        if prefix_space is not None or allowed_special or disallowed_special:
+            encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+            found = encoder.encode_array(text, threads)
+        else:
+            found = self._engine.encode_array(text, threads)
         ids: NDArray[np.uint32] = lib.frombuffer(found, lib.uint32)
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
             ids = lib.concatenate([front, ids[::-1] if reverse else ids, back]).astype(lib.uint32)
         return ids
 
-    def count(self, text: Text) -> int:
+    def count(
+        self,
+        text: Text,
+        *,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
+    ) -> int:
         """How many ids a text has, which are counted and not built.
 
         >>> Tokenizer.from_file("tokenizer.model").count("Hello world")
         2
         """
-        return self._engine.count(checked_text(text, "count"))
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        return encoder.count(checked_text(text, "count"))
 
     def encode_pieces(
-        self, text: Text, *, add_bos: bool = False, add_eos: bool = False, reverse: bool = False
+        self,
+        text: Text,
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
+        alpha: float = 0.0,
+        seed: int | None = None,
     ) -> list[str]:
         """The pieces of a text. An unknown part stands for itself.
 
@@ -149,7 +197,10 @@ class Tokenizer:
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
         front, back = self._ends(add_bos, add_eos)
-        found = self._engine.tokens(checked_text(text, "encode_pieces"))
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        random = checked_random(alpha, seed) if alpha else None
+        given = checked_text(text, "encode_pieces")
+        found = encoder.tokens(given) if random is None else encoder.sample(given, *random)
         pieces = [text_of(piece) for piece in found[1]]
         ends = [[self.id_to_piece(id) for id in ids] for ids in (front, back)]
         return [*ends[0], *(reversed(pieces) if reverse else pieces), *ends[1]]
@@ -162,6 +213,12 @@ class Tokenizer:
         add_eos: bool = False,
         reverse: bool = False,
         unit: Unit | None = None,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
+        alpha: float = 0.0,
+        seed: int | None = None,
     ) -> Encoding:
         """Ids, pieces, and the span of the text that each came from.
 
@@ -174,30 +231,10 @@ class Tokenizer:
         >>> tok.encode_offsets("你好", unit="byte").offsets
         [(0, 0), (0, 3), (3, 6)]
         """
-        front, back = self._ends(add_bos, add_eos)
-        data = utf8(text, "encode_offsets")
-        if unit is None:
-            unit = "char" if isinstance(text, str) else "byte"
-        elif unit not in ("char", "byte"):
-            raise ValueError(f"unit is 'char' or 'byte', not {unit!r}")
-        ids, pieces, begins, ends = self._engine.tokens(data)
-        offsets = list(zip(begins, ends, strict=True))
-        if reverse:
-            for column in (ids, pieces, offsets):
-                column.reverse()
-        ids = [*front, *ids, *back]
-        pieces = [*map(self._engine.piece, front), *pieces, *map(self._engine.piece, back)]
-        offsets = [*((0, 0) for _ in front), *offsets, *((len(data), len(data)) for _ in back)]
-        if unit == "char" and not data.isascii():
-            positions = character_positions(data)
-            offsets = [(positions[begin], positions[end]) for begin, end in offsets]
-        return Encoding(
-            ids=ids,
-            pieces=[text_of(piece) for piece in pieces],
-            offsets=offsets,
-            text=text if isinstance(text, str) else data,
-            unit=unit,
-        )
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        random = checked_random(alpha, seed) if alpha else None
+        added = self._named(add_bos, add_eos)
+        return aligned(encoder, text, "encode_offsets", added, reverse, unit, random)
 
     def encode_batch(
         self,
@@ -206,6 +243,10 @@ class Tokenizer:
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
         threads: int | None = None,
     ) -> list[list[int]]:
         """The ids of many texts, by several threads: by default all cores, if it is worth it.
@@ -215,7 +256,8 @@ class Tokenizer:
         """
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
         checked = [checked_text(text, "encode_batch") for text in texts]
-        found = self._engine.encode_batch(checked, threads_for(checked, threads))
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        found = encoder.encode_batch(checked, threads_for(checked, threads))
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
             return [[*front, *(reversed(ids) if reverse else ids), *back] for ids in found]
@@ -228,6 +270,10 @@ class Tokenizer:
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
         threads: int | None = None,
     ) -> Ragged:
         """The ids of many texts in one numpy array, with the places where each begins. See `Ragged`.
@@ -238,7 +284,8 @@ class Tokenizer:
         np = numpy()
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_arrays", "texts")
         checked = [checked_text(text, "encode_batch_arrays") for text in texts]
-        found = self._engine.encode_batch_arrays(checked, threads_for(checked, threads))
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        found = encoder.encode_batch_arrays(checked, threads_for(checked, threads))
         ids, offsets = np.frombuffer(found[0], np.uint32), np.frombuffer(found[1], np.int64)
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
@@ -249,120 +296,39 @@ class Tokenizer:
             offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return Ragged(ids, offsets)
 
-    # --- Decoding ---------------------------------------------------------------------------------
+    def encode_batch_offsets(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        unit: Unit | None = None,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
+    ) -> list[Encoding]:
+        """`encode_offsets` of many texts.
 
-    def decode(self, ids: Ids) -> str:
-        """The text of ids: any sequence of integers, a numpy array, or one integer.
-
-        CONTROL pieces are left out. Bytes that make no character read as U+FFFD, one for each.
-
-        >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> tok.decode([1, 15359, 28808, 2])
-        'Hi!'
-        >>> tok.decode([32000])
-        Traceback (most recent call last):
-        ...
-        IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
+        >>> found = Tokenizer.from_file("tokenizer.model").encode_batch_offsets(["Hi", "Hello world"])
+        >>> [encoding.offsets for encoding in found]
+        [[(0, 2)], [(0, 5), (5, 11)]]
         """
-        given = ids if type(ids) is list else as_ids(ids, len(self), "decode")
-        text = self._engine.decode(given)
-        if text is None:
-            text = self._engine.decode(check_ids(ids, len(self), "decode"))
-        assert text is not None
-        return text
+        refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_offsets", "texts")
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        added = self._named(add_bos, add_eos)
+        return [aligned(encoder, text, "encode_batch_offsets", added, False, unit, None) for text in texts]
 
-    def decode_bytes(self, ids: Ids) -> bytes:
-        r"""The same text in UTF-8, except that bytes which make no character stay what they are.
+    def stream_encoder(self, *, prefix_space: bool | None = None) -> StreamEncoder:
+        """An encoder for one text that arrives in parts. See `cpbpe.streaming`.
 
-        >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> llama = tok.encode("🦙")
-        >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
-        (b'\xf0\x9f\xa6', '���')
+        >>> stream = Tokenizer.from_file("tokenizer.model").stream_encoder()
+        >>> stream.push("Hel") + stream.push("lo wor") + stream.push("ld") + stream.flush()
+        [22557, 1526]
         """
-        given = ids if type(ids) is list else as_ids(ids, len(self), "decode_bytes")
-        text = self._engine.decode_bytes(given)
-        if text is None:
-            text = self._engine.decode_bytes(check_ids(ids, len(self), "decode_bytes"))
-        assert text is not None
-        return text
+        from cpbpe.streaming import StreamEncoder
 
-    def decode_pieces(self, pieces: Iterable[str | bytes]) -> str:
-        """The text of pieces. One that the vocabulary does not hold stands for itself.
-
-        >>> Tokenizer.from_file("tokenizer.model").decode_pieces(["▁Hi", "▁there", "🦙"])
-        'Hi there🦙'
-        """
-        refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-        return text_of(self._engine.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
-
-    def decode_batch(self, batch: Iterable[Ids] | Ragged, *, threads: int | None = None) -> list[str]:
-        """The texts of many sequences of ids: a list of such, a `Ragged`, or a two-dimensional array.
-
-        >>> Tokenizer.from_file("tokenizer.model").decode_batch([[15359], [22557, 1526], []])
-        ['Hi', 'Hello world', '']
-        """
-        refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
-        listed = list(batch)
-        given = [ids if type(ids) is list else as_ids(ids, len(self), "decode_batch") for ids in listed]
-        texts = self._engine.decode_batch(given, threads_for(given, threads))
-        return [self.decode(ids) for ids in listed] if texts is None else texts
-
-    # --- The vocabulary ---------------------------------------------------------------------------
-
-    @property
-    def vocab_size(self) -> int:
-        """How many pieces there are; also `len(tok)`."""
-        return self._engine.size
-
-    def __len__(self) -> int:
-        return self.vocab_size
-
-    @property
-    def unk_id(self) -> int | None:
-        """The id of the UNKNOWN piece, or None if the model has none."""
-        return self._engine.specials[0]
-
-    @property
-    def bos_id(self) -> int | None:
-        """The id of the piece that begins a text, or None if the model has none."""
-        return self._engine.specials[1]
-
-    @property
-    def eos_id(self) -> int | None:
-        """The id of the piece that ends a text, or None if the model has none."""
-        return self._engine.specials[2]
-
-    @property
-    def pad_id(self) -> int | None:
-        """The id of the piece that fills a batch, or None if the model has none."""
-        return self._engine.specials[3]
-
-    def id_to_piece(self, id: SupportsIndex) -> str:
-        """The piece of an id."""
-        return text_of(self._engine.piece(self._check_id(id, "id_to_piece")))
-
-    def piece_to_id(self, piece: str | bytes) -> int | None:
-        """The id of a piece, of any type, or None if there is no such piece.
-
-        >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> tok.piece_to_id("▁Hello"), tok.piece_to_id("<s>"), tok.piece_to_id("no such piece")
-        (22557, 1, None)
-        """
-        return self._engine.find(utf8(piece, "piece_to_id"))
-
-    def score(self, id: SupportsIndex) -> float:
-        """The score of an id: the higher, the earlier a pair merges to this piece."""
-        return self._engine.score(self._check_id(id, "score"))
-
-    def piece_type(self, id: SupportsIndex) -> PieceType:
-        """What an id is for.
-
-        >>> Tokenizer.from_file("tokenizer.model").piece_type(1)
-        <PieceType.CONTROL: 3>
-        """
-        return PieceType(self._engine.kind(self._check_id(id, "piece_type")))
-
-    # --- The model --------------------------------------------------------------------------------
+        return StreamEncoder(self, prefix_space=prefix_space)
 
     def normalize(self, text: Text) -> Any:
         """The text as it is segmented: `str` for `str`, `bytes` for `bytes`.
@@ -373,56 +339,71 @@ class Tokenizer:
         normalized = self._engine.normalize(checked_text(text, "normalize"))
         return text_of(normalized) if isinstance(text, str) else normalized
 
-    def to_bytes(self) -> bytes:
-        """The model file, byte for byte as it was loaded."""
-        return self._data
+    # --- Documents --------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file. An existing file is replaced at once, never left half written."""
-        path = os.path.realpath(path)
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe, or /dev/stdout
-            with open(path, "wb") as file:
-                file.write(self._data)
-            return
-        temporary = f"{path}.{token_hex(8)}.tmp"
-        try:
-            with open(temporary, "xb") as file:
-                file.write(self._data)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+    def truncate(self, text: AnyText, max_tokens: int, *, prefix_space: bool | None = None) -> AnyText:
+        """The beginning of a text, with at most `max_tokens` ids, that ends where a token ends.
 
-    # --- Being a value ----------------------------------------------------------------------------
+        >>> Tokenizer.from_file("tokenizer.model").truncate("Hello world, hello", 2)
+        'Hello world'
+        """
+        from cpbpe.documents import truncate
 
-    def __repr__(self) -> str:
-        fallback = "byte fallback" if self._engine.byte_fallback else "no byte fallback"
-        normalizer = text_of(self._engine.normalizer_name) or "unnamed"
-        return f"<cpbpe.Tokenizer: {self.vocab_size} pieces, {fallback}, normalizer {normalizer!r}>"
+        return truncate(self, text, max_tokens, prefix_space)
 
-    def __eq__(self, other: object) -> bool:
-        return self._data == other._data if isinstance(other, Tokenizer) else NotImplemented
+    def split(
+        self, text: AnyText, max_tokens: int, *, overlap: int = 0, prefix_space: bool | None = None
+    ) -> list[AnyText]:
+        """A text in parts of at most `max_tokens` ids each, about `overlap` of which are in the next, too.
 
-    def __hash__(self) -> int:
-        return hash(self._data)
+        >>> Tokenizer.from_file("tokenizer.model").split("Hello world, hello", 2)
+        ['Hello world', ', hello']
+        """
+        from cpbpe.documents import split
 
-    def __copy__(self: Self) -> Self:
-        return self
+        return split(self, text, max_tokens, overlap, prefix_space)
 
-    def __deepcopy__(self: Self, memo: object) -> Self:
-        return self
+    # --- How to encode ----------------------------------------------------------------------------
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self._data,)
+    def _encoder(
+        self,
+        prefix_space: bool | None,
+        allowed: Allowed,
+        disallowed: Disallowed,
+        prefix_after_special: bool,
+    ) -> Engine | Encoder:
+        """The engine, or one that does what these options ask for."""
+        engine = self._engine
+        if prefix_space is not None:
+            engine = engine.variant(prefix=bool(prefix_space))
+        scanner = self._special.scanner(allowed, disallowed) if allowed or disallowed else None
+        if scanner is None:
+            return engine
+        return Encoder(engine, engine if prefix_after_special else engine.variant(prefix=False), scanner)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Tokenizer does not change; cannot set {name!r}")
+    def _encode_any(
+        self,
+        encoder: Engine | Encoder,
+        text: Text | list[Part] | tuple[Part, ...],
+        prefix_after_special: bool,
+        random: Random | None,
+    ) -> list[int]:
+        """The ids of text, bytes, or parts."""
+        if not isinstance(text, (list, tuple)):
+            given = checked_text(text, "encode")
+            return encoder.encode(given) if random is None else encoder.sample(given, *random)[0]
+        if random is not None:
+            raise TypeError("encode() takes no alpha for a list of parts; encode its texts one by one")
+        parts = checked_parts(text, self._special, self._check_id)
+        if not isinstance(encoder, Encoder):
+            later = encoder if prefix_after_special else encoder.variant(prefix=False)
+            encoder = Encoder(encoder, later, None)
+        return encoder.encode_parts(parts)
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a Tokenizer does not change; cannot delete {name!r}")
-
-    # --- Checking what comes in -------------------------------------------------------------------
+    def _named(self, add_bos: bool, add_eos: bool) -> tuple[Named, Named]:
+        """The ids to put in front and behind, with their pieces."""
+        front, back = self._ends(add_bos, add_eos)
+        return [(id, self._engine.piece(id)) for id in front], [(id, self._engine.piece(id)) for id in back]
 
     def _ends(self, add_bos: bool, add_eos: bool) -> tuple[list[int], list[int]]:
         """The ids to put in front and behind."""
@@ -434,16 +415,6 @@ class Tokenizer:
                     f"leave the option out, or add an id of your own to the list"
                 )
         return [bos] if add_bos and bos is not None else [], [eos] if add_eos and eos is not None else []
-
-    def _check_id(self, id: SupportsIndex, method: str) -> int:
-        """One id as an int, in the vocabulary."""
-        try:
-            number = index(id)
-        except TypeError:
-            raise TypeError(f"{method}() takes one id (an integer), not {type(id).__name__}") from None
-        if not 0 <= number < len(self):
-            raise IndexError(f"id {number} is outside the vocabulary: {bounds(len(self))}")
-        return number
 
 
 def load(source: model.Source) -> Tokenizer:

@@ -2,6 +2,7 @@
 
 use crate::cache::{Cache, Found, MAX_LONG};
 use crate::chunk::{self, BLOCK};
+use crate::dropout;
 use crate::key::{Key, MAX_CHUNK};
 use crate::merge::{self, Raw, Sink};
 use crate::model;
@@ -297,16 +298,22 @@ pub fn encode_with_words(vocab: &Vocab, joinable: &Joinable, text: &[u8], scratc
 /// with UNUSED pieces.
 pub fn encode_whole(vocab: &Vocab, text: &[u8], compact: bool, out: &mut Vec<u32>) {
     let mut sink = Ids { vocab, text, compact, out };
-    segment_whole(vocab, text, compact, &mut sink);
+    segment_whole(vocab, text, compact, |_, _, _| true, &mut sink);
 }
 
-fn segment_whole<S: Sink>(vocab: &Vocab, text: &[u8], compact: bool, sink: &mut S) {
+fn segment_whole<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    compact: bool,
+    keep: impl Fn(usize, usize, usize) -> bool,
+    sink: &mut S,
+) {
     if compact {
         let words = &vocab.user_defined_compact;
-        merge::merge_whole(&vocab, text, |at| words.longest(text, at), sink);
+        merge::merge_whole(&vocab, text, |at| words.longest(text, at), keep, sink);
     } else {
         let words = &vocab.user_defined;
-        merge::merge_whole(&Raw(vocab), text, |at| words.longest(text, at), sink);
+        merge::merge_whole(&Raw(vocab), text, |at| words.longest(text, at), keep, sink);
     }
 }
 
@@ -356,7 +363,7 @@ impl Sink for Tokens<'_> {
 pub fn tokens(vocab: &Vocab, text: &[u8], compact: bool) -> Vec<Token> {
     let mut sink = Tokens { vocab, text, compact, offset: 0, out: Vec::new() };
     let Some(joinable) = vocab.joinable.as_ref().filter(|_| compact) else {
-        segment_whole(vocab, text, compact, &mut sink);
+        segment_whole(vocab, text, compact, |_, _, _| true, &mut sink);
         return sink.out;
     };
     let words = &vocab.user_defined_compact;
@@ -381,6 +388,30 @@ pub fn tokens(vocab: &Vocab, text: &[u8], compact: bool) -> Vec<Token> {
         at += 1;
     }
     chunk(&mut sink, done, text.len());
+    sink.out
+}
+
+/// The tokens of a segmented text when every merge is left out with the chance `alpha`.
+pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, alpha: f64, seed: u64) -> Vec<Token> {
+    // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.
+    let words = if compact { &vocab.user_defined_compact } else { &vocab.user_defined };
+    let mut places = vec![0u64; text.len() + 1];
+    let (mut at, mut count) = (0, 0);
+    while at < text.len() {
+        places[at] = count;
+        at += match words.longest(text, at) {
+            0 => utf8::length_at(text, at),
+            length => length,
+        };
+        count += 1;
+    }
+    places[text.len()] = count;
+    let seed = dropout::mixed(seed);
+    let keep = |begin: usize, middle: usize, end: usize| {
+        dropout::chance(seed, places[begin], places[middle], places[end]) >= alpha
+    };
+    let mut sink = Tokens { vocab, text, compact, offset: 0, out: Vec::new() };
+    segment_whole(vocab, text, compact, keep, &mut sink);
     sink.out
 }
 

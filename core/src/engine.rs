@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 use crate::chunk;
@@ -24,11 +24,15 @@ const MAX_KEPT: usize = 1 << 20;
 /// Everything that is known of a model. Immutable, except for what it remembers.
 pub struct Engine {
     /// The pieces.
-    pub vocab: Vocab,
+    pub vocab: Arc<Vocab>,
+    /// Special tokens that were added to the model, and their ids.
+    pub added: Arc<Vec<(Vec<u8>, u32)>>,
     normalizer: Normalizer,
-    denormalizer: Option<Normalizer>,
-    texts: OnceLock<Texts>,
-    spare: Mutex<Vec<Scratch>>,
+    denormalizer: Option<Arc<Normalizer>>,
+    /// Whether decoding keeps a space at the beginning.
+    keep_space: bool,
+    texts: Arc<OnceLock<Texts>>,
+    spare: Arc<Mutex<Vec<Scratch>>>,
 }
 
 /// A text with its tokens.
@@ -99,11 +103,27 @@ impl Engine {
         let normalizer = Normalizer::new(columns.normalizer.clone())?;
         columns.normalizer.charsmap = Vec::new();
         let denormalizer = match columns.denormalizer.take() {
-            Some(options) if !options.charsmap.is_empty() => Some(Normalizer::new(options)?),
+            Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
             _ => None,
         };
-        let vocab = Vocab::new(columns)?;
-        Some(Engine { vocab, normalizer, denormalizer, texts: OnceLock::new(), spare: Mutex::new(Vec::new()) })
+        let added = Arc::new(std::mem::take(&mut columns.added));
+        let vocab = Arc::new(Vocab::new(columns)?);
+        let (texts, spare) = Default::default();
+        Some(Engine { vocab, added, normalizer, denormalizer, keep_space: false, texts, spare })
+    }
+
+    /// The same engine with other habits: with or without a dummy prefix, keeping a space at the beginning when decoding,
+    /// taking text as normalized (`raw`). What is remembered is shared, because it does not depend on them.
+    pub fn variant(&self, prefix: Option<bool>, keep_space: bool, raw: bool) -> Engine {
+        Engine {
+            vocab: self.vocab.clone(),
+            added: self.added.clone(),
+            normalizer: self.normalizer.variant(prefix, raw),
+            denormalizer: self.denormalizer.clone(),
+            keep_space,
+            texts: self.texts.clone(),
+            spare: self.spare.clone(),
+        }
     }
 
     /// Lend a scratch. Nobody ever waits: when the spare ones cannot be reached, a new one is made; so a process
@@ -323,15 +343,18 @@ impl Engine {
         });
     }
 
-    /// The tokens of a text with their spans.
-    pub fn tokens(&self, text: &[u8]) -> Aligned {
+    /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
+    pub fn tokens(&self, text: &[u8], dropout: Option<(f64, u64)>) -> Aligned {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
         self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut origins);
         let compact = self.vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
         if compact && self.vocab.swapped {
             encode::compact(&mut normalized, Some(&mut origins));
         }
-        let tokens = encode::tokens(&self.vocab, &normalized, compact);
+        let tokens = match dropout {
+            None => encode::tokens(&self.vocab, &normalized, compact),
+            Some((alpha, seed)) => encode::sample(&self.vocab, &normalized, compact, alpha, seed),
+        };
         Aligned { tokens, text: normalized, compact, origins }
     }
 
@@ -345,7 +368,7 @@ impl Engine {
     fn beginning(&self) -> Beginning {
         let options = &self.normalizer.options;
         Beginning {
-            drops_space: options.add_dummy_prefix || options.remove_extra_whitespaces,
+            drops_space: !self.keep_space && (options.add_dummy_prefix || options.remove_extra_whitespaces),
             drops_all: options.remove_extra_whitespaces,
         }
     }

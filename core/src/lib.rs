@@ -16,9 +16,12 @@
 //! | `long.rs`      | merges one that is long                                                     |
 //! | `key.rs`       | what a chunk is looked up by                                                |
 //! | `cache.rs`     | remembers chunks                                                            |
+//! | `dropout.rs`   | chances for merges to be left out                                           |
 //! | `encode.rs`    | text -> ids, or ids with spans                                              |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
+//! | `settled.rs`   | how much of a text more text cannot change                                  |
+//! | `matcher.rs`   | finds special tokens in text                                                |
 //! | `training/`    | from a corpus to the merges: a crate map of its own                         |
 //! | `python.rs`, `python_train.rs` | the only files that know Python                             |
 //!
@@ -40,10 +43,12 @@ pub mod cache;
 pub mod charsmap;
 pub mod chunk;
 pub mod decode;
+pub mod dropout;
 pub mod encode;
 pub mod engine;
 pub mod key;
 pub mod long;
+pub mod matcher;
 pub mod merge;
 pub mod model;
 pub mod normalize;
@@ -52,6 +57,7 @@ pub mod prefetch;
 mod python;
 #[cfg(feature = "python")]
 mod python_train;
+pub mod settled;
 pub mod table;
 pub mod training;
 pub mod utf8;

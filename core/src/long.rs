@@ -154,22 +154,24 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for Lists<P> {
 }
 
 /// Merge `text`; `word(at)` is the length of a frozen symbol at `at`, or 0. `seen` is told of every pair that makes a
-/// piece: its id, begin and middle; `visit` of all symbols in the end, from left to right.
+/// piece: its id, begin and middle; `visit` of all symbols in the end, from left to right. `keep` says of a pair whose
+/// turn has come, by its begin, middle and end, whether it is merged, or left out for good.
 pub fn merge<L: Lookup>(
     lookup: &L,
     text: &[u8],
     word: impl Fn(usize) -> usize,
     seen: impl FnMut(u32, usize, usize),
+    keep: impl Fn(usize, usize, usize) -> bool,
     mut visit: impl FnMut(usize, usize),
 ) {
     let mut symbols = Symbols::new(text, word);
     let (orders, lists) = lookup.vocab().orders();
     if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {
-        run(lookup, text, orders, &mut symbols, seen, Heap(BinaryHeap::new()));
+        run(lookup, text, orders, &mut symbols, seen, keep, Heap(BinaryHeap::new()));
     } else if u32::try_from(text.len()).is_ok() {
-        run(lookup, text, orders, &mut symbols, seen, Lists::<u32>::new(lists));
+        run(lookup, text, orders, &mut symbols, seen, keep, Lists::<u32>::new(lists));
     } else {
-        run(lookup, text, orders, &mut symbols, seen, Lists::<usize>::new(lists));
+        run(lookup, text, orders, &mut symbols, seen, keep, Lists::<usize>::new(lists));
     }
     let mut at = 0;
     while at < text.len() {
@@ -185,6 +187,7 @@ fn run<L: Lookup, Q: Queue>(
     orders: &[u32],
     symbols: &mut Symbols,
     mut seen: impl FnMut(u32, usize, usize),
+    keep: impl Fn(usize, usize, usize) -> bool,
     mut queue: Q,
 ) {
     // Look at what the symbol at `at` makes with the next one.
@@ -215,6 +218,10 @@ fn run<L: Lookup, Q: Queue>(
         }
         let middle = symbols.end(at);
         let end = symbols.end(middle);
+        if !keep(at, middle, end) {
+            symbols.0[at].order = NONE;
+            continue;
+        }
         symbols.0[middle].order = NONE;
         symbols.0[at].size = (end - at) as u16;
         symbols.0[end].before = (end - at) as u16;

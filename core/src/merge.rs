@@ -82,7 +82,7 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
         merge_short(vocab, text, sink);
     } else {
         let visit = |begin: usize, end: usize| sink.symbol(final_id(&vocab, &text[begin..end]), begin, end);
-        long::merge(&vocab, text, |_| 0, |_, _, _| {}, visit);
+        long::merge(&vocab, text, |_| 0, |_, _, _| {}, |_, _, _| true, visit);
     }
 }
 
@@ -191,8 +191,15 @@ fn merge_short<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
 }
 
 /// Merge a whole text at once: with frozen words, and with UNUSED pieces, which are split again the way they were
-/// last seen in it. The depth of splitting is bounded, for the sake of crafted models.
-pub fn merge_whole<L: Lookup, S: Sink>(lookup: &L, text: &[u8], word: impl Fn(usize) -> usize, sink: &mut S) {
+/// last seen in it. The depth of splitting is bounded, for the sake of crafted models. `keep` is asked before a merge, see
+/// `long::merge`.
+pub fn merge_whole<L: Lookup, S: Sink>(
+    lookup: &L,
+    text: &[u8],
+    word: impl Fn(usize) -> usize,
+    keep: impl Fn(usize, usize, usize) -> bool,
+    sink: &mut S,
+) {
     let mut splits: HashMap<u32, (usize, usize)> = HashMap::new();
     let vocab = lookup.vocab();
     let mut symbols = Vec::new();
@@ -201,7 +208,7 @@ pub fn merge_whole<L: Lookup, S: Sink>(lookup: &L, text: &[u8], word: impl Fn(us
             splits.insert(id, (begin, middle));
         }
     };
-    long::merge(lookup, text, word, seen, |begin, end| symbols.push((begin, end)));
+    long::merge(lookup, text, word, seen, keep, |begin, end| symbols.push((begin, end)));
     for (begin, end) in symbols {
         split(lookup, text, &splits, begin, end, 0, sink);
     }

@@ -56,7 +56,12 @@ pub struct Columns {
     pub normalizer: NormalizerOptions,
     /// Applied after decoding.
     pub denormalizer: Option<NormalizerOptions>,
+    /// Special tokens that were added to the model, and their ids.
+    pub added: Vec<(Vec<u8>, u32)>,
 }
+
+/// The field of a token that was added; `proto/cpbpe_model.proto` has the same number.
+const ADDED: u32 = 41700;
 
 /// NORMAL, and the other piece types, as the file numbers them.
 pub const NORMAL: u8 = 1;
@@ -152,6 +157,7 @@ pub fn read(data: &[u8]) -> Option<Columns> {
         special_names: [b"<unk>".into(), b"<s>".into(), b"</s>".into(), b"<pad>".into()],
         normalizer: NormalizerOptions::default(),
         denormalizer: None,
+        added: Vec::new(),
     };
     let mut model_type = 1;
     let mut suffix = false;
@@ -165,7 +171,8 @@ pub fn read(data: &[u8]) -> Option<Columns> {
                 normalizer(message, columns.denormalizer.get_or_insert_with(NormalizerOptions::default))?;
             }
             (4, Value::Bytes(_)) => {}
-            (1..=5, _) => return None,
+            (ADDED, Value::Bytes(message)) => columns.added.push(added(message)?),
+            (1..=5 | ADDED, _) => return None,
             _ => {}
         }
     }
@@ -201,6 +208,20 @@ fn piece(message: &[u8], columns: &mut Columns) -> Option<()> {
     columns.scores.push(score);
     columns.types.push(kind);
     Some(())
+}
+
+fn added(message: &[u8]) -> Option<(Vec<u8>, u32)> {
+    let (mut text, mut id) = (Vec::new(), 0);
+    let mut fields = Fields::new(message);
+    while let Some((number, value)) = fields.next()? {
+        match (number, value) {
+            (1, Value::Bytes(bytes)) => text = bytes.into(),
+            (2, Value::Varint(value)) => id = value as u32,
+            (1..=2, _) => return None,
+            _ => {}
+        }
+    }
+    Some((text, id))
 }
 
 fn trainer(message: &[u8], columns: &mut Columns, model_type: &mut u32, suffix: &mut bool) -> Option<()> {

@@ -1,6 +1,8 @@
 //! Text -> normalized text, with a map from every byte back to the input. The same steps as
 //! `Normalizer` in `cpbpe/reference.py`, which explains them.
 
+use std::sync::Arc;
+
 use crate::charsmap::Charsmap;
 use crate::model::NormalizerOptions;
 use crate::utf8::{self, REPLACEMENT, SPACE};
@@ -40,15 +42,23 @@ impl Origins for Vec<usize> {
 pub struct Normalizer {
     /// The switches.
     pub options: NormalizerOptions,
-    charsmap: Option<Charsmap>,
+    charsmap: Option<Arc<Charsmap>>,
 }
 
 impl Normalizer {
     /// `None` if the rules are malformed.
     pub fn new(mut options: NormalizerOptions) -> Option<Normalizer> {
         let blob = std::mem::take(&mut options.charsmap);
-        let charsmap = if blob.is_empty() { None } else { Some(Charsmap::new(&blob)?) };
+        let charsmap = if blob.is_empty() { None } else { Some(Arc::new(Charsmap::new(&blob)?)) };
         Some(Normalizer { options, charsmap })
+    }
+
+    /// The same with other options. `raw`: text is taken as normalized already.
+    pub fn variant(&self, prefix: Option<bool>, raw: bool) -> Normalizer {
+        let mut options = self.options.clone();
+        options.add_dummy_prefix = prefix.unwrap_or(options.add_dummy_prefix) && !raw;
+        options.remove_extra_whitespaces &= !raw;
+        Normalizer { options, charsmap: self.charsmap.clone().filter(|_| !raw) }
     }
 
     /// Whether the only thing done to valid text is to write spaces as U+2581 and to add the dummy prefix in

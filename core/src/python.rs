@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
 use crate::engine;
+use crate::matcher;
 
 /// From this size on the interpreter is free for others while we work. Below, giving it up costs more than
 /// anyone could gain.
@@ -243,13 +244,36 @@ fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
 #[pyclass(frozen, module = "cpbpe._core")]
 struct Engine {
     engine: engine::Engine,
-    ints: Ints,
+    ints: Arc<Ints>,
+    /// Its variants, once they are made; see `variant`.
+    variants: [OnceLock<Py<Engine>>; 12],
 }
 
 /// Ids, pieces, begins and ends.
 type Tokens<'py> = (Vec<u32>, Vec<Bound<'py, PyBytes>>, Vec<usize>, Vec<usize>);
 
 impl Engine {
+    fn aligned<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        dropout: Option<(f64, u64)>,
+    ) -> PyResult<Tokens<'py>> {
+        let (text, _) = utf8(text)?;
+        let aligned = py.detach(|| self.engine.tokens(text, dropout));
+        let mut piece = Vec::new();
+        let mut found: Tokens = Default::default();
+        for token in &aligned.tokens {
+            piece.clear();
+            crate::encode::piece_of(&self.engine.vocab, token, &aligned.text, aligned.compact, &mut piece);
+            found.0.push(token.id);
+            found.1.push(PyBytes::new(py, &piece));
+            found.2.push(aligned.origins[token.begin]);
+            found.3.push(aligned.origins[token.end]);
+        }
+        Ok(found)
+    }
+
     /// Encode a text, and make something of the ids.
     fn encoded<R>(&self, py: Python<'_>, text: &Bound<'_, PyAny>, make: impl FnOnce(&[u32]) -> R) -> PyResult<R> {
         let (text, valid) = utf8(text)?;
@@ -270,8 +294,29 @@ impl Engine {
     #[staticmethod]
     fn from_model(py: Python<'_>, data: &[u8]) -> Option<Engine> {
         let engine = py.detach(|| engine::Engine::from_model(data))?;
-        let ints = Ints::new(engine.vocab.len());
-        Some(Engine { engine, ints })
+        let ints = Arc::new(Ints::new(engine.vocab.len()));
+        Some(Engine { engine, ints, variants: Default::default() })
+    }
+
+    /// The same engine with other habits, made once.
+    #[pyo3(signature = (*, prefix = None, keep_space = false, raw = false))]
+    fn variant(&self, py: Python<'_>, prefix: Option<bool>, keep_space: bool, raw: bool) -> PyResult<Py<Engine>> {
+        let number = prefix.map_or(0, |prefix| 1 + usize::from(prefix)) * 4 + usize::from(keep_space) * 2;
+        let place = &self.variants[number + usize::from(raw)];
+        if let Some(made) = place.get() {
+            return Ok(made.clone_ref(py));
+        }
+        let engine = self.engine.variant(prefix, keep_space, raw);
+        let new = Py::new(py, Engine { engine, ints: self.ints.clone(), variants: Default::default() })?;
+        // Another thread may have been first; nobody waits for anybody, and either will do.
+        let _ = place.set(new.clone_ref(py));
+        Ok(new)
+    }
+
+    /// Special tokens that the file says were added to the model.
+    #[getter]
+    fn added<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u32)> {
+        self.engine.added.iter().map(|(text, id)| (PyBytes::new(py, text), *id)).collect()
     }
 
     #[getter]
@@ -397,19 +442,15 @@ impl Engine {
     }
 
     fn tokens<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Tokens<'py>> {
-        let (text, _) = utf8(text)?;
-        let aligned = py.detach(|| self.engine.tokens(text));
-        let mut piece = Vec::new();
-        let mut found: Tokens = Default::default();
-        for token in &aligned.tokens {
-            piece.clear();
-            crate::encode::piece_of(&self.engine.vocab, token, &aligned.text, aligned.compact, &mut piece);
-            found.0.push(token.id);
-            found.1.push(PyBytes::new(py, &piece));
-            found.2.push(aligned.origins[token.begin]);
-            found.3.push(aligned.origins[token.end]);
-        }
-        Ok(found)
+        self.aligned(py, text, None)
+    }
+
+    fn sample<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, alpha: f64, seed: u64) -> PyResult<Tokens<'py>> {
+        self.aligned(py, text, Some((alpha, seed)))
+    }
+
+    fn cut(&self, py: Python<'_>, text: &[u8]) -> usize {
+        py.detach(|| crate::settled::last_cut(&self.engine.vocab, text))
     }
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
@@ -452,10 +493,46 @@ impl Engine {
     }
 }
 
+/// Words that are found in text.
+#[pyclass(frozen, module = "cpbpe._core")]
+struct Matcher(matcher::Matcher);
+
+#[pymethods]
+impl Matcher {
+    #[new]
+    fn new(py: Python<'_>, words: Vec<Bound<'_, PyBytes>>) -> PyResult<Matcher> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let made = py.detach(|| matcher::Matcher::new(&words));
+        made.map(Matcher).ok_or_else(|| PyValueError::new_err("too many words, or an empty one"))
+    }
+
+    /// The text before a word, the word's number, the text behind it, and so on; None without words.
+    #[pyo3(signature = (text, /))]
+    fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let (data, valid) = utf8(text)?;
+        let find = |at| if data.len() < DETACH { self.0.find(data, at) } else { py.detach(|| self.0.find(data, at)) };
+        let Some(mut found) = find(0) else { return Ok(None) };
+        let part = |part: &[u8]| if valid { string(py, part).into_any() } else { PyBytes::new(py, part).into_any() };
+        let parts = PyList::empty(py);
+        let mut done = 0;
+        loop {
+            parts.append(part(&data[done..found.begin]))?;
+            parts.append(found.word)?;
+            done = found.end;
+            match self.0.find(data, done) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        parts.append(part(&data[done..]))?;
+        Ok(Some(parts))
+    }
+}
+
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::Engine;
+    use super::{Engine, Matcher};
     #[pymodule_export]
     use crate::python_train::{learn, merge_words, Counter};
 }

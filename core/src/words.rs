@@ -30,6 +30,11 @@ impl Words {
         self.words.is_empty()
     }
 
+    /// How many bytes the longest has, 0 if there are none.
+    pub fn longest_word(&self) -> usize {
+        self.words.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
     /// Whether a word begins with this byte.
     #[inline]
     pub fn begins(&self, byte: u8) -> bool {

@@ -1,0 +1,162 @@
+"""From ids to text: the half of `Tokenizer` that decodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, SupportsIndex
+
+from cpbpe.checks import as_ids, check_ids, refuse_single, text_of, threads_for, utf8
+from cpbpe.engine import Engine
+from cpbpe.ragged import Ragged
+from cpbpe.stretches import Decoder
+from cpbpe.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from cpbpe.streaming import StreamDecoder
+
+Ids = Iterable[SupportsIndex] | SupportsIndex
+
+
+class Detokenizer(Vocabulary):
+    """Turns ids into text. `Tokenizer` says what the options mean."""
+
+    __slots__ = ()
+
+    def decode(
+        self,
+        ids: Ids,
+        *,
+        skip_special_tokens: bool | None = None,
+        keep_prefix_space: bool = False,
+        prefix_after_special: bool = True,
+    ) -> str:
+        """The text of ids: any sequence of integers, a numpy array, or one integer.
+
+        CONTROL pieces are left out, unless asked for. Bytes that make no character read as U+FFFD, one
+        for each.
+
+        >>> tok = Tokenizer.from_file("tokenizer.model")
+        >>> tok.decode([1, 15359, 28808, 2])
+        'Hi!'
+        >>> tok.decode([1, 15359, 28808, 2], skip_special_tokens=False)
+        '<s>Hi!</s>'
+        >>> tok.decode([32000])
+        Traceback (most recent call last):
+        ...
+        IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
+        """
+        if skip_special_tokens is None and not keep_prefix_space:
+            text = self._engine.decode(ids if type(ids) is list else as_ids(ids, len(self), "decode"))
+            if text is not None:
+                return text
+        checked = self._checked(ids, "decode")
+        text = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special).decode(checked)
+        assert text is not None
+        return text
+
+    def decode_bytes(
+        self,
+        ids: Ids,
+        *,
+        skip_special_tokens: bool | None = None,
+        keep_prefix_space: bool = False,
+        prefix_after_special: bool = True,
+    ) -> bytes:
+        r"""The same text in UTF-8, except that bytes which make no character stay what they are.
+
+        >>> tok = Tokenizer.from_file("tokenizer.model")
+        >>> llama = tok.encode("🦙")
+        >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
+        (b'\xf0\x9f\xa6', '���')
+        """
+        if skip_special_tokens is None and not keep_prefix_space:
+            text = self._engine.decode_bytes(
+                ids if type(ids) is list else as_ids(ids, len(self), "decode_bytes")
+            )
+            if text is not None:
+                return text
+        checked = self._checked(ids, "decode_bytes")
+        text = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special).decode_bytes(
+            checked
+        )
+        assert text is not None
+        return text
+
+    def decode_pieces(self, pieces: Iterable[str | bytes]) -> str:
+        """The text of pieces. One that the vocabulary does not hold stands for itself.
+
+        >>> Tokenizer.from_file("tokenizer.model").decode_pieces(["▁Hi", "▁there", "🦙"])
+        'Hi there🦙'
+        """
+        refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
+        return text_of(self._engine.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
+
+    def decode_batch(
+        self,
+        batch: Iterable[Ids] | Ragged,
+        *,
+        skip_special_tokens: bool | None = None,
+        keep_prefix_space: bool = False,
+        prefix_after_special: bool = True,
+        threads: int | None = None,
+    ) -> list[str]:
+        """The texts of many sequences of ids: a list of such, a `Ragged`, or a two-dimensional array.
+
+        >>> Tokenizer.from_file("tokenizer.model").decode_batch([[15359], [22557, 1526], []])
+        ['Hi', 'Hello world', '']
+        """
+        refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
+        listed = list(batch)
+        if skip_special_tokens is None and not keep_prefix_space:
+            given = [ids if type(ids) is list else as_ids(ids, len(self), "decode_batch") for ids in listed]
+            texts = self._engine.decode_batch(given, threads_for(given, threads))
+            if texts is not None:
+                return texts
+        decoder = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special)
+        rows: list[list[int] | bytes] = [self._checked(ids, "decode") for ids in listed]
+        texts = decoder.decode_batch(rows, threads_for(rows, threads))
+        assert texts is not None
+        return texts
+
+    def stream_decoder(
+        self,
+        prompt_ids: Ids | None = None,
+        *,
+        skip_special_tokens: bool | None = None,
+        keep_prefix_space: bool = False,
+        prefix_after_special: bool = True,
+    ) -> StreamDecoder:
+        """A decoder for ids that arrive one by one. See `cpbpe.streaming`.
+
+        >>> tok = Tokenizer.from_file("tokenizer.model")
+        >>> stream = tok.stream_decoder()
+        >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
+        (['Hi', ' ', '', '', '', '🦙', '!'], '')
+        """
+        from cpbpe.streaming import StreamDecoder
+
+        return StreamDecoder(
+            self,
+            [] if prompt_ids is None else prompt_ids,
+            skip_special_tokens=skip_special_tokens,
+            keep_prefix_space=keep_prefix_space,
+            prefix_after_special=prefix_after_special,
+        )
+
+    def _decoder(self, skip: bool | None, keep_space: bool, prefix_after_special: bool) -> Engine | Decoder:
+        """The engine, or what does what these options ask for; for ids that have been checked."""
+        special = self._special
+        engine = self._engine.variant(keep_space=True) if keep_space else self._engine
+        later = engine if prefix_after_special else engine.variant(keep_space=True)
+        shown = {} if skip else special.texts if skip is None else special.shown
+        return Decoder(engine, later, shown, set(special.texts) if skip else set())
+
+    def _checked(self, ids: Ids, method: str) -> list[int]:
+        """Ids as a list of int, each in use."""
+        checked = check_ids(ids, len(self), method)
+        size = self._engine.size
+        if len(self) > size + len(self._special.added):  # there are gaps
+            for id in checked:
+                if id >= size:
+                    self._check_id(id, method)
+        return checked
