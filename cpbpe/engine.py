@@ -119,7 +119,7 @@ def make_engine(data: bytes) -> Engine:
 
     made = _core.Engine.from_model(data) or _core.Engine.from_model(canonical(data))
     if made is None:
-        parse(data)  # says what is wrong with it
+        PythonEngine(parse(data))  # says what is wrong with it
         raise RuntimeError("the core refuses a model that the reference accepts; please report this")
     return made
 

@@ -1,4 +1,4 @@
-"""Every example in the documentation runs: README.md and the docstrings of the package.
+"""Every example in the documentation runs: README.md, the pages in cpbpe/docs, and the docstrings.
 
 They run in a folder that holds a `tokenizer.model`, Mistral 7B's as mistral-common carries it, and a
 `corpus.txt`, which is the package's LICENSE.
@@ -28,6 +28,13 @@ def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_docstrings(name: str) -> None:
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "cpbpe" / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_pages(page: Path) -> None:
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted > 5
 
 
 def test_readme() -> None:
