@@ -1,7 +1,7 @@
-"""The calls of the package sentencepiece, version 0.2.3, for BPE models.
+"""`SentencePieceTrainer`: training with sentencepiece's calls.
 
-For now only training. It takes what sentencepiece takes, has sentencepiece's defaults, and writes the same
-bytes: a program that trains BPE models changes its import line and no more.
+It takes what sentencepiece takes, has sentencepiece's defaults, and writes the same bytes: a program that
+trains BPE models changes its import line and no more.
 
     from cpbpe.compat import sentencepiece as spm
     spm.SentencePieceTrainer.train(input="corpus.txt", model_prefix="my", vocab_size=8000, model_type="bpe")

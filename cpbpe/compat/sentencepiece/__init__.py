@@ -1,0 +1,57 @@
+"""The package sentencepiece, version 0.2.3, for BPE models: the same names, calls, results and exceptions.
+
+A program changes its import line and no more:
+
+>>> import cpbpe.compat.sentencepiece as spm
+>>> sp = spm.SentencePieceProcessor(model_file="tokenizer.model")
+>>> sp.encode("Hello world")
+[22557, 1526]
+
+The page `cpbpe/docs/sentencepiece.md` lists what is different, and why.
+"""
+
+from __future__ import annotations
+
+from cpbpe.compat.sentencepiece.normalizer import SentencePieceNormalizer
+from cpbpe.compat.sentencepiece.processor import SentencePieceProcessor
+from cpbpe.compat.sentencepiece.settings import (
+    ConvertToFlatbuffer,
+    SetDataDir,
+    SetMinLogLevel,
+    SetNBestTimeout,
+    SetRandomGeneratorSeed,
+    ThreadPool,
+)
+from cpbpe.compat.sentencepiece.trainer import Error, SentencePieceTrainer
+
+__version__ = "0.2.3"
+"""The version of sentencepiece that this does as; programs compare it to know what they may call."""
+
+set_random_generator_seed = SetRandomGeneratorSeed
+set_min_log_level = SetMinLogLevel
+set_nbest_timeout = SetNBestTimeout
+set_data_dir = SetDataDir
+convert_to_flatbuffer = ConvertToFlatbuffer
+
+__all__ = [
+    "ConvertToFlatbuffer",
+    "Error",
+    "SentencePieceNormalizer",
+    "SentencePieceProcessor",
+    "SentencePieceTrainer",
+    "SetDataDir",
+    "SetMinLogLevel",
+    "SetNBestTimeout",
+    "SetRandomGeneratorSeed",
+    "ThreadPool",
+    "convert_to_flatbuffer",
+    "set_data_dir",
+    "set_min_log_level",
+    "set_nbest_timeout",
+    "set_random_generator_seed",
+]
+
+# Pickles, messages and documentation name the place where users find these, not the file they are written in.
+for _class in (Error, SentencePieceNormalizer, SentencePieceProcessor, SentencePieceTrainer, ThreadPool):
+    _class.__module__ = __name__
+del _class

@@ -1,0 +1,392 @@
+"""One loaded model, or none: what `SentencePieceProcessor` holds, without its many ways to be called.
+
+What comes in has been checked for its type (`values`); what goes out are numbers and bytes. Errors are
+those that sentencepiece raises: RuntimeError where there is no model or the model has no such thing, ValueError for a
+special piece that the model lacks, IndexError for an id outside the vocabulary.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import pairwise
+from math import isfinite
+from typing import Any, NamedTuple, TypeVar
+
+from cpbpe.checks import bounds, numpy
+from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
+from cpbpe.compat.sentencepiece.values import INT_MAX, as_ids, as_pieces, not_utf8, utf8
+from cpbpe.engine import Engine, make_engine
+from cpbpe.model import parse
+from cpbpe.spec import PieceType
+
+MAX_NBEST_SIZE = 512
+T = TypeVar("T")
+
+_random = random.Random()
+"""Where the seeds of samples come from. A forked process begins anew, unless `set_seed` was called."""
+
+
+def set_seed(seed: int) -> None:
+    """Make sampling reproducible, from here on."""
+    global _random
+    _random = random.Random(seed)
+
+
+def _begin_anew(unseeded: random.Random = _random) -> None:
+    unseeded.seed()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+class Options(NamedTuple):
+    """What `encode` is asked to do besides encoding."""
+
+    add_bos: bool = False
+    """Put bos in front."""
+    add_eos: bool = False
+    """Put eos behind."""
+    reverse: bool = False
+    """Turn everything around first."""
+    emit_unk_piece: bool = False
+    """Write the name of the UNKNOWN piece for every unknown part (pieces only)."""
+    alpha: float | None = None
+    """The chance of a merge to be left out, where a segmentation is sampled."""
+    nbest_size: int = -1
+    """Has no effect, but must not be too large, when sampling."""
+
+
+class Loaded:
+    """A model and what can be done with it; `Loaded()` is the state before anything was loaded."""
+
+    def __init__(self, data: bytes = b"", engine: Engine | None = None):
+        self.data = data
+        self.engine_or_none = engine
+        self.size = 0 if engine is None else engine.size
+        specials = [None] * 4 if engine is None else engine.specials
+        self.unk_id, self.bos_id, self.eos_id, self.pad_id = (-1 if id is None else id for id in specials)
+
+    @classmethod
+    def of(cls, data: bytes) -> Loaded:
+        """Load a model. What is wrong with it is a ModelError."""
+        return cls(data, make_engine(data))
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, or an error if there is none."""
+        if self.engine_or_none is None:
+            raise RuntimeError("no model is loaded; give model_file or model_proto, or call load() first")
+        return self.engine_or_none
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """What knows where every piece of a decoded text stands."""
+        assert self.engine_or_none is not None
+        return Decoder(parse(self.data))
+
+    @cached_property
+    def all_pieces(self) -> list[bytes]:
+        """All pieces, by their ids."""
+        return list(map(self.engine.piece, range(self.size)))
+
+    @cached_property
+    def _texts(self) -> list[str] | None:
+        """All pieces as str, or None if there is one that is not UTF-8."""
+        try:
+            return [piece.decode() for piece in self.all_pieces]
+        except UnicodeDecodeError:
+            return None
+
+    @cached_property
+    def _all_utf8(self) -> bool:
+        """Whether nothing in the model could make decoded text that is not UTF-8."""
+        if self.engine_or_none is None:
+            return False
+        spec = parse(self.data)
+        denormalizer = b"" if spec.denormalizer is None else spec.denormalizer.charsmap
+        return self._texts is not None and not denormalizer and _is_utf8(spec.unk_surface)
+
+    # --- Encoding ---------------------------------------------------------------------------------
+
+    def ids(self, text: str | bytes, options: Options) -> list[int]:
+        """The ids of a text."""
+        found = self._tokens(text, options)[0] if options.alpha is not None else self._encode(text)
+        return self._finish_ids(found, options)
+
+    def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
+        """The ids of many texts."""
+        if not texts:
+            return []
+        if options.alpha is not None:
+            return [self.ids(text, options) for text in texts]
+        found = self._in_utf8(lambda: self.engine.encode_batch(texts, threads))
+        if options.add_bos or options.add_eos or options.reverse:
+            return [self._finish_ids(ids, options) for ids in found]
+        return found
+
+    def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
+        """The ids of a text as a numpy array of int32."""
+        np = numpy()
+        if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
+            return np.array(self.ids(text, options), np.int32)
+        return np.frombuffer(self._in_utf8(lambda: self.engine.encode_array(text, threads)), np.int32)
+
+    def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
+        """The same for many texts, each an array of its own."""
+        np = numpy()
+        if not texts:
+            return []
+        if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
+            return [np.array(ids, np.int32) for ids in self.ids_of_all(texts, options, threads)]
+        found = self._in_utf8(lambda: self.engine.encode_batch_arrays(texts, threads))
+        ids, begins = np.frombuffer(found[0], np.int32), np.frombuffer(found[1], np.int64).tolist()
+        return [ids[begin:end].copy() for begin, end in pairwise(begins)]
+
+    def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
+        """The ids of one long text, by several threads."""
+        if threads == 1:
+            return self.ids(text, options)
+        found = self._in_utf8(lambda: self.engine.encode_array(text, threads))
+        return self._finish_ids(memoryview(found).cast("I").tolist(), options)
+
+    def pieces(self, text: str | bytes, options: Options) -> list[str]:
+        """The pieces of a text."""
+        if self._texts is not None:
+            ids = self._known_ids(text, options)
+            if ids is not None:
+                return list(map(self._texts.__getitem__, ids))
+        return [piece.decode() for piece in self.byte_pieces(text, options)]
+
+    def byte_pieces(self, text: str | bytes, options: Options) -> list[bytes]:
+        """The pieces of a text as bytes."""
+        ids = self._known_ids(text, options)
+        if ids is not None:
+            return list(map(self.all_pieces.__getitem__, ids))
+        found = self._tokens(text, options)[1]
+        self._check_unk(options)
+        if options.emit_unk_piece:
+            unk = self.all_pieces[self.unk_id]
+            found = [unk if self.id_of(piece) == self.unk_id else piece for piece in found]
+        front, back = self._ends(options)
+        if options.reverse:
+            found.reverse()
+        return [*map(self.engine.piece, front), *found, *map(self.engine.piece, back)]
+
+    def _known_ids(self, text: str | bytes, options: Options) -> list[int] | None:
+        """The ids of a text, if they tell its pieces: nothing in it is unknown. Ids are faster to get."""
+        if options.alpha is not None:
+            return None
+        ids = self._encode(text)
+        if self.unknown_id in ids:
+            return None
+        self._check_unk(options)
+        return self._finish_ids(ids, options)
+
+    def analysis(self, text: str | bytes, options: Options) -> Analysis:
+        """Everything about the pieces of a text. No option but sampling goes with it."""
+        data = utf8(text)
+        return Analysis(data, self._tokens(data, options))
+
+    def refuse_nbest(self, nbest_size: int) -> None:
+        """Say why there are no n-best segmentations."""
+        _ = self.engine
+        if nbest_size > MAX_NBEST_SIZE:
+            raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {nbest_size}")
+        raise RuntimeError(
+            "a BPE model has one segmentation of a text and no n-best; "
+            "enable_sampling=True gives others (BPE-dropout)"
+        )
+
+    def _encode(self, text: str | bytes) -> list[int]:
+        try:
+            return self.engine.encode(text)
+        except UnicodeEncodeError as error:
+            raise not_utf8(error) from error
+
+    def _tokens(self, text: str | bytes, options: Options) -> Tokens:
+        alpha = options.alpha
+        if alpha is None:
+            return self._in_utf8(lambda: self.engine.tokens(text))
+        _ = self.engine
+        if not isfinite(alpha) or alpha < 0:
+            raise RuntimeError(f"alpha is a number from 0 to 1, not {alpha}")
+        if options.nbest_size > MAX_NBEST_SIZE:
+            raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
+        if alpha == 0:
+            return self._in_utf8(lambda: self.engine.tokens(text))
+        return self._in_utf8(lambda: self.engine.sample(text, min(alpha, 1.0), _random.getrandbits(64)))
+
+    def _in_utf8(self, encode: Callable[[], T]) -> T:
+        try:
+            return encode()
+        except UnicodeEncodeError as error:
+            raise not_utf8(error) from error
+
+    def _finish_ids(self, ids: list[int], options: Options) -> list[int]:
+        if not (options.add_bos or options.add_eos or options.reverse):
+            return ids
+        front, back = self._ends(options)
+        return [*front, *(reversed(ids) if options.reverse else ids), *back]
+
+    def _ends(self, options: Options) -> tuple[list[int], list[int]]:
+        """What to put in front and behind."""
+        for wanted, name, id in (
+            (options.add_bos, "bos", self.bos_id),
+            (options.add_eos, "eos", self.eos_id),
+        ):
+            if wanted and id < 0:
+                raise ValueError(f"add_{name}=True, but this model has no {name} piece of type CONTROL")
+        return [self.bos_id] * options.add_bos, [self.eos_id] * options.add_eos
+
+    def _check_unk(self, options: Options) -> None:
+        if options.emit_unk_piece and self.unk_id < 0:
+            raise ValueError("emit_unk_piece=True, but this model has no unk piece of type UNKNOWN")
+
+    # --- Decoding ---------------------------------------------------------------------------------
+
+    def text(self, ids: Any) -> str:
+        """The text of a sequence of integers."""
+        given = ids if type(ids) is list else _packed(ids)
+        found = None if self.engine_or_none is None or given is None else self.engine_or_none.decode(given)
+        if found is None:  # something to convert, or something wrong
+            found = self._decode(self.check_ids(as_ids(ids)))
+        return self.decoded(ids).text.decode() if self._is_repaired(found) else found
+
+    def text_bytes(self, ids: Any) -> bytes:
+        """The same as bytes."""
+        numbers = self.check_ids(as_ids(ids)) if self.engine_or_none is None or type(ids) is not list else ids
+        try:
+            return self.text(numbers).encode()
+        except UnicodeDecodeError:
+            return self.decoded(numbers).text
+
+    def texts(self, batch: list[Any], threads: int) -> list[str]:
+        """The texts of many sequences of integers."""
+        if self.engine_or_none is not None and all(type(ids) is list for ids in batch):
+            found = self.engine_or_none.decode_batch(batch, threads)
+            if found is not None and not any(map(self._is_repaired, found)):
+                return found
+        return [self.text(ids) for ids in [as_ids(ids) for ids in batch]]
+
+    def texts_bytes(self, batch: list[Any], threads: int) -> list[bytes]:
+        """The same as bytes."""
+        if self._all_utf8:
+            return [text.encode() for text in self.texts(batch, threads)]
+        return [self.text_bytes(ids) for ids in [as_ids(ids) for ids in batch]]
+
+    def _decode(self, ids: list[int]) -> str:
+        found = self.engine.decode(ids)
+        assert found is not None
+        return found
+
+    def _is_repaired(self, text: str) -> bool:
+        """Whether U+FFFD in a decoded text may stand for something that sentencepiece leaves as it is."""
+        return "\ufffd" in text and not self._all_utf8
+
+    def joined(self, pieces: Any) -> bytes:
+        """The text of pieces."""
+        return self.engine.decode_pieces(as_pieces(pieces))
+
+    def decoded(self, ids: Any) -> Analysis:
+        """Everything about a text that is put together from ids."""
+        numbers = self.check_ids(as_ids(ids))
+        _ = self.engine
+        return of_decoded(self.decoder, map(self.all_pieces.__getitem__, numbers))
+
+    def decoded_all(self, batch: list[Any]) -> list[Analysis]:
+        """The same for many sequences of ids."""
+        return [self.decoded(ids) for ids in [as_ids(ids) for ids in batch]]
+
+    def decoded_pieces(self, pieces: Any) -> Analysis:
+        """Everything about a text that is put together from pieces."""
+        given = as_pieces(pieces)
+        _ = self.engine
+        return of_decoded(self.decoder, given)
+
+    def check_ids(self, ids: list[int]) -> list[int]:
+        """The same ids, if all are inside the vocabulary."""
+        for position, id in enumerate(ids):
+            if not 0 <= id < self.size:
+                there = bounds(self.size) if self.size else "no model is loaded"
+                raise IndexError(f"id {id} at position {position} is outside the vocabulary: {there}")
+        return ids
+
+    # --- The vocabulary ---------------------------------------------------------------------------
+
+    @cached_property
+    def unknown_id(self) -> int:
+        """The id of the piece of type UNKNOWN, whatever it is called; -1 if there is none."""
+        engine = self.engine
+        if self.unk_id >= 0:
+            return self.unk_id
+        kinds: Iterable[int] = map(engine.kind, range(self.size))
+        return next((id for id, kind in enumerate(kinds) if kind == PieceType.UNKNOWN), -1)
+
+    def piece(self, id: int) -> str:
+        """The piece of an id inside the vocabulary."""
+        return self.all_pieces[id].decode() if self._texts is None else self._texts[id]
+
+    def id_of(self, piece: bytes) -> int:
+        """The id of a piece; for one that does not exist the UNKNOWN piece's, and 0 without a model."""
+        if self.engine_or_none is None:
+            return 0
+        id = self.engine_or_none.find(piece)
+        return self.unknown_id if id is None else id
+
+    def serialized(self) -> bytes:
+        """The model as sentencepiece would write it, which is nearly always as it was read."""
+        if not self.data:
+            return b""
+        from cpbpe import model_pb2
+
+        proto = model_pb2.ModelProto.FromString(self.data)
+        if proto.trainer_spec.byte_fallback:
+            for piece in proto.pieces:
+                if piece.piece == b"\0":
+                    piece.type = model_pb2.ModelProto.SentencePiece.UNUSED
+        return proto.SerializeToString()
+
+
+def read_file(name: str | bytes) -> bytes:
+    """The contents of a file; what is wrong is a RuntimeError, as in sentencepiece."""
+    try:
+        with open(name, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise RuntimeError(f"cannot read the file {name!r}: {error}") from error
+
+
+def is_message(data: bytes) -> bool:
+    """Whether data can be read as a model file, be it a usable one or not."""
+    from google.protobuf.message import DecodeError
+
+    from cpbpe import model_pb2
+
+    try:
+        model_pb2.ModelProto.FromString(data)
+    except DecodeError:
+        return False
+    return True
+
+
+def _packed(ids: Any) -> bytes | None:
+    """A numpy array of ids as an engine takes it; None for everything else."""
+    dtype = getattr(ids, "dtype", None)
+    if dtype is None or type(ids).__module__ != "numpy" or ids.ndim != 1 or dtype.kind not in "iu":
+        return None
+    if dtype.itemsize > 4 and len(ids) and not (ids.min() >= 0 and ids.max() <= INT_MAX):
+        return None
+    packed: bytes = ids.astype(numpy().uint32).tobytes()  # a negative number becomes one that is no id
+    return packed
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

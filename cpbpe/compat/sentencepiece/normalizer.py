@@ -1,0 +1,261 @@
+"""`SentencePieceNormalizer`: normalization on its own, with the rules of a model, of a name, or one's own."""
+# ruff: noqa: N802
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from cpbpe.charsmap import Charsmap
+from cpbpe.compat.sentencepiece.decompile import rules_of
+from cpbpe.compat.sentencepiece.loaded import read_file
+from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, utf8
+from cpbpe.encoding import character_positions
+from cpbpe.engine import Engine, make_engine
+from cpbpe.errors import ModelError
+from cpbpe.reference import Matcher, Normalizer
+from cpbpe.spec import NormalizerSpec
+
+_FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
+
+
+class SentencePieceNormalizer:
+    """Normalizes text. The rules come from one of the first six arguments; the last three change a rule each.
+
+    >>> rules = SentencePieceNormalizer(norm_map=[("foo", "bar")])
+    >>> rules.normalize("a  foo"), rules.decompile()
+    ('▁a▁bar', [('foo', 'bar')])
+    >>> SentencePieceNormalizer(model_file="tokenizer.model", add_dummy_prefix=False).normalize("a  foo")
+    'a▁▁foo'
+    """
+
+    def __init__(
+        self,
+        model_file: str | bytes | None = None,
+        model_proto: Any = None,
+        normalizer_spec: Any = None,
+        rule_tsv: str | bytes | None = None,
+        rule_name: str | bytes | None = None,
+        norm_map: Iterable[tuple[str, str]] | None = None,
+        add_dummy_prefix: bool | None = None,
+        escape_whitespaces: bool | None = None,
+        remove_extra_whitespaces: bool | None = None,
+    ) -> None:
+        if model_file:
+            spec = _of_model(read_file(as_name(model_file, "model_file")))
+        elif model_proto:
+            spec = _of_model(as_serialized(model_proto, "model_proto"))
+        elif normalizer_spec:
+            spec = _parsed("NormalizerSpec", as_serialized(normalizer_spec, "normalizer_spec"))
+        elif rule_tsv:
+            spec = _of_file(as_name(rule_tsv, "rule_tsv"))
+        elif rule_name:
+            spec = _of_name(as_name(rule_name, "rule_name"))
+        elif norm_map:
+            spec = _of_map(norm_map)
+        else:
+            raise ValueError("give model_file, model_proto, normalizer_spec, rule_tsv, rule_name or norm_map")
+        loaded = Rules(spec)
+        for name, value in zip(
+            _FLAGS, (add_dummy_prefix, escape_whitespaces, remove_extra_whitespaces), strict=True
+        ):
+            if value is not None:
+                setattr(spec, name, as_bool(value, name))
+        self._normalizer = loaded
+
+    def Normalize(self, input: Any, with_offsets: bool | None = None) -> Any:
+        """The text, or texts, in normal form.
+
+        With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and its end, the
+        place in the input that it came from.
+        """
+        if isinstance(input, list):
+            return [self._normalize(text, with_offsets) for text in input]
+        return self._normalize(input, with_offsets)
+
+    def _normalize(self, input: Any, with_offsets: bool | None) -> Any:
+        text = as_text(input)
+        if with_offsets:
+            return with_origins(self._normalizer.reference, text)
+        normalized = self._normalizer.engine.normalize(utf8(text))
+        return normalized if isinstance(text, bytes) else normalized.decode()
+
+    def Decompile(self) -> list[tuple[str, str]]:
+        """The rules as pairs: what is replaced, and by what, in the order of the code points."""
+        charsmap = self._normalizer.spec.precompiled_charsmap
+        if not charsmap:
+            raise RuntimeError("this normalizer has no rules to decompile")
+        rules = {
+            source.decode(errors="replace"): target.decode(errors="replace")
+            for source, target in rules_of(charsmap)
+        }
+        return sorted(rules.items())
+
+    def serialized_model_proto(self) -> bytes:
+        """A model file that holds the rules and nothing else."""
+        from cpbpe import model_pb2
+
+        spec = self._normalizer.spec
+        return model_pb2.ModelProto(normalizer_spec=spec).SerializeToString()
+
+    def serialized_normalizer_spec(self) -> bytes:
+        """The rules as a NormalizerSpec message."""
+        data: bytes = self._normalizer.spec.SerializeToString()
+        return data
+
+    def __getstate__(self) -> bytes:
+        return self.serialized_model_proto()
+
+    def __setstate__(self, serialized_model_proto: bytes) -> None:
+        self._normalizer = Rules(_of_model(serialized_model_proto))
+
+    normalize = Normalize
+    decompile = Decompile
+
+
+class Rules:
+    """A NormalizerSpec message, and what applies it."""
+
+    def __init__(self, spec: Any):
+        self.spec = spec
+        try:
+            if spec.precompiled_charsmap:
+                Charsmap(spec.precompiled_charsmap)
+        except ModelError as error:
+            raise RuntimeError(str(error)) from error
+
+    @cached_property
+    def engine(self) -> Engine:
+        """An engine for a model of these rules and no pieces but one."""
+        from cpbpe import model_pb2
+
+        proto = model_pb2.ModelProto(normalizer_spec=self.spec)
+        proto.trainer_spec.model_type = model_pb2.TrainerSpec.BPE
+        proto.pieces.add(piece=b"<unk>", type=model_pb2.ModelProto.SentencePiece.UNKNOWN)
+        return make_engine(proto.SerializeToString())
+
+    @cached_property
+    def reference(self) -> Normalizer:
+        """The same in plain Python, which also tells where each byte came from."""
+        spec = self.spec
+        return Normalizer(
+            NormalizerSpec(
+                charsmap=spec.precompiled_charsmap,
+                add_dummy_prefix=spec.add_dummy_prefix,
+                remove_extra_whitespaces=spec.remove_extra_whitespaces,
+                escape_whitespaces=spec.escape_whitespaces,
+            ),
+            Matcher([]),
+        )
+
+
+def with_origins(normalizer: Normalizer, text: str | bytes) -> tuple[Any, list[int]]:
+    """A normalized text, and the place in the input that each of its characters, or bytes, came from."""
+    data = utf8(text)
+    normalized, origins = normalizer.normalize(data)
+    if not normalized and _only_spaces(normalizer, data):
+        origins = []  # sentencepiece has then gone home early
+    if isinstance(text, bytes):
+        return normalized, origins
+    decoded = normalized.decode()
+    before, after = character_positions(data), character_positions(normalized)
+    found = [0] * (after[-1] + 1)
+    for at, origin in enumerate(origins):
+        found[after[at]] = before[origin]
+    return decoded, found
+
+
+def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:
+    """Whether the text is nothing but what becomes one space each, and spaces go."""
+    at = 0
+    while normalizer.spec.remove_extra_whitespaces and at < len(data):
+        rewritten, used = normalizer._next(data, at, False)
+        if rewritten != b" ":
+            return False
+        at += used
+    return at == len(data)
+
+
+def _parsed(message: str, data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    from cpbpe import model_pb2
+
+    try:
+        return getattr(model_pb2, message).FromString(data)
+    except DecodeError as error:
+        raise RuntimeError(f"the data is no {message} message: {error}") from error
+
+
+def _of_model(data: bytes) -> Any:
+    return _parsed("ModelProto", data).normalizer_spec
+
+
+def _of_file(name: str | bytes) -> Any:
+    from cpbpe import model_pb2
+    from cpbpe.training.charsmap_build import charsmap_from_tsv
+
+    data = read_file(name)
+    try:
+        charsmap = charsmap_from_tsv(data.decode())
+    except ValueError as error:
+        raise RuntimeError(f"{name!r}: {error}") from error
+    path = name if isinstance(name, bytes) else name.encode()
+    return model_pb2.NormalizerSpec(
+        name=b"user_defined", precompiled_charsmap=charsmap, normalization_rule_tsv=path
+    )
+
+
+def _of_name(name: str | bytes) -> Any:
+    from cpbpe import model_pb2
+    from cpbpe.training.charsmap_build import rule_charsmap
+    from cpbpe.training.options import RULE_NAMES
+
+    text = name.decode(errors="replace") if isinstance(name, bytes) else name
+    if text not in RULE_NAMES:
+        raise RuntimeError(f"there are no normalization rules {text!r}; there are {', '.join(RULE_NAMES)}")
+    return model_pb2.NormalizerSpec(name=text.encode(), precompiled_charsmap=rule_charsmap(text))
+
+
+def _of_map(norm_map: Any) -> Any:
+    from cpbpe import model_pb2
+    from cpbpe.training.charsmap_build import charsmap_from_rules
+
+    if isinstance(norm_map, (str, bytes, dict)) or not isinstance(norm_map, Iterable):
+        hint = "; give it its items()" if isinstance(norm_map, dict) else ""
+        raise TypeError(f"norm_map is a list of pairs, not {type(norm_map).__name__}{hint}")
+    rules: dict[str, str] = {}
+    pairs = [_pair(pair) for pair in norm_map]
+    if not pairs:
+        raise RuntimeError("norm_map holds no rules")
+    for source, target in pairs:
+        if source in rules:
+            raise ValueError(f"norm_map has two rules for {source!r}")
+        if not source:
+            raise ValueError(f"norm_map has a rule for nothing, which becomes {target!r}")
+        if source == target:
+            raise ValueError(f"norm_map has a rule that changes nothing, {source!r}; leave it out")
+        if "\0" in source + target:
+            raise ValueError(
+                f"norm_map has U+0000 in the rule {source!r} -> {target!r}, which no rule can hold"
+            )
+        rules[source] = target
+    try:
+        charsmap = charsmap_from_rules(rules.items())
+    except ValueError as error:
+        raise RuntimeError(f"norm_map: {error}") from error
+    return model_pb2.NormalizerSpec(precompiled_charsmap=charsmap)
+
+
+def _pair(pair: Any) -> tuple[str, str]:
+    """One rule. Bytes are taken too; what is not UTF-8 is a UnicodeDecodeError."""
+    fields = list(pair) if hasattr(pair, "__getitem__") and not isinstance(pair, (bytes, dict)) else []
+    if len(fields) != 2 or not all(isinstance(field, (str, bytes, bytearray)) for field in fields):
+        raise TypeError(f"norm_map is a list of pairs of str, and holds {pair!r}")
+    source, target = (as_name(field, "norm_map") for field in fields)
+    return _decoded(source), _decoded(target)
+
+
+def _decoded(field: str | bytes) -> str:
+    return field.decode() if isinstance(field, bytes) else field

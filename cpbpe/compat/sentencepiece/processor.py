@@ -1,0 +1,369 @@
+"""`SentencePieceProcessor`: encoding and decoding with sentencepiece's calls.
+
+This file has the methods that do not encode; those that do are in `encode_calls`. They find out what a
+call means, and `loaded` does it. Names, parameters and defaults are those of sentencepiece 0.2.3,
+and a test compares them.
+"""
+# ruff: noqa: N802
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from cpbpe.compat.sentencepiece.encode_calls import (
+    MESSAGES,
+    EncodeCalls,
+    ReturnType,
+    checked_return_type,
+    message,
+    workers,
+)
+from cpbpe.compat.sentencepiece.loaded import Loaded, is_message, read_file
+from cpbpe.compat.sentencepiece.normalizer import with_origins
+from cpbpe.compat.sentencepiece.settings import ThreadPool
+from cpbpe.compat.sentencepiece.values import (
+    as_ids,
+    as_int,
+    as_name,
+    as_one_id,
+    as_pieces,
+    as_serialized,
+    as_text,
+    utf8,
+)
+from cpbpe.errors import ModelError
+from cpbpe.spec import PieceType
+
+Self = TypeVar("Self", bound="SentencePieceProcessor")
+T = TypeVar("T")
+
+
+class SentencePieceProcessor(EncodeCalls):
+    """Encodes and decodes with a BPE model, called as sentencepiece's class of this name is.
+
+    >>> sp = SentencePieceProcessor(model_file="tokenizer.model")
+    >>> sp.encode("Hello world"), sp.encode(["Hi", "Hello"], out_type=str)
+    ([22557, 1526], [['▁Hi'], ['▁Hello']])
+    >>> sp.decode([22557, 1526]), sp.piece_to_id("▁Hello"), sp.bos_id()
+    ('Hello world', 22557, 1)
+    """
+
+    def __init__(
+        self,
+        model_file: str | bytes | None = None,
+        model_proto: Any = None,
+        out_type: ReturnType = None,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        reverse: bool = False,
+        emit_unk_piece: bool = False,
+        enable_sampling: bool = False,
+        nbest_size: int = -1,
+        alpha: float = 0.1,
+        num_threads: int = -1,
+        return_type: ReturnType = None,
+    ) -> None:
+        self._processor = Loaded()
+        self._return_type = checked_return_type(return_type, out_type, int)
+        self._add_bos = add_bos
+        self._add_eos = add_eos
+        self._reverse = reverse
+        self._emit_unk_piece = emit_unk_piece
+        self._enable_sampling = enable_sampling
+        self._nbest_size = nbest_size
+        self._alpha = alpha
+        self._num_threads = num_threads
+        if model_file or model_proto:
+            self.Load(model_file=model_file, model_proto=model_proto)
+
+    # --- Loading ----------------------------------------------------------------------------------
+
+    @classmethod
+    def from_file(cls: type[Self], model_file: str | bytes, **kwargs: Any) -> Self:
+        """Load a model from its file; the rest as for the class itself."""
+        _refuse_model(kwargs)
+        self = cls(**kwargs)
+        self.LoadFromFile(model_file)
+        return self
+
+    @classmethod
+    def from_proto(cls: type[Self], model_proto: Any, **kwargs: Any) -> Self:
+        """Load a model from the bytes of its file, or from a ModelProto."""
+        _refuse_model(kwargs)
+        self = cls(**kwargs)
+        self.LoadFromSerializedProto(model_proto)
+        return self
+
+    def Load(self, model_file: str | bytes | None = None, model_proto: Any = None) -> bool:
+        """Load another model."""
+        if model_file and model_proto:
+            raise ValueError("model_file and model_proto exclude each other; give one of them")
+        if model_proto:
+            return self.LoadFromSerializedProto(model_proto)
+        if model_file:
+            return self.LoadFromFile(model_file)
+        raise ValueError("give model_file or model_proto")
+
+    def LoadFromFile(self, filename: str | bytes) -> bool:
+        """Load another model from its file."""
+        return self._load(read_file(as_name(filename, "model_file")))
+
+    def LoadFromSerializedProto(self, serialized: Any) -> bool:
+        """Load another model from the bytes of its file, or from a ModelProto."""
+        return self._load(as_serialized(serialized, "model_proto"))
+
+    def _load(self, data: bytes) -> bool:
+        try:
+            self._processor = Loaded.of(data)
+        except ModelError as error:
+            if is_message(data):  # then sentencepiece has given up the model before
+                self._processor = Loaded(data)
+            raise RuntimeError(str(error)) from error
+        return True
+
+    # --- Decoding ---------------------------------------------------------------------------------
+
+    def Decode(
+        self,
+        input: Any,
+        return_type: ReturnType = None,
+        out_type: ReturnType = None,
+        num_threads: int | None = None,
+        thread_pool: ThreadPool | None = None,
+        return_bytes: bool | None = None,
+    ) -> Any:
+        """Decode ids or pieces: one, a sequence, or a sequence of sequences.
+
+        Pieces that are bytes make bytes. What `input` holds is told by its first item, or by the first
+        item of the first sequence in it that is not empty.
+        """
+        if (
+            type(input) is list
+            and return_type is out_type is num_threads is return_bytes is None
+            and input
+            and type(input[0]) is int
+            and type(self._num_threads) is int
+        ):  # the common call
+            return self._processor.text(input)
+        kind = checked_return_type(return_type, out_type, str)
+        if return_bytes is not None and kind != "offset_mapping":
+            raise ValueError("return_bytes is for return_type='offset_mapping' only")
+        threads = self._threads(num_threads)
+        if input is None or (isinstance(input, (str, bytes)) and not input):
+            input = []
+        elif not _is_several(input):
+            input = [input]
+        batch = input.ndim > 1 if hasattr(input, "ndim") else len(input) > 0 and _is_several(input[0])
+        first = next((row for row in input if _is_several(row) and len(row)), ()) if batch else input
+        pieces = _holds_pieces(first)
+        if kind is int or kind == "numpy":
+            raise ValueError(f"decoding has no return_type={kind!r}")
+        model = self._processor
+        if batch:
+            return self._decode_all(model, input, kind, pieces, threads, thread_pool, bool(return_bytes))
+        if kind in MESSAGES:
+            if kind == "offset_mapping" and pieces and not isinstance(input, (list, tuple)):
+                raise TypeError(f"pieces are a list or a tuple here, not {type(input).__name__}")
+            analysis = model.decoded_pieces(input) if pieces else model.decoded(input)
+            in_bytes = bool(return_bytes) or (pieces and isinstance(input[0], bytes))
+            return message(analysis, kind, in_bytes, with_text=True)
+        if pieces:
+            joined = model.joined(input)
+            return joined if kind is bytes or isinstance(input[0], bytes) else joined.decode()
+        return model.text_bytes(input) if kind is bytes else model.text(input)
+
+    def _decode_all(
+        self,
+        model: Loaded,
+        input: Any,
+        kind: ReturnType,
+        pieces: bool,
+        num_threads: int,
+        thread_pool: ThreadPool | None,
+        return_bytes: bool,
+    ) -> Any:
+        as_int(num_threads, "num_threads")
+        rows: list[Any] = list(input)
+        if pieces:
+            rows = [as_pieces(row) for row in rows]
+            first = next(row for row in input if len(row))
+            in_bytes = isinstance(first[0], bytes)
+        else:
+            rows = [row if type(row) is list or hasattr(row, "dtype") else as_ids(row) for row in rows]
+        threads = workers(rows, num_threads, thread_pool)
+        if kind in MESSAGES:
+            analyses = map(model.decoded_pieces, rows) if pieces else model.decoded_all(rows)
+            return_bytes = return_bytes or (pieces and in_bytes)
+            return [message(analysis, kind, return_bytes, with_text=True) for analysis in list(analyses)]
+        if pieces:
+            joined = [model.joined(row) for row in rows]
+            return joined if kind is bytes or in_bytes else [text.decode() for text in joined]
+        return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
+
+    def DecodePieces(self, input: Any, return_type: ReturnType = None, **kwargs: Any) -> Any:
+        """Decode pieces (or ids)."""
+        return self.Decode(input=input, return_type=return_type, **kwargs)
+
+    def DecodeIds(self, input: Any, return_type: ReturnType = None, **kwargs: Any) -> Any:
+        """Decode ids (or pieces)."""
+        return self.Decode(input=input, return_type=return_type, **kwargs)
+
+    def DecodePiecesAsProto(self, input: Any, **kwargs: Any) -> Any:
+        """Decode pieces to SentencePieceText messages."""
+        return self.Decode(input=input, return_type="proto", **kwargs)
+
+    def DecodeIdsAsProto(self, input: Any, **kwargs: Any) -> Any:
+        """Decode ids to SentencePieceText messages."""
+        return self.Decode(input=input, return_type="proto", **kwargs)
+
+    # --- Normalizing ------------------------------------------------------------------------------
+
+    def Normalize(self, input: Any, with_offsets: bool | None = None) -> Any:
+        """The text, or texts, as they are segmented.
+
+        With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and its end, the
+        place in the input that it came from.
+        """
+        if isinstance(input, list):
+            return [self._normalize(text, with_offsets) for text in input]
+        return self._normalize(input, with_offsets)
+
+    def _normalize(self, input: Any, with_offsets: bool | None) -> Any:
+        text = as_text(input)
+        data = utf8(text)
+        model = self._processor
+        if with_offsets:
+            _ = model.engine
+            return with_origins(model.decoder.normalizer, text)
+        normalized = model.engine.normalize(data) if model.size else b""
+        return normalized if isinstance(text, bytes) else normalized.decode()
+
+    # --- The vocabulary ---------------------------------------------------------------------------
+
+    def GetPieceSize(self) -> int:
+        """How many pieces there are; 0 without a model."""
+        return self._processor.size
+
+    def PieceToId(self, piece: Any) -> Any:
+        """The id of a piece, or the ids of a list of pieces; unk's for what is no piece."""
+        model = self._processor
+        if isinstance(piece, (str, bytes, bytearray)):
+            try:
+                return model.id_of(piece.encode() if isinstance(piece, str) else bytes(piece))
+            except UnicodeEncodeError as error:
+                raise TypeError(f"the piece: {error}") from None
+        return [model.id_of(one) for one in as_pieces(piece)]
+
+    def IdToPiece(self, id: Any) -> Any:
+        """The piece of an id, or the pieces of a list of ids."""
+        model = self._processor
+        if type(id) is int and 0 <= id < model.size:
+            return model.piece(id)
+        return self._look_up(id, model.piece)
+
+    def GetScore(self, id: Any) -> Any:
+        """The score of an id, or the scores of a list of ids."""
+        return self._look_up(id, lambda id: self._processor.engine.score(id))
+
+    def IsUnknown(self, id: Any) -> Any:
+        """Whether an id is the UNKNOWN piece's; a list for a list, here and below."""
+        return self._is(id, PieceType.UNKNOWN)
+
+    def IsControl(self, id: Any) -> Any:
+        """Whether an id is a CONTROL piece's."""
+        return self._is(id, PieceType.CONTROL)
+
+    def IsUnused(self, id: Any) -> Any:
+        """Whether an id is an UNUSED piece's."""
+        return self._is(id, PieceType.UNUSED)
+
+    def IsByte(self, id: Any) -> Any:
+        """Whether an id is a BYTE piece's."""
+        return self._is(id, PieceType.BYTE)
+
+    def _is(self, id: Any, type: PieceType) -> Any:
+        return self._look_up(id, lambda id: self._processor.engine.kind(id) == type)
+
+    def _look_up(self, id: Any, find: Callable[[int], T]) -> T | list[T]:
+        one = as_one_id(id)
+        check = self._processor.check_ids
+        if one is not None:
+            return find(check([one])[0])
+        return [find(one) for one in check(as_ids(id))]
+
+    def unk_id(self) -> int:
+        """The id of the piece that is called as unk is, if it is UNKNOWN; else -1."""
+        return self._processor.unk_id
+
+    def bos_id(self) -> int:
+        """The id of the piece that is called as bos is, if it is CONTROL; else -1."""
+        return self._processor.bos_id
+
+    def eos_id(self) -> int:
+        """The id of the piece that is called as eos is, if it is CONTROL; else -1."""
+        return self._processor.eos_id
+
+    def pad_id(self) -> int:
+        """The id of the piece that is called as pad is, if it is CONTROL; else -1."""
+        return self._processor.pad_id
+
+    def __len__(self) -> int:
+        return self.GetPieceSize()
+
+    def __getitem__(self, piece: Any) -> Any:
+        return self.PieceToId(piece)
+
+    # --- The model --------------------------------------------------------------------------------
+
+    def serialized_model_proto(self) -> bytes:
+        """The model file."""
+        return self._processor.serialized()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.pop("_processor", None)
+        state["model_proto"] = self.serialized_model_proto()
+        return state
+
+    def __setstate__(self, state: Any) -> None:
+        # Older pickles of sentencepiece hold the model and nothing else.
+        given = dict(state) if isinstance(state, dict) else {"model_proto": state}
+        SentencePieceProcessor.__init__(self)
+        self.LoadFromSerializedProto(given.pop("model_proto"))
+        self.__dict__.update(given)
+
+    # --- Other names ------------------------------------------------------------------------------
+
+    decode = Detokenize = detokenize = Decode
+    piece_size = vocab_size = GetPieceSize
+    load = Load
+    load_from_file = LoadFromFile
+    load_from_serialized_proto = LoadFromSerializedProto
+    decode_pieces = DecodePieces
+    decode_ids = DecodeIds
+    decode_pieces_as_proto = DecodePiecesAsProto
+    decode_ids_as_proto = DecodeIdsAsProto
+    normalize = Normalize
+    get_piece_size = GetPieceSize
+    piece_to_id = PieceToId
+    id_to_piece = IdToPiece
+    get_score = GetScore
+    is_unknown = IsUnknown
+    is_control = IsControl
+    is_unused = IsUnused
+    is_byte = IsByte
+
+
+def _is_several(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
+
+
+def _holds_pieces(values: Any) -> bool:
+    return len(values) > 0 and not hasattr(values, "dtype") and isinstance(values[0], (str, bytes))
+
+
+def _refuse_model(kwargs: dict[str, Any]) -> None:
+    for name in ("model_file", "model_proto"):
+        if name in kwargs:
+            raise ValueError(f"{name} is what this loads; use {name} with the class itself")

@@ -1,0 +1,219 @@
+r"""The results of encoding and decoding that tell about every piece: messages and offset mappings.
+
+A message is a SentencePieceText, and is written here byte by byte, which fields are set and which are
+not included, so that what is serialized equals what sentencepiece serializes. (Protobuf's own classes
+would refuse a piece that is not UTF-8.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from cpbpe.encoding import character_positions
+from cpbpe.reference import (
+    BYTE_PIECES,
+    REPLACEMENT,
+    SPACE,
+    Matcher,
+    Normalizer,
+    character_length,
+    valid_character,
+)
+from cpbpe.spec import ModelSpec, PieceType
+
+_BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
+_STARTS = [value & 0xC0 != 0x80 for value in range(256)]
+_SMALL = [bytes([value]) for value in range(128)]
+Tokens = tuple[list[int], list[bytes], list[int], list[int]]
+"""Ids, pieces, and where each begins and ends, as engines give them."""
+
+
+class Analysis:
+    """A text and its pieces: what a SentencePieceText holds. All columns are of the same length."""
+
+    def __init__(self, text: bytes, tokens: Tokens, surfaces: Sequence[bytes | None] | None = None):
+        self.text = text
+        """The text that was encoded, or that came out of decoding."""
+        self.ids, self.pieces, self.begins, self.ends = tokens
+        """Ids (-1 for what a model without UNKNOWN does not know), pieces, and what is theirs of the text."""
+        self.surfaces = surfaces
+        """The part of the text that a piece stands for; None where the message does not set it."""
+
+    def serialized(self, in_parallel: bool = False) -> bytes:
+        r"""The message.
+
+        >>> Analysis(b"a", ([300], [b"a"], [0], [1])).serialized()
+        b'\n\x01a\x12\r\n\x01a\x10\xac\x02\x1a\x01a \x00(\x01'
+        """
+        surfaces = self._surfaces(in_parallel) if self.surfaces is None else self.surfaces
+        written = [b"\x0a", varint(len(self.text)), self.text]
+        heads: dict[tuple[int, bytes], bytes] = {}
+        for id, piece, surface, begin, end in zip(
+            self.ids, self.pieces, surfaces, self.begins, self.ends, strict=True
+        ):
+            head = heads.get((id, piece))
+            if head is None:
+                head = b"\x0a" + varint(len(piece)) + piece + b"\x10" + varint(id & 0xFFFFFFFF)
+                heads[id, piece] = head
+            if surface is None:
+                body = b"%b\x20%b\x28%b" % (head, varint(begin), varint(end))
+            else:
+                body = b"%b\x1a%b%b\x20%b\x28%b" % (
+                    head,
+                    varint(len(surface)),
+                    surface,
+                    varint(begin),
+                    varint(end),
+                )
+            written += (b"\x12", varint(len(body)), body)
+        return b"".join(written)
+
+    def mapping(self, as_bytes: bool, with_text: bool) -> dict[str, Any]:
+        """The dict that `return_type="offset_mapping"` gives; counts bytes or characters."""
+        result: dict[str, Any] = {}
+        if with_text:
+            result["text"] = self.text if as_bytes else self.text.decode()
+        result["ids"] = self.ids if min(self.ids, default=0) >= 0 else [id & 0xFFFFFFFF for id in self.ids]
+        begins, ends = self.begins, self.ends
+        if as_bytes:
+            result["pieces"] = self.pieces
+        else:
+            result["pieces"] = [piece.decode() for piece in self.pieces]
+            outside = max(max(begins, default=0), max(ends, default=0))
+            if outside > len(self.text):
+                raise ValueError(
+                    f"a piece ends at byte {outside}, outside of the text of {len(self.text)} bytes, which "
+                    f"the model's denormalizer has made shorter; use return_bytes=True"
+                )
+            if not self.text.isascii():
+                positions = positions_in(self.text)
+                begins, ends = [positions[at] for at in begins], [positions[at] for at in ends]
+        result["offsets"] = list(zip(begins, ends, strict=True))
+        return result
+
+    def _surfaces(self, in_parallel: bool) -> list[bytes | None]:
+        """The surfaces of an encoded text.
+
+        Of the bytes of an unknown character only the last has one. `in_parallel`: as parallel_encode
+        makes it, which leaves the surface out there too if it is empty.
+        """
+        text = self.text
+        found: list[bytes | None] = [
+            text[begin:end] for begin, end in zip(self.begins, self.ends, strict=True)
+        ]
+        left = 0  # the byte pieces of the character at hand that are still to come
+        for at, piece in enumerate(self.pieces):
+            if piece not in _BYTES:
+                left = 0
+                continue
+            left = (left or character_length(_BYTES[piece], 0)) - 1
+            if not found[at] and (left or in_parallel):
+                found[at] = None
+            else:
+                left = 0
+        return found
+
+
+class Decoder:
+    """What is needed of a model to decode with the place of every piece."""
+
+    def __init__(self, spec: ModelSpec):
+        self.spec = spec
+        self.ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
+        self.unknown = spec.types.index(PieceType.UNKNOWN) if PieceType.UNKNOWN in spec.types else -1
+        self.normalizer = Normalizer(
+            spec.normalizer,
+            Matcher([piece for piece, id in self.ids.items() if spec.types[id] == PieceType.USER_DEFINED]),
+        )
+        self.denormalizer: Normalizer | None = None
+        if spec.denormalizer is not None and spec.denormalizer.charsmap:
+            self.denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
+
+
+def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
+    """The analysis of a text that is put together from pieces.
+
+    What `ReferenceEngine.decode_ids` does (see there), with the place where each piece comes to stand. A
+    denormalizer changes the text, but not these places.
+    """
+    spec = decoder.spec
+    drops_space = spec.normalizer.add_dummy_prefix or spec.normalizer.remove_extra_whitespaces
+    at_beginning, dropped = True, False
+    text = bytearray()
+    tokens: Tokens = ([], [], [], [])
+    surfaces: list[bytes] = []
+    run: list[tuple[int, bytes]] = []  # BYTE pieces that wait for the end of their run
+
+    def add(id: int, piece: bytes, surface: bytes) -> None:
+        tokens[0].append(id)
+        tokens[1].append(piece)
+        tokens[2].append(len(text))
+        tokens[3].append(len(text) + len(surface))
+        surfaces.append(surface)
+        text.extend(surface)
+
+    def end_run() -> None:
+        values = b"".join(_BYTES[piece] for _, piece in run)
+        at = 0
+        while at < len(values):
+            character = valid_character(values, at)
+            surfaces = [REPLACEMENT] if character is None else [b""] * (len(character) - 1) + [character]
+            for surface in surfaces:
+                add(*run[at], surface)
+                at += 1
+        run.clear()
+
+    for piece in pieces:
+        id = decoder.ids.get(piece, decoder.unknown)
+        type = spec.types[id] if id >= 0 else PieceType.UNKNOWN
+        if type == PieceType.BYTE:
+            run.append((id, piece))
+            continue
+        end_run()
+        at_beginning = at_beginning and not dropped and not text
+        dropped = False
+        surface = piece
+        if type == PieceType.CONTROL:
+            surface = b""
+        elif type == PieceType.UNKNOWN:
+            if id >= 0 and piece == spec.pieces[id]:
+                surface = spec.unk_surface
+        else:
+            if at_beginning and drops_space and piece.startswith(SPACE):
+                surface = piece[len(SPACE) :]
+                dropped = not spec.normalizer.remove_extra_whitespaces
+            surface = surface.replace(SPACE, b" ")
+        add(id, piece, surface)
+    end_run()
+    result = bytes(text)
+    if decoder.denormalizer is not None:
+        result = decoder.denormalizer.normalize(result)[0]
+    return Analysis(result, tokens, surfaces)
+
+
+def positions_in(text: bytes) -> list[int]:
+    """The same as `character_positions`, faster for text that is UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return character_positions(text)
+    found = list(accumulate(map(_STARTS.__getitem__, text), initial=-1))
+    return [*found[1:], found[-1] + 1]
+
+
+def varint(number: int) -> bytes:
+    r"""A number as protobuf writes it: seven bits a byte, the lowest first.
+
+    >>> varint(5), varint(300)
+    (b'\x05', b'\xac\x02')
+    """
+    if number < 128:
+        return _SMALL[number]
+    written = bytearray()
+    while number >= 128:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)

@@ -1,0 +1,242 @@
+"""Which values sentencepiece takes for a number, a truth value, a text or ids, and how it refuses others.
+
+Its methods are C++, bound with pybind11, which has rules of its own: an integer may be anything with
+`__index__` or `__int__` but no float; a truth value anything with `__bool__`, so no str; a file name a str or
+bytes, so no path. Code that relies on an exception gets the same type of exception here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+from operator import index
+from types import GeneratorType
+from typing import Any
+
+INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
+_INTEGERS = frozenset("bhilqnBHILQN")
+"""The letters by which buffers name integers."""
+_ITERATED = (GeneratorType, set, frozenset, KeysView, ValuesView, ItemsView, map, zip)
+"""What has no index and is taken as a list nevertheless."""
+
+
+def as_int(value: Any, name: str, low: int = INT_MIN, high: int = INT_MAX) -> int:
+    """An integer of 32 bits.
+
+    >>> as_int(True, "nbest_size"), as_int(7, "nbest_size")
+    (1, 7)
+    >>> as_int(7.0, "nbest_size")
+    Traceback (most recent call last):
+    ...
+    TypeError: nbest_size is an integer, not float
+    """
+    number = _integer(value)
+    if number is None:
+        raise TypeError(f"{name} is an integer, not {type(value).__name__}")
+    if not low <= number <= high:
+        raise TypeError(f"{name} is an integer from {low} to {high}, not {number}")
+    return number
+
+
+def _integer(value: Any) -> int | None:
+    if type(value) is int:
+        return value
+    if isinstance(value, float):
+        return None
+    try:
+        return index(value)
+    except Exception:
+        pass
+    if not hasattr(type(value), "__int__"):
+        return None
+    try:
+        return int(value)
+    except Exception:
+        return None
+
+
+def as_float(value: Any, name: str) -> float:
+    """A number, rounded to the 32 bits that sentencepiece keeps of it; what is too large is infinite."""
+    if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
+        try:
+            number = float(value)
+        except Exception:
+            pass
+        else:
+            try:
+                rounded: float = struct.unpack("f", struct.pack("f", number))[0]
+            except OverflowError:
+                return float("inf") if number > 0 else float("-inf")
+            return rounded
+    raise TypeError(f"{name} is a number, not {_shown(value)}")
+
+
+def as_bool(value: Any, name: str) -> bool:
+    """True or False, of what says itself which of the two it is; None is False."""
+    if value is True or value is False:
+        return bool(value)
+    if value is None:
+        return False
+    if hasattr(type(value), "__bool__"):
+        try:
+            return bool(value)
+        except Exception:
+            pass
+    raise TypeError(f"{name} is True or False, not {_shown(value)}")
+
+
+def as_name(value: Any, what: str) -> str | bytes:
+    """The name of a file, or of something else."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise TypeError(f"{what}: {error}") from None
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    hint = "; str(...) makes one of a path" if hasattr(value, "__fspath__") else ""
+    raise TypeError(f"{what} is str or bytes, not {type(value).__name__}{hint}")
+
+
+def as_serialized(value: Any, what: str) -> bytes:
+    """A serialized message: bytes, or an object that can be made such."""
+    if hasattr(value, "SerializeToString"):
+        value = value.SerializeToString()
+    if not isinstance(value, bytes):
+        raise TypeError(f"{what} is bytes, not {type(value).__name__}")
+    return bytes(value)
+
+
+def as_text(value: Any) -> str | bytes:
+    """One text to encode or to normalize."""
+    if type(value) is str or type(value) is bytes:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
+    hint = "; for several texts give a list" if isinstance(value, tuple) else ""
+    raise TypeError(f"the input is str or bytes, not {type(value).__name__}{hint}")
+
+
+def not_utf8(error: UnicodeEncodeError) -> RuntimeError:
+    """What is raised for a text that cannot be written in UTF-8."""
+    return RuntimeError(f"the input holds half a character, which UTF-8 cannot write: {error}")
+
+
+def utf8(text: str | bytes) -> bytes:
+    """A text from `as_text` as bytes."""
+    if isinstance(text, bytes):
+        return text
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise not_utf8(error) from error
+
+
+def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
+    """A sequence of str or bytes, all as bytes.
+
+    >>> as_pieces(["a", b"b"])
+    [b'a', b'b']
+    """
+    if isinstance(values, (str, bytes)) or not _is_sequence(values):
+        raise TypeError(f"{what} are a list of str or bytes, not {_shown(values)}")
+    found = []
+    for position, value in enumerate(_items(values)):
+        if isinstance(value, str):
+            try:
+                found.append(value.encode())
+            except UnicodeEncodeError as error:
+                raise TypeError(f"{what}[{position}]: {error}") from None
+        elif isinstance(value, (bytes, bytearray)):
+            found.append(bytes(value))
+        else:
+            raise TypeError(f"{what}[{position}] is str or bytes, not {type(value).__name__}")
+    return found
+
+
+def as_texts(values: list[Any]) -> list[str | bytes]:
+    """A list of texts to encode."""
+    found: list[str | bytes] = []
+    for position, value in enumerate(values):
+        if type(value) is str:
+            found.append(value)  # an engine finds what is not UTF-8
+        elif isinstance(value, (str, bytes, bytearray)):
+            found.append(str.__str__(value) if isinstance(value, str) else bytes(value))
+        else:
+            raise TypeError(f"input[{position}] is str or bytes, not {type(value).__name__}")
+    return found
+
+
+def as_ids(values: Any) -> list[int]:
+    """A sequence of integers, a buffer of integers, or a set or the like.
+
+    Numbers in a buffer may have any size, others 32 bits. Whether they are ids is not looked at here.
+    """
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"ids are integers, not {type(values).__name__}")
+    if not isinstance(values, (list, tuple, range, bytearray)):
+        buffer = _buffer(values)
+        if buffer is not None:
+            if buffer.format[-1:] not in _INTEGERS:
+                raise TypeError(f"ids are integers, not a buffer of the type {buffer.format!r}")
+            if buffer.ndim != 1:
+                raise TypeError(f"ids have one dimension, not {buffer.ndim}")
+            numbers: list[int] = values.tolist() if hasattr(values, "tolist") else buffer.tolist()
+            return numbers
+        if hasattr(values, "tolist"):  # a tensor: all at once
+            values = values.tolist()
+        if not _is_sequence(values) and not isinstance(values, _ITERATED):
+            raise TypeError(f"ids are integers, not {_shown(values)}")
+    found = []
+    for position, value in enumerate(_items(values)):
+        number = value if type(value) is int else _integer(value)
+        if number is None:
+            raise TypeError(f"ids are integers, and the one at position {position} is {_shown(value)}")
+        if not INT_MIN <= number <= INT_MAX:
+            raise TypeError(f"the id at position {position} has more than 32 bits: {number}")
+        found.append(number)
+    return found
+
+
+def as_one_id(value: Any) -> int | None:
+    """One id, or None for what may be several."""
+    if type(value) is int:
+        number = value
+    else:
+        try:
+            number = index(value)
+        except Exception:
+            return None
+    return number if INT_MIN <= number <= INT_MAX else None
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether C would call it one: it has items by index, and is no dict."""
+    return hasattr(type(value), "__getitem__") and not isinstance(value, Mapping)
+
+
+def _items(values: Any) -> Any:
+    """The items of a sequence, as many as its length says."""
+    if isinstance(values, _ITERATED):
+        return values
+    try:
+        size = len(values)
+    except TypeError:
+        raise TypeError(f"a list is wanted, not {type(values).__name__}") from None
+    return values if isinstance(values, (list, tuple, range)) else (values[at] for at in range(size))
+
+
+def _buffer(value: Any) -> memoryview | None:
+    try:
+        return memoryview(value)
+    except Exception:
+        return None
+
+
+def _shown(value: object) -> str:
+    """A value in a message: its type, and itself if it is short."""
+    text = repr(value) if isinstance(value, (str, int, float, type(None))) else ""
+    return f"{type(value).__name__} {text[:40]}".rstrip()
