@@ -1,0 +1,450 @@
+"""A tokenizer for programs that want one of transformers': `CpbpeTokenizer`.
+
+It is a `transformers.PreTrainedTokenizer`, one written in Python. What transformers does with ids (padding,
+truncation, tensors, chat templates, saving) is inherited; what it does with text, `cpbpe.Tokenizer` does.
+It works with transformers 4.40 and newer. `cpbpe/docs/transformers.md` compares it with transformers' own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+try:
+    from transformers import AddedToken, BatchEncoding, PreTrainedTokenizer
+except ImportError as error:
+    raise ImportError(
+        "cpbpe.compat.transformers needs the package transformers, 4.40 or newer: "
+        "pip install 'cpbpe[transformers]'"
+    ) from error
+
+from cpbpe.checks import check_ids, text_of, threads_for
+from cpbpe.engine import Engine
+from cpbpe.special import Scanner, make_matcher
+from cpbpe.stretches import Decoder, Encoder
+from cpbpe.tokenizer import Tokenizer
+
+__all__ = ["CpbpeTokenizer"]
+
+_BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
+"""Before version 5 transformers has one method for batches, and another one for the rest."""
+
+
+_AROUND = ("add_bos_token", "add_eos_token")
+
+
+class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
+    """A `PreTrainedTokenizer` that runs on a SentencePiece BPE model, through cpbpe.
+
+    >>> tokenizer = CpbpeTokenizer("tokenizer.model", pad_token="</s>")
+    >>> batch = tokenizer(["Hello world", "Hi"], padding=True, return_tensors="np")
+    >>> batch["input_ids"]
+    array([[    1, 22557,  1526],
+           [    1, 15359,     2]])
+    >>> batch["attention_mask"]
+    array([[1, 1, 1],
+           [1, 1, 0]])
+    >>> tokenizer.batch_decode(batch["input_ids"], skip_special_tokens=True)
+    ['Hello world', 'Hi']
+
+    - `vocab_file`: the path of a `.model` file, or a `cpbpe.Tokenizer`.
+    - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default what the model names.
+    - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default bos, if the
+      model has one.
+    - `legacy`: whether text behind a special token gets a dummy prefix, as it does at the beginning.
+    - `add_prefix_space`: whether there is a dummy prefix at all; None, as the model says.
+
+    All other options are those of `PreTrainedTokenizer`.
+    """
+
+    vocab_files_names = {"vocab_file": "tokenizer.model"}  # noqa: RUF012, transformers has it so
+    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
+
+    threads: int | None = None
+    """How many threads encode a batch; None: up to all cores, if it is worth it."""
+
+    def __init__(
+        self,
+        vocab_file: str | os.PathLike[str] | Tokenizer | None = None,
+        *,
+        add_bos_token: bool | None = None,
+        add_eos_token: bool = False,
+        legacy: bool | None = True,
+        add_prefix_space: bool | None = None,
+        **kwargs: Any,
+    ):
+        if vocab_file is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the file of a SentencePiece model as vocab_file; in the folder "
+                f"given to from_pretrained it has the name {self.vocab_files_names['vocab_file']!r}"
+            )
+        if kwargs.get("sp_model_kwargs"):
+            raise ValueError(
+                f"sp_model_kwargs is {kwargs['sp_model_kwargs']!r}, but no sentencepiece runs here; "
+                f"leave it out"
+            )
+        model = vocab_file if isinstance(vocab_file, Tokenizer) else Tokenizer.from_file(vocab_file)
+        self.cpbpe = model
+        self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
+        self.add_eos_token = add_eos_token
+        self.legacy = legacy is not False
+        self.add_prefix_space = add_prefix_space
+        self._plan = _Plan()
+
+        for name in ("unk", "bos", "eos", "pad"):
+            id = getattr(model, f"{name}_id")
+            kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
+        kwargs.setdefault("clean_up_tokenization_spaces", False)
+        added = {
+            id: AddedToken(text, normalized=False, special=True) for text, id in model._special.added.items()
+        }
+        kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
+        super().__init__(
+            add_bos_token=self.add_bos_token,
+            add_eos_token=add_eos_token,
+            legacy=self.legacy,
+            add_prefix_space=add_prefix_space,
+            **kwargs,
+        )
+        self._add_tokens(list(added.values()), special_tokens=True)  # now they count as special, too
+
+    # --- The vocabulary ---------------------------------------------------------------------------
+
+    @property
+    def vocab_size(self) -> int:
+        """How many pieces the model has, without added tokens."""
+        return self.cpbpe._engine.size
+
+    def __len__(self) -> int:
+        """The highest id and one, which is how many rows an embedding needs."""
+        return max(self.vocab_size, max(self._added_tokens_decoder, default=-1) + 1)
+
+    def get_vocab(self) -> dict[str, int]:
+        """The id of every piece and of every added token."""
+        if self._plan.pieces is None:
+            self._plan.pieces = {self.cpbpe.id_to_piece(id): id for id in range(self.vocab_size)}
+        return {**self._plan.pieces, **self.added_tokens_encoder}
+
+    def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
+        new = list(new_tokens or ())
+        known = self.get_vocab()
+        if len(known) == len(self):
+            return int(super()._add_tokens(new, special_tokens=special_tokens))
+        # There are gaps between the ids. The next id is not the number of tokens then, as transformers
+        # thinks; but it respects ids that tokens have already.
+        fresh = dict.fromkeys(str(token) for token in new if str(token) and str(token) not in known)
+        for text in fresh:
+            self._added_tokens_decoder[len(self)] = AddedToken(text)
+        super()._add_tokens(new, special_tokens=special_tokens)
+        return len(fresh)
+
+    def _update_trie(self, *args: Any, **kwargs: Any) -> None:
+        """Called whenever tokens were added."""
+        super()._update_trie(*args, **kwargs)
+        self._plan.clear()
+
+    @property
+    def added_tokens_decoder(self) -> dict[int, AddedToken]:
+        """The added tokens by their ids."""
+        found: dict[int, AddedToken] = super().added_tokens_decoder
+        return found
+
+    @added_tokens_decoder.setter
+    def added_tokens_decoder(self, value: dict[int, AddedToken | str]) -> None:
+        PreTrainedTokenizer.added_tokens_decoder.fset(self, value)
+        self._update_trie()
+
+    def _convert_token_to_id(self, token: str) -> int | None:
+        id = self.cpbpe.piece_to_id(token)
+        return self.cpbpe.unk_id if id is None else id
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self.cpbpe.id_to_piece(index)
+
+    # --- From text to ids -------------------------------------------------------------------------
+
+    # transformers takes texts apart into tokens, which are str, and looks each one up. Here every text of a
+    # call is encoded first, all at once, and goes through transformers' methods together with its ids.
+
+    def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
+        _check_options(kwargs)
+        if isinstance(text, (list, tuple)) and not text and not _BATCHES_APART:
+            return self._nothing(kwargs)
+        depth = 2 if kwargs.get("is_split_into_words") else 0 if _BATCHES_APART else 2
+        text, text_pair = self._encoded([text, text_pair], depth + 1, kwargs)
+        return super()._encode_plus(text, text_pair, *args, **kwargs)
+
+    def _batch_encode_plus(self, batch_text_or_text_pairs: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_options(kwargs)
+        if not batch_text_or_text_pairs:
+            return self._nothing(kwargs)
+        depth = 3 if kwargs.get("is_split_into_words") else 2
+        return super()._batch_encode_plus(
+            self._encoded(batch_text_or_text_pairs, depth, kwargs), *args, **kwargs
+        )
+
+    def _nothing(self, options: dict[str, Any]) -> BatchEncoding:
+        """A batch without texts, for which transformers has nothing but an error."""
+        empty: dict[str, list[Any]] = {name: [] for name in self.model_input_names}
+        return BatchEncoding(empty, tensor_type=options.get("return_tensors"))
+
+    def _encoded(self, given: Any, depth: int, options: dict[str, Any]) -> Any:
+        """The same lists of texts, down to this depth, with texts that know their ids."""
+        texts: list[str] = []
+        _map_texts(given, depth, texts.append)
+        encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
+        known = iter(encoder.encode_batch(list(texts), threads_for(texts, self.threads)))
+        return _map_texts(given, depth, lambda text: _Known(text, next(known)))
+
+    def tokenize(self, text: str, **kwargs: Any) -> Any:
+        """The pieces of a text, among them the added tokens that it spells out.
+
+        `split_special_tokens=True` takes those for ordinary text.
+
+        >>> CpbpeTokenizer("tokenizer.model").tokenize("Hi</s>")
+        ['▁Hi', '</s>']
+        """
+        if isinstance(text, _Known):
+            return text.ids
+        split = kwargs.pop("split_special_tokens", self.split_special_tokens)
+        text, _ = self.prepare_for_tokenization(text, **kwargs)
+        return [text_of(piece) for piece in self._encoder(bool(split)).tokens(text)[1]]
+
+    def convert_tokens_to_ids(self, tokens: Any) -> Any:
+        """The id of a token, or those of many."""
+        if isinstance(tokens, list) and tokens and type(tokens[0]) is int:
+            return tokens  # what `tokenize` made of a text whose ids are known
+        return super().convert_tokens_to_ids(tokens)
+
+    def _engine(self) -> Engine:
+        """The engine that encodes a text, and what stands at its beginning."""
+        engine = self.cpbpe._engine
+        return engine if self.add_prefix_space is None else engine.variant(prefix=bool(self.add_prefix_space))
+
+    def _encoder(self, split_special_tokens: bool) -> Engine | Encoder:
+        engine = self._engine()
+        if split_special_tokens or not self._added_tokens_encoder:
+            return engine
+        plan = self._plan
+        if plan.scanner is None:
+            words = dict(self._added_tokens_encoder)
+            plan.scanner = Scanner(words, make_matcher(engine, list(words)))
+            tokens = self._added_tokens_decoder.items()
+            plan.loose = {id: t for id, t in tokens if t.lstrip or t.rstrip or t.single_word}
+        later = engine if self.legacy else engine.variant(prefix=False)
+        if plan.loose:
+            return _LooseEncoder(engine, later, plan.scanner, plan.loose)
+        return Encoder(engine, later, plan.scanner)
+
+    # --- From ids to text -------------------------------------------------------------------------
+
+    def _decode(
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = False,
+        clean_up_tokenization_spaces: bool | None = None,
+        **kwargs: Any,
+    ) -> str:
+        ids = token_ids if isinstance(token_ids, list) else [token_ids]
+        shown = {id: token.content for id, token in self._added_tokens_decoder.items()}
+        hidden = set(self.all_special_ids) if skip_special_tokens else set()
+        for id in hidden:
+            shown.pop(id, None)
+        first, later = self._decoders()
+        decoder: Engine | Decoder = first
+        if not (shown.keys().isdisjoint(ids) and hidden.isdisjoint(ids)):
+            decoder = Decoder(first, later, shown, hidden)
+        text = decoder.decode(ids)
+        if text is None:  # not all of them are int, or in the vocabulary
+            text = decoder.decode(check_ids(ids, len(self), "decode"))
+        if text is None:
+            unused = next(id for id in ids if id >= self.vocab_size and id not in self._added_tokens_decoder)
+            raise IndexError(f"id {unused} is not in use: it lies between the added tokens")
+        if clean_up_tokenization_spaces is None:
+            clean_up_tokenization_spaces = self.clean_up_tokenization_spaces
+        return str(self.clean_up_tokenization(text)) if clean_up_tokenization_spaces else text
+
+    def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
+        """The text of pieces and added tokens; what is neither stands for itself."""
+        engine, later = self._decoders()
+        parts: list[str] = []
+        stretch: list[bytes] = []
+        for token in tokens:
+            if token in self._added_tokens_encoder:
+                parts += [text_of(engine.decode_pieces(stretch)), token]
+                stretch = []
+                engine = later
+            else:
+                stretch.append(token.encode())
+        return "".join([*parts, text_of(engine.decode_pieces(stretch))])
+
+    def _decoders(self) -> tuple[Engine, Engine]:
+        """The engines that decode a stretch at the beginning, and one behind a special token."""
+        first = self._engine()
+        kept = first.variant(keep_space=True)
+        if self.add_prefix_space is False:
+            first = kept
+        return first, first if self.legacy else kept
+
+    # --- What goes around a text ------------------------------------------------------------------
+
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """Bos and eos around each of one or two sequences, as `add_bos_token` and `add_eos_token` say."""
+        front, back = self._ends()
+        second = [] if token_ids_1 is None else [*front, *token_ids_1, *back]
+        return [*front, *token_ids_0, *back, *second]
+
+    def get_special_tokens_mask(
+        self,
+        token_ids_0: list[int],
+        token_ids_1: list[int] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> list[int]:
+        """1 for each token that `build_inputs_with_special_tokens` adds, 0 for the others."""
+        if already_has_special_tokens:
+            mask: list[int] = super().get_special_tokens_mask(token_ids_0, token_ids_1, True)
+            return mask
+        front, back = ([1] * len(ids) for ids in self._ends())
+        second = [] if token_ids_1 is None else [*front, *[0] * len(token_ids_1), *back]
+        return [*front, *[0] * len(token_ids_0), *back, *second]
+
+    def create_token_type_ids_from_sequences(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """0 for all of the first sequence, 1 for all of the second one."""
+        around = sum(map(len, self._ends()))
+        second = 0 if token_ids_1 is None else len(token_ids_1) + around
+        return [0] * (len(token_ids_0) + around) + [1] * second
+
+    def _ends(self) -> tuple[list[int], list[int]]:
+        found: list[list[int]] = []
+        for name in ("bos", "eos"):
+            id = getattr(self, f"{name}_token_id")
+            wanted = getattr(self, f"add_{name}_token")
+            if wanted and id is None:
+                raise ValueError(
+                    f"add_{name}_token is set, but there is no {name}_token; set that, "
+                    f"or add_{name}_token=False"
+                )
+            found.append([id] if wanted else [])
+        return found[0], found[1]
+
+    # --- Files ------------------------------------------------------------------------------------
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
+        """Write the model file, byte for byte as it was loaded, and return its path."""
+        name = self.vocab_files_names["vocab_file"]
+        path = os.path.join(save_directory, f"{filename_prefix}-{name}" if filename_prefix else name)
+        self.cpbpe.save(path)
+        return (path,)
+
+    # transformers 5 keeps these two in tokenizer.json, where its fast tokenizers have them, and nowhere else.
+
+    def _save_pretrained(
+        self,
+        save_directory: str,
+        file_names: tuple[str, ...],
+        legacy_format: bool | None = None,
+        filename_prefix: str | None = None,
+    ) -> tuple[str, ...]:
+        name = "tokenizer_config.json"
+        path = os.path.join(save_directory, f"{filename_prefix}-{name}" if filename_prefix else name)
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+        config.update({name: getattr(self, name) for name in _AROUND})
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        files: tuple[str, ...] = super()._save_pretrained(
+            save_directory, file_names, legacy_format, filename_prefix
+        )
+        return files
+
+    @classmethod
+    def _from_pretrained(cls, resolved_vocab_files: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        path = resolved_vocab_files.get("tokenizer_config_file")
+        if path is not None:
+            with open(path, encoding="utf-8") as file:
+                config = json.load(file)
+            kwargs = {**{name: config[name] for name in _AROUND if name in config}, **kwargs}
+        return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
+
+
+class _Plan:
+    """What is made from the tokens of a tokenizer when it is first needed.
+
+    Pickles leave it out, and so do hashes that are made from pickles, as datasets makes them.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: dict[str, int] | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what depends on added tokens."""
+        self.scanner: Scanner | None = None
+        self.loose: dict[int, AddedToken] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Plan, ()
+
+
+class _Known(str):
+    """A text whose ids are known."""
+
+    __slots__ = ("ids",)
+
+    ids: list[int]
+
+    def __new__(cls, text: str, ids: list[int]) -> _Known:
+        self = super().__new__(cls, text)
+        self.ids = ids
+        return self
+
+
+def _map_texts(given: Any, depth: int, change: Any) -> Any:
+    """Lists in lists, with every text down to this depth changed that is not known yet."""
+    if isinstance(given, str):
+        return given if isinstance(given, _Known) else change(given)
+    if depth and isinstance(given, (list, tuple)) and given and not isinstance(given[0], int):
+        return type(given)([_map_texts(item, depth - 1, change) for item in given])
+    return given
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    if options.get("return_offsets_mapping"):
+        raise NotImplementedError(
+            "return_offsets_mapping: transformers has it for its own fast tokenizers only; "
+            "cpbpe.Tokenizer.encode_offsets() gives the spans of a text's tokens"
+        )
+
+
+class _LooseEncoder(Encoder):
+    """An encoder for added tokens that take spaces beside them along, or must be whole words."""
+
+    def __init__(self, first: Engine, later: Engine, scanner: Scanner, loose: dict[int, AddedToken]):
+        super().__init__(first, later, scanner)
+        self._loose = loose
+
+    def _parts(self, text: str | bytes) -> Sequence[str | bytes | int]:
+        found: Iterator[Any] = iter(super()._parts(text))
+        parts = [next(found)]
+        for id, behind in zip(found, found, strict=True):
+            token = self._loose.get(id)
+            before = parts[-1]
+            if token is None:
+                parts += [id, behind]
+            elif token.single_word and (_WORD_ENDS.search(before) or _WORD_BEGINS.match(behind)):
+                parts[-1] = before + token.content + behind
+            else:
+                parts[-1] = before.rstrip() if token.lstrip else before
+                parts += [id, behind.lstrip() if token.rstrip else behind]
+        return parts
+
+
+_WORD_ENDS = re.compile(r"\w\Z")
+_WORD_BEGINS = re.compile(r"\w")
