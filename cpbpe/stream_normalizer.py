@@ -1,8 +1,8 @@
 """Normalizing a text in parts: what `Normalizer` in `cpbpe/reference.py` does, as early as it is certain.
 
 What keeps a step waiting: a character of which bytes are missing; the beginning of a rule or of a
-user-defined piece that could become a longer one; and, where extra whitespace is removed, spaces, which may be
-the last.
+user-defined piece that could become a longer one; and, where extra whitespace is removed, spaces, which may
+be the last.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def certain(data: bytes, final: bool = False) -> tuple[str, int]:
     >>> certain(b"a\xe2\x96"), certain(b"a\xe2\x96", final=True), certain(b"\xe2\x96!\xc0")
     (('a', 1), ('a��', 3), ('��!�', 4))
     """
-    return codecs.utf_8_decode(data, _EACH, final)
+    text, used = codecs.utf_8_decode(data, _EACH, final)
+    if len(data) - used == 2 and data[used] == 0xED and data[used + 1] >= 0xA0:
+        # Half a surrogate: Python holds it back for a handler that lets surrogates pass.
+        return text + "\ufffd\ufffd", used + 2
+    return text, used
 
 
 class Rules(Charsmap):
