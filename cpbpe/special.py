@@ -23,7 +23,7 @@ from cpbpe.spec import PieceType
 Allowed = Collection[str] | Literal["all"]
 Disallowed = Collection[str] | Literal["raise"]
 
-MAX_SCANNERS = 32
+MAX_CHOICES = 32
 """So many choices of allowed and disallowed tokens are kept ready."""
 MAX_TOKENS = 1 << 20
 """More tokens than this cannot be added, nor ids this far behind the pieces be given."""
@@ -49,6 +49,8 @@ class SpecialTokens:
     def __init__(self, engine: Engine, added: Mapping[str, int]):
         self._engine = engine
         self._scanners: dict[object, Scanner] = {}
+        self.encoders: dict[object, Any] = {}
+        """What `Tokenizer` made of a choice."""
         self.added = dict(added)
         self.texts = {id: text for text, id in self.added.items()}
         self.size = max(self.texts, default=engine.size - 1) + 1
@@ -94,7 +96,7 @@ class SpecialTokens:
             if key[1] != "raise" and (both := next(iter(set(allowed_ids) & set(key[1])), None)) is not None:
                 raise ValueError(f"{both!r} is in allowed_special and in disallowed_special; choose one")
             found = Scanner(words, make_matcher(self._engine, list(words)))
-            if len(self._scanners) >= MAX_SCANNERS:
+            if len(self._scanners) >= MAX_CHOICES:
                 self._scanners.clear()
             self._scanners[key] = found
         return found
@@ -126,6 +128,10 @@ class Scanner:
         self._words = list(words.items())
         self._matcher = matcher
         self._texts = {id: text for text, id in self._words}
+
+    def has(self, id: int) -> bool:
+        """Whether a token may be found."""
+        return id in self._texts
 
     def text_of(self, id: int) -> bytes:
         """The text of a token that may be found."""

@@ -28,14 +28,16 @@ Tokens = tuple[list[int], list[bytes], list[int], list[int]]
 class Encoder:
     """Encodes texts whose special tokens are found by a scanner."""
 
+    __slots__ = ("_first", "_later", "scanner")
+
     def __init__(self, first: Engine, later: Engine, scanner: Scanner | None):
         """`first` encodes a stretch at the beginning of a text, `later` one behind a special token."""
         self._first = first
         self._later = later
-        self._scanner = scanner
+        self.scanner = scanner
 
     def _parts(self, text: str | bytes) -> Sequence[str | bytes | int]:
-        parts = self._scanner.split(text) if self._scanner else None
+        parts = self.scanner.split(text) if self.scanner else None
         return [text] if parts is None else parts
 
     def _engine(self, position: int) -> Engine:
@@ -59,11 +61,15 @@ class Encoder:
 
     def encode(self, text: str | bytes) -> list[int]:
         """See `Engine`, here and below."""
-        return self._encode(self._parts(text))
+        parts = self.scanner.split(text) if self.scanner else None
+        return self._first.encode(text) if parts is None else self._encode(parts)
 
     def encode_array(self, text: str | bytes, threads: int) -> bytearray:
+        parts = self.scanner.split(text) if self.scanner else None
+        if parts is None:
+            return self._first.encode_array(text, threads)
         ids = bytearray()
-        for position, part in enumerate(self._parts(text)):
+        for position, part in enumerate(parts):
             if isinstance(part, int):
                 ids += array("I", [part]).tobytes()
             else:
@@ -127,8 +133,8 @@ class Encoder:
         at = 0
         for position, part in enumerate(self._parts(text.encode() if isinstance(text, str) else text)):
             if isinstance(part, int):
-                assert self._scanner is not None
-                piece = self._scanner.text_of(part)
+                assert self.scanner is not None
+                piece = self.scanner.text_of(part)
                 columns: Tokens = ([part], [piece], [0], [len(piece)])
                 length = len(piece)
             else:

@@ -7,6 +7,7 @@ beside encoding is in `cpbpe.vocabulary` (pieces, the model as a value) and `cpb
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe import model
@@ -21,10 +22,10 @@ from cpbpe.checks import (
     threads_for,
 )
 from cpbpe.detokenizer import Detokenizer
-from cpbpe.encoding import Encoding, Named, Unit, aligned
+from cpbpe.encoding import Encoding, Named, Unit, aligned, aligned_arrays
 from cpbpe.engine import Engine
 from cpbpe.ragged import Ragged
-from cpbpe.special import Allowed, Disallowed
+from cpbpe.special import MAX_CHOICES, Allowed, Disallowed
 from cpbpe.stretches import Encoder, Part, checked_parts
 
 if TYPE_CHECKING:
@@ -319,6 +320,30 @@ class Tokenizer(Detokenizer):
         added = self._named(add_bos, add_eos)
         return [aligned(encoder, text, "encode_batch_offsets", added, False, unit, None) for text in texts]
 
+    def encode_batch_offsets_arrays(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_bos: bool = False,
+        add_eos: bool = False,
+        unit: Unit | None = None,
+        prefix_space: bool | None = None,
+        allowed_special: Allowed = (),
+        disallowed_special: Disallowed = (),
+        prefix_after_special: bool = True,
+    ) -> tuple[Ragged, NDArray[np.int64]]:
+        """Ids and offsets of many texts as arrays: the ids as a `Ragged`, and begin and end of each id.
+
+        >>> tok = Tokenizer.from_file("tokenizer.model")
+        >>> ids, spans = tok.encode_batch_offsets_arrays(["Hi", "Hello world"])
+        >>> ids.tolist(), spans[ids.offsets[1] : ids.offsets[2]].tolist()
+        ([[15359], [22557, 1526]], [[0, 5], [5, 11]])
+        """
+        method = "encode_batch_offsets_arrays"
+        refuse_single(texts, (str, bytes, bytearray, memoryview), method, "texts")
+        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        return aligned_arrays(encoder, texts, method, self._named(add_bos, add_eos), unit)
+
     def stream_encoder(self, *, prefix_space: bool | None = None) -> StreamEncoder:
         """An encoder for one text that arrives in parts. See `cpbpe.streaming`.
 
@@ -374,12 +399,22 @@ class Tokenizer(Detokenizer):
     ) -> Engine | Encoder:
         """The engine, or one that does what these options ask for."""
         engine = self._engine
+        if not (allowed or disallowed):
+            return engine if prefix_space is None else engine.variant(prefix=bool(prefix_space))
+        made = self._special.encoders
+        key = (prefix_space, allowed, disallowed, prefix_after_special)
+        with suppress(KeyError, TypeError):  # sets cannot be looked up; frozen ones can
+            found: Encoder = made[key]
+            return found
         if prefix_space is not None:
             engine = engine.variant(prefix=bool(prefix_space))
-        scanner = self._special.scanner(allowed, disallowed) if allowed or disallowed else None
-        if scanner is None:
-            return engine
-        return Encoder(engine, engine if prefix_after_special else engine.variant(prefix=False), scanner)
+        later = engine if prefix_after_special else engine.variant(prefix=False)
+        encoder = Encoder(engine, later, self._special.scanner(allowed, disallowed))
+        with suppress(TypeError):
+            if len(made) >= MAX_CHOICES:
+                made.clear()
+            made[key] = encoder
+        return encoder
 
     def _encode_any(
         self,

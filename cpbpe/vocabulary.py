@@ -252,7 +252,7 @@ class Vocabulary:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self._data,)
+        return restore, (type(self), self._data, BEHAVIOUR)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Tokenizer does not change; cannot set {name!r}")
@@ -271,3 +271,12 @@ class Vocabulary:
         if number >= self._engine.size and number not in self._special.texts:
             raise IndexError(f"id {number} is not in use: it lies between the added tokens")
         return number
+
+
+def restore(cls: type[Self], data: bytes, behaviour: int) -> Self:
+    """What a pickle calls: a function with a name, so that nothing of it is in the pickle but this name.
+
+    The behaviour is there for what is derived from pickles, as the caches of datasets are: when it changes,
+    they are made anew.
+    """
+    return cls.from_bytes(data)

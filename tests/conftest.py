@@ -13,7 +13,9 @@ ENGINES = ["core", "reference"] if CORE or os.environ.get("CI") else ["reference
 
 
 def pytest_report_header() -> str:
-    return f"cpbpe engines: {', '.join(ENGINES)}" + ("" if CORE else " (the compiled core is not there)")
+    torch = "there" if importlib.util.find_spec("torch") else "not there, its DataLoader is not tested"
+    engines = ", ".join(ENGINES) + ("" if CORE else " (the compiled core is not there)")
+    return f"cpbpe engines: {engines}; torch: {torch}"
 
 
 @pytest.fixture(autouse=True)

@@ -1,21 +1,23 @@
 //! Finds words, the longest at each place, from left to right: special tokens, of which there may be thousands.
 //!
-//! An automaton looks at every byte, which takes a good part of the time that encoding takes. So where the words begin
-//! with more than a few bytes, what cannot hold a word is passed over first, in steps of up to a word's length:
-//! `Steps` knows for each two bytes how far the end of the shortest word may be away.
+//! An automaton looks at every byte, which takes a good part of the time that encoding takes. Where the words begin with
+//! few different bytes it looks for these first, and fast; where they begin with more, `Beginnings` does. What they
+//! find nothing in is passed over.
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 /// Up to so many first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
-/// So much of a text the automaton looks at before steps are tried again; a word may reach beyond it.
+/// So much of a text the automaton looks at before `Beginnings` is asked again; a word may reach beyond it.
 const WINDOW: usize = 256;
+/// Bytes that are looked at together.
+const BLOCK: usize = 32;
 
 /// Some words, ready to be found.
 pub struct Matcher {
     automaton: AhoCorasick,
-    steps: Option<Steps>,
-    /// How many bytes the automaton looks at behind a place that steps have found.
+    beginnings: Option<Beginnings>,
+    /// How many bytes the automaton looks at behind a place where a word may begin.
     window: usize,
 }
 
@@ -29,43 +31,50 @@ pub struct Found {
     pub end: usize,
 }
 
-/// How far to go on. Of every word only the first `length` bytes count, which is as long as the shortest word is.
-struct Steps {
-    length: usize,
-    /// For each two bytes how many bytes later the first `length` bytes of a word can end at the earliest.
-    table: Box<[u8]>,
+/// The bytes that words begin with.
+struct Beginnings {
+    /// 1 for each first byte.
+    firsts: [u8; 256],
+    /// 1 for each first two bytes, and for all that follow a word of one byte.
+    pairs: Box<[u8]>,
 }
 
-impl Steps {
-    fn new(words: &[&[u8]]) -> Option<Steps> {
-        let length = words.iter().map(|word| word.len()).min()?.min(usize::from(u8::MAX));
-        if length < 3 {
-            return None; // no step would be longer than two bytes
-        }
-        let mut table = vec![(length - 1) as u8; 1 << 16].into_boxed_slice();
+impl Beginnings {
+    /// `None` if the first bytes are so few that the automaton finds them faster.
+    fn new(words: &[&[u8]]) -> Option<Beginnings> {
+        let mut firsts = [0; 256];
+        let mut pairs = vec![0; 1 << 16].into_boxed_slice();
         for word in words {
-            for end in 2..=length {
-                let step = &mut table[Self::index(word, end)];
-                *step = (*step).min((length - end) as u8);
+            firsts[usize::from(word[0])] = 1;
+            match word.get(1) {
+                Some(&second) => pairs[Self::pair(word[0], second)] = 1,
+                None => (0..=255).for_each(|second| pairs[Self::pair(word[0], second)] = 1),
             }
         }
-        Some(Steps { length, table })
+        let count = firsts.iter().filter(|&&first| first > 0).count();
+        (count > FEW).then_some(Beginnings { firsts, pairs })
     }
 
     #[inline]
-    fn index(text: &[u8], end: usize) -> usize {
-        usize::from(text[end - 2]) | usize::from(text[end - 1]) << 8
+    fn pair(first: u8, second: u8) -> usize {
+        usize::from(first) | usize::from(second) << 8
     }
 
     /// The first place from `at` on where a word may begin.
-    #[inline]
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
-        let mut end = at + self.length;
-        while end <= text.len() {
-            match self.table[Self::index(text, end)] {
-                0 => return Some(end - self.length),
-                step => end += usize::from(step),
+        let may_begin = |i: usize| {
+            self.firsts[usize::from(text[i])] > 0
+                && text.get(i + 1).is_none_or(|&second| self.pairs[Self::pair(text[i], second)] > 0)
+        };
+        let mut base = at;
+        for block in text.get(at..)?.chunks(BLOCK) {
+            // Without a branch for each byte.
+            if block.iter().fold(0, |any, &byte| any | self.firsts[usize::from(byte)]) > 0 {
+                if let Some(found) = (base..base + block.len()).find(|&i| may_begin(i)) {
+                    return Some(found);
+                }
             }
+            base += block.len();
         }
         None
     }
@@ -78,21 +87,15 @@ impl Matcher {
             return None;
         }
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words).ok()?;
-        let mut firsts = [false; 256];
-        for word in words {
-            firsts[usize::from(word[0])] = true;
-        }
-        let few = firsts.iter().filter(|&&first| first).count() <= FEW;
         let longest = words.iter().map(|word| word.len()).max().unwrap_or(0);
-        let steps = if few { None } else { Steps::new(words) };
-        Some(Matcher { automaton, steps, window: WINDOW.max(4 * longest) })
+        Some(Matcher { automaton, beginnings: Beginnings::new(words), window: WINDOW.max(4 * longest) })
     }
 
     /// The first word from `at` on.
     pub fn find(&self, text: &[u8], mut at: usize) -> Option<Found> {
-        let Some(steps) = &self.steps else { return self.search(text, at, text.len()) };
+        let Some(beginnings) = &self.beginnings else { return self.search(text, at, text.len()) };
         loop {
-            at = steps.next(text, at)?;
+            at = beginnings.next(text, at)?;
             let end = (at + self.window).min(text.len());
             match self.search(text, at, end) {
                 // What begins in the last quarter may be the beginning of a longer word.
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_pass_over_no_word() {
+    fn no_word_is_passed_over() {
         // Many first bytes, words that begin and end like others, one that is longer than the window's quarter.
         let long = [b'a'; 300];
         let words: Vec<&[u8]> = vec![b"abc", b"bcd", b"cabca", b"dddd", b"eab", b"abcabcabc", b"fff", &long];
