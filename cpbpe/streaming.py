@@ -10,6 +10,7 @@ knows.)
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.checks import checked_text
@@ -35,6 +36,9 @@ class Texts(NamedTuple):
     """A BYTE piece's byte; the bytes of a piece that is not UTF-8."""
 
 
+_BYTES = re.compile(b"%c" % PieceType.BYTE)
+
+
 def _texts(tok: Vocabulary) -> Texts:
     cache = cache_of(tok)
     found: Texts | None = cache.get("texts")
@@ -42,10 +46,10 @@ def _texts(tok: Vocabulary) -> Texts:
         table = all_bytes(tok)
         size = tok._engine.size
         odd: dict[int, int | bytes] = {}
-        for id, kind in enumerate(kinds(tok._engine)):
-            if kind == PieceType.BYTE:
-                odd[id] = table[id][0]
-                table[id] = b""
+        for byte in _BYTES.finditer(kinds(tok._engine)):
+            id = byte.start()
+            odd[id] = table[id][0]
+            table[id] = b""
         plain: list[str | None]
         try:
             plain = [*b"\0".join(table).decode().split("\0")]  # all at once, which is faster
@@ -84,11 +88,8 @@ class StreamDecoder:
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
     >>> stream = tok.stream_decoder()
-    >>> for id in tok.encode("Grüße 🦙!"):
-    ...     print(repr(stream.push(id)), end=" ")
-    'G' 'rü' 'ße' ' ' '' '' '' '🦙' '!'
-    >>> stream.flush()
-    ''
+    >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
+    (['Hi', ' ', '', '', '', '🦙', '!'], '')
     """
 
     __slots__ = (

@@ -7,7 +7,6 @@ None is made when a model is loaded.
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -109,5 +108,6 @@ def packed(table: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     (b'abc', [0, 2, 2, 3])
     """
     np = numpy()
-    offsets = np.fromiter(accumulate(map(len, table), initial=0), np.int64, len(table) + 1)
+    offsets = np.zeros(len(table) + 1, np.int64)
+    np.cumsum(list(map(len, table)), out=offsets[1:])
     return np.frombuffer(bytearray().join(table), np.uint8), offsets

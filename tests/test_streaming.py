@@ -34,7 +34,7 @@ DENORMALIZERS = ["denormalizer", "denormalizer-plain", "denormalizer-defaults"]
 DECODABLE = [name for name in zoo.NAMES if name not in DENORMALIZERS]
 
 quick = settings(
-    max_examples=max(8, min(EXAMPLES // 30, 2000)),
+    max_examples=max(4, min(EXAMPLES // 60, 2000)),
     deadline=None,
     database=None,
     print_blob=True,
@@ -104,7 +104,7 @@ def test_decoding(name: str, engine: str) -> None:
     """Ids of every kind, with every option."""
     tok, rng = load(name, engine), random.Random(SEED)
     maker, kinds = TextMaker(SEED, pieces_of(tok), corpus.SENTENCES), kinds_of_ids(tok)
-    for number in range(EXAMPLES // 5):
+    for number in range(EXAMPLES // 8):
         ids = rng.choices(rng.choice(kinds), k=rng.choice([0, 1, 2, 3, 8, 20]))
         if number % 3 == 0:
             ids = tok.encode(maker.broken()) + ids
@@ -127,7 +127,7 @@ def test_encoding(name: str, engine: str) -> None:
     """Texts of every kind, as str and as bytes that are cut inside characters, valid or not."""
     tok, rng = load(name, engine), random.Random(SEED)
     maker = TextMaker(SEED, pieces_of(tok), corpus.SENTENCES)
-    for number in range(EXAMPLES // 5):
+    for number in range(EXAMPLES // 8):
         text: str | bytes = (maker.text(), maker.text().encode(), maker.broken())[number % 3]
         prefix_space = rng.choice([None, True, False])
         expected = tok.encode(text, prefix_space=prefix_space)
