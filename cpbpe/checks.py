@@ -90,7 +90,10 @@ def checked_random(alpha: SupportsFloat, seed: SupportsIndex | None) -> Random:
 
 def text_of(data: bytes) -> str:
     """Bytes as text. Only a model whose pieces or rules are not UTF-8 makes some that need repairing."""
-    return repair(data).decode()
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return repair(data).decode()
 
 
 def refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:

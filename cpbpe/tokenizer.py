@@ -381,8 +381,8 @@ class Tokenizer(Detokenizer):
     ) -> list[AnyText]:
         """A text in parts of at most `max_tokens` ids each, about `overlap` of which are in the next, too.
 
-        >>> Tokenizer.from_file("tokenizer.model").split("Hello world, hello", 2)
-        ['Hello world', ', hello']
+        >>> Tokenizer.from_file("tokenizer.model").split("Hello world, and more", 2)
+        ['Hello world', ', and', ' more']
         """
         from cpbpe.documents import split
 

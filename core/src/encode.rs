@@ -391,6 +391,35 @@ pub fn tokens(vocab: &Vocab, text: &[u8], compact: bool) -> Vec<Token> {
     sink.out
 }
 
+/// Where the ids of a compact text stand in it: every piece is there as it is, and a character without a piece has an id
+/// for each of its bytes. `None` if some of it is unknown, because how much cannot be told.
+pub fn spans(vocab: &Vocab, text: &[u8], ids: &[u32]) -> Option<Vec<Token>> {
+    let mut tokens = Vec::with_capacity(ids.len());
+    let mut at = 0;
+    while let Some(&id) = ids.get(tokens.len()) {
+        if Some(id) == vocab.unk {
+            return None;
+        }
+        if vocab.kind(id) != model::BYTE {
+            let end = at + vocab.pieces.text(id).len();
+            tokens.push(Token { id, begin: at, end });
+            at = end;
+            continue;
+        }
+        let length = utf8::length_at(text, at);
+        let count = if text[at] == b' ' && vocab.swapped { utf8::SPACE.len() } else { length };
+        for &id in &ids[tokens.len()..][..count] {
+            tokens.push(Token { id, begin: at, end: at });
+        }
+        at += length;
+        if let Some(last) = tokens.last_mut() {
+            last.end = at;
+        }
+    }
+    debug_assert_eq!(at, text.len());
+    Some(tokens)
+}
+
 /// The tokens of a segmented text when every merge is left out with the chance `alpha`.
 pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, alpha: f64, seed: u64) -> Vec<Token> {
     // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.

@@ -352,10 +352,26 @@ impl Engine {
             encode::compact(&mut normalized, Some(&mut origins));
         }
         let tokens = match dropout {
-            None => encode::tokens(&self.vocab, &normalized, compact),
+            None => {
+                self.spans(&normalized, compact).unwrap_or_else(|| encode::tokens(&self.vocab, &normalized, compact))
+            }
             Some((alpha, seed)) => encode::sample(&self.vocab, &normalized, compact, alpha, seed),
         };
         Aligned { tokens, text: normalized, compact, origins }
+    }
+
+    /// The tokens of a segmented text by way of what is remembered of its chunks; `None` if that does not do.
+    fn spans(&self, text: &[u8], compact: bool) -> Option<Vec<Token>> {
+        let joinable = self.vocab.joinable.as_ref().filter(|_| compact)?;
+        self.with_scratch(|scratch| {
+            if self.vocab.user_defined.is_empty() {
+                let done = encode::encode_compact(&self.vocab, joinable, text, false, scratch);
+                debug_assert!(done);
+            } else {
+                encode::encode_with_words(&self.vocab, joinable, text, scratch);
+            }
+            encode::spans(&self.vocab, text, &scratch.ids)
+        })
     }
 
     /// The text as it is segmented.

@@ -245,29 +245,31 @@ fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
 struct Engine {
     engine: engine::Engine,
     ints: Arc<Ints>,
+    /// Python's bytes for every piece, made when first needed.
+    texts: Arc<[OnceLock<Py<PyBytes>>]>,
     /// Its variants, once they are made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
 
 /// Ids, pieces, begins and ends.
-type Tokens<'py> = (Vec<u32>, Vec<Bound<'py, PyBytes>>, Vec<usize>, Vec<usize>);
+type Tokens = (Vec<u32>, Vec<Py<PyBytes>>, Vec<usize>, Vec<usize>);
 
 impl Engine {
-    fn aligned<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        dropout: Option<(f64, u64)>,
-    ) -> PyResult<Tokens<'py>> {
+    fn aligned<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, dropout: Option<(f64, u64)>) -> PyResult<Tokens> {
         let (text, _) = utf8(text)?;
         let aligned = py.detach(|| self.engine.tokens(text, dropout));
+        let vocab = &self.engine.vocab;
         let mut piece = Vec::new();
         let mut found: Tokens = Default::default();
         for token in &aligned.tokens {
-            piece.clear();
-            crate::encode::piece_of(&self.engine.vocab, token, &aligned.text, aligned.compact, &mut piece);
             found.0.push(token.id);
-            found.1.push(PyBytes::new(py, &piece));
+            found.1.push(if Some(token.id) == vocab.unk {
+                piece.clear();
+                crate::encode::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
+                PyBytes::new(py, &piece).unbind()
+            } else {
+                self.texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
+            });
             found.2.push(aligned.origins[token.begin]);
             found.3.push(aligned.origins[token.end]);
         }
@@ -295,7 +297,8 @@ impl Engine {
     fn from_model(py: Python<'_>, data: &[u8]) -> Option<Engine> {
         let engine = py.detach(|| engine::Engine::from_model(data))?;
         let ints = Arc::new(Ints::new(engine.vocab.len()));
-        Some(Engine { engine, ints, variants: Default::default() })
+        let texts = (0..engine.vocab.len()).map(|_| OnceLock::new()).collect();
+        Some(Engine { engine, ints, texts, variants: Default::default() })
     }
 
     /// The same engine with other habits, made once.
@@ -307,7 +310,10 @@ impl Engine {
             return Ok(made.clone_ref(py));
         }
         let engine = self.engine.variant(prefix, keep_space, raw);
-        let new = Py::new(py, Engine { engine, ints: self.ints.clone(), variants: Default::default() })?;
+        let new = Py::new(
+            py,
+            Engine { engine, ints: self.ints.clone(), texts: self.texts.clone(), variants: Default::default() },
+        )?;
         // Another thread may have been first; nobody waits for anybody, and either will do.
         let _ = place.set(new.clone_ref(py));
         Ok(new)
@@ -441,11 +447,11 @@ impl Engine {
         Ok((join(py, &parts, threads)?, PyByteArray::new(py, &ends)))
     }
 
-    fn tokens<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Tokens<'py>> {
+    fn tokens<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Tokens> {
         self.aligned(py, text, None)
     }
 
-    fn sample<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, alpha: f64, seed: u64) -> PyResult<Tokens<'py>> {
+    fn sample<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, alpha: f64, seed: u64) -> PyResult<Tokens> {
         self.aligned(py, text, Some((alpha, seed)))
     }
 
