@@ -127,6 +127,12 @@ fn fast_is_slow() {
             });
             assert_eq!(&ids, expected, "round {rounds}: {:?}", String::from_utf8_lossy(text));
             assert_eq!(&engine.encode_parallel(text, false, 3), expected);
+            // Without chance nothing is left out, and the text is merged as a whole.
+            let spans = |dropout| {
+                let tokens = engine.tokens(text, dropout).tokens;
+                tokens.iter().map(|token| (token.id, token.begin, token.end)).collect::<Vec<_>>()
+            };
+            assert_eq!(spans(None), spans(Some((0.0, 1))));
             assert_eq!(engine.decode(&[1, u32::MAX], false), Err(1));
             let all = engine.decode(&ids, true).unwrap();
             let (front, back) = ids.split_at(ids.len() / 2);
