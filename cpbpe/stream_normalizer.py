@@ -58,19 +58,23 @@ class Rules(Charsmap):
         values = {unit & ~_LEAF for unit in self._units if unit & _LEAF}
         return all(self._replacements[value] & 0xC0 != 0x80 for value in values)
 
-    def grows(self, text: bytes, start: int) -> bool:
-        """Whether more text could make a longer rule apply at `start`."""
+    def find(self, text: bytes, start: int) -> tuple[int, bool]:
+        """How long the rule is that applies at `start`, and whether more text could make it longer."""
         units = self._units
         node = _offset(units[0])
+        length = 0
         for at in range(start, len(text)):
             node ^= text[at]
-            if _label(units[node]) != text[at]:
-                return False
-            node ^= _offset(units[node])
+            unit = units[node]
+            if _label(unit) != text[at]:
+                return length, False
+            node ^= _offset(unit)
+            if _has_leaf(unit):
+                length = at + 1 - start
         found = self._open.get(node)
         if found is None:
             found = self._open[node] = any(_label(units[node ^ byte]) == byte for byte in range(256))
-        return found
+        return length, found
 
     def plain(self) -> bytes:
         """The visible ASCII characters that no rule changes, as long as ASCII follows."""
@@ -189,13 +193,14 @@ class StreamNormalizer:
         shape = self._shape
         if not final and len(data) - at < shape.longest_word and data[at:] in shape.beginnings:
             return None
-        length = shape.words.longest(data, at)
+        length = shape.words.longest(data, at) if shape.longest_word else 0
         if length:
             return data[at : at + length], length
         if shape.rules is not None:
-            if not final and shape.rules.grows(data, at):
+            length, grows = shape.rules.find(data, at)
+            if grows and not final:
                 return None
-            rule = shape.rules.longest(data, at)
+            rule = shape.rules.longest(data, at) if length else None
             if rule is not None:
                 return rule
         character = valid_character(data, at)

@@ -11,6 +11,8 @@ knows.)
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.checks import checked_text
@@ -153,8 +155,12 @@ class StreamDecoder:
             text = self._plain[ids]
             if text is not None:
                 return text if self._steady else self._step(ids)
-            if ids in self._odd:
+            if ids in self._odd or ids in self._shown or ids in self._tok._special.texts:
                 return self._step(ids)
+        elif type(ids) is not int:
+            number = _single(ids)
+            if number is not None:
+                return self.push(number)
         if self._ended:
             raise ValueError("the stream has ended with flush(); make a new one with stream_decoder()")
         return self._push(self._tok._checked(ids, "push"))
@@ -213,9 +219,7 @@ class StreamDecoder:
                 self._in_run, data = False, self._begin(id, odd, SPACE)
             if data:
                 self._at_beginning = False
-            data = self._held + data
-            text, used = certain(data)
-            self._held = data[used:]
+            text, self._held = _next(self._held + data)
             made += text
         else:
             # A piece that leaves no text still ends a run of BYTE pieces, but not half a character of others.
@@ -252,6 +256,23 @@ class StreamDecoder:
         """What is held turns out to be no character."""
         text, self._held, self._in_run = "\ufffd" * len(self._held), b"", False
         return text
+
+
+def _single(ids: Ids) -> int | None:
+    """The id, if it is a single one in another shape: numpy's, or a list of one."""
+    if type(ids) is list:
+        return ids[0] if len(ids) == 1 and type(ids[0]) is int else None
+    try:
+        return index(ids)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+@lru_cache(4096)
+def _next(data: bytes) -> tuple[str, bytes]:
+    """The text of bytes, and those that wait. (Remembered, because a bad byte takes long.)"""
+    text, used = certain(data)
+    return text, data[used:]
 
 
 # --- Text to ids ----------------------------------------------------------------------------------
