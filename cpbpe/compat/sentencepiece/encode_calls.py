@@ -125,6 +125,8 @@ class EncodeCalls:
         texts = as_texts(input)
         threads = workers(texts, num_threads, thread_pool)
         try:
+            if model.engine_or_none is None:
+                _ = [utf8(text) for text in texts]
             if kind is int:
                 return model.ids_of_all(texts, options, threads)
             if kind == "numpy":

@@ -1,8 +1,8 @@
 """One loaded model, or none: what `SentencePieceProcessor` holds, without its many ways to be called.
 
 What comes in has been checked for its type (`values`); what goes out are numbers and bytes. Errors are
-those that sentencepiece raises: RuntimeError where there is no model or the model has no such thing, ValueError for a
-special piece that the model lacks, IndexError for an id outside the vocabulary.
+those that sentencepiece raises: RuntimeError where there is no model or the model has no such thing,
+ValueError for a special piece that the model lacks, IndexError for an id outside the vocabulary.
 """
 
 from __future__ import annotations
@@ -289,7 +289,8 @@ class Loaded:
 
     def joined(self, pieces: Any) -> bytes:
         """The text of pieces."""
-        return self.engine.decode_pieces(as_pieces(pieces))
+        given = as_pieces(pieces)
+        return self.engine.decode_pieces(given)
 
     def decoded(self, ids: Any) -> Analysis:
         """Everything about a text that is put together from ids."""

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from cpbpe.charsmap import Charsmap
+from cpbpe.checks import text_of
 from cpbpe.compat.sentencepiece.decompile import rules_of
 from cpbpe.compat.sentencepiece.loaded import read_file
-from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, utf8
-from cpbpe.encoding import character_positions
+from cpbpe.compat.sentencepiece.results import positions_in
+from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
 from cpbpe.engine import Engine, make_engine
 from cpbpe.errors import ModelError
 from cpbpe.reference import Matcher, Normalizer
@@ -86,10 +87,7 @@ class SentencePieceNormalizer:
         charsmap = self._normalizer.spec.precompiled_charsmap
         if not charsmap:
             raise RuntimeError("this normalizer has no rules to decompile")
-        rules = {
-            source.decode(errors="replace"): target.decode(errors="replace")
-            for source, target in rules_of(charsmap)
-        }
+        rules = {text_of(source): text_of(target) for source, target in rules_of(charsmap)}
         return sorted(rules.items())
 
     def serialized_model_proto(self) -> bytes:
@@ -159,7 +157,7 @@ def with_origins(normalizer: Normalizer, text: str | bytes) -> tuple[Any, list[i
     if isinstance(text, bytes):
         return normalized, origins
     decoded = normalized.decode()
-    before, after = character_positions(data), character_positions(normalized)
+    before, after = positions_in(data), positions_in(normalized)
     found = [0] * (after[-1] + 1)
     for at, origin in enumerate(origins):
         found[after[at]] = before[origin]
@@ -222,7 +220,7 @@ def _of_map(norm_map: Any) -> Any:
     from cpbpe import model_pb2
     from cpbpe.training.charsmap_build import charsmap_from_rules
 
-    if isinstance(norm_map, (str, bytes, dict)) or not isinstance(norm_map, Iterable):
+    if not is_list_like(norm_map):
         hint = "; give it its items()" if isinstance(norm_map, dict) else ""
         raise TypeError(f"norm_map is a list of pairs, not {type(norm_map).__name__}{hint}")
     rules: dict[str, str] = {}

@@ -213,6 +213,11 @@ def as_one_id(value: Any) -> int | None:
     return number if INT_MIN <= number <= INT_MAX else None
 
 
+def is_list_like(value: Any) -> bool:
+    """Whether C takes it as a list."""
+    return not isinstance(value, (str, bytes)) and (_is_sequence(value) or isinstance(value, _ITERATED))
+
+
 def _is_sequence(value: Any) -> bool:
     """Whether C would call it one: it has items by index, and is no dict."""
     return hasattr(type(value), "__getitem__") and not isinstance(value, Mapping)
