@@ -246,7 +246,8 @@ def test_text_waits_only_for_what_can_change_it(name: str, engine: str) -> None:
         texts = [tok.decode(ids + more, skip_special_tokens=skip) for more in behind]
         came = tok.stream_decoder(skip_special_tokens=skip).push(ids)
         assert all(text.startswith(came) for text in texts)
-        assert len(shared(texts)) <= len(came), (ids, skip, came)
+        if name != "broken-pieces":  # there half a character waits, even if no piece has the other half
+            assert len(shared(texts)) <= len(came), (ids, skip, came)
 
 
 def test_ids_wait_for_the_end_of_a_word(engine: str) -> None:
