@@ -9,10 +9,15 @@ tested where PyTorch is installed, and the head of the report says whether it is
 import concurrent.futures
 import importlib.util
 import multiprocessing
+import os
 import pickle
+import random
+import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -104,6 +109,40 @@ def test_a_fork_while_threads_encode() -> None:
         stop.set()
         for thread in threads:
             thread.join()
+
+
+@pytest.mark.skipif("fork" not in METHODS, reason="this system has no fork")
+@pytest.mark.skipif(not CORE, reason="the reference engine holds the interpreter while it works")
+@pytest.mark.parametrize("first", ["decode", "long text", "special tokens"])
+def test_a_fork_during_the_first_use(first: str) -> None:
+    """What a thread is just making, to keep it, when a process forks, the child makes for itself."""
+    data = zoo.model(zoo.REAL[0])
+    rng = random.Random(1)
+    long = "".join(rng.choices("abcdefgh", k=60_000))
+    uses: dict[str, Callable[[cpbpe.Tokenizer], object]] = {
+        "decode": lambda tok: tok.decode_batch([[22557, 1526] * 50] * 20, threads=2),
+        "long text": lambda tok: tok.encode_array(long),
+        "special tokens": lambda tok: tok.encode_batch(["a</s>" * 50] * 20, allowed_special="all", threads=2),
+    }
+    use = uses[first]
+    for _ in range(40):
+        tok = cpbpe.Tokenizer.from_bytes(data)
+        begun = threading.Event()
+        thread = threading.Thread(target=lambda tok=tok, begun=begun: (begun.set(), use(tok)))
+        thread.start()
+        begun.wait()
+        time.sleep(rng.random() * 0.004)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # ends the child if it is stuck
+            failed = True
+            try:
+                use(tok)
+                failed = False
+            finally:
+                os._exit(failed)
+        thread.join()
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def _answer(writer: Any, tok: cpbpe.Tokenizer) -> None:

@@ -195,6 +195,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The same lists of texts, down to this depth, with texts that know their ids."""
         texts: list[str] = []
         _map_texts(given, depth, texts.append)
+        if not texts:  # a row of a batch comes by again
+            return given
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         known = iter(encoder.encode_batch(list(texts), threads_for(texts, self.threads)))
         return _map_texts(given, depth, lambda text: _Known(text, next(known)))
@@ -324,14 +326,16 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def _ends(self) -> tuple[list[int], list[int]]:
         found: list[list[int]] = []
         for name in ("bos", "eos"):
+            if not getattr(self, f"add_{name}_token"):
+                found.append([])
+                continue
             id = getattr(self, f"{name}_token_id")
-            wanted = getattr(self, f"add_{name}_token")
-            if wanted and id is None:
+            if id is None:
                 raise ValueError(
                     f"add_{name}_token is set, but there is no {name}_token; set that, "
                     f"or add_{name}_token=False"
                 )
-            found.append([id] if wanted else [])
+            found.append([id])
         return found[0], found[1]
 
     # --- Files ------------------------------------------------------------------------------------
