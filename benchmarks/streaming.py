@@ -3,8 +3,8 @@
     python -m benchmarks.streaming [--model tokenizer.model] [--text FILE]
 
 Nothing is compared with other libraries; the point is that the time does not grow. (It includes making the
-stream, which shows in the shortest.) Before a clock starts, what a stream gives is compared with what decoding,
-or encoding, the whole gives.
+stream, which shows in the shortest.) Before a clock starts, what a stream gives is compared with what
+decoding, or encoding, the whole gives.
 """
 
 from __future__ import annotations
