@@ -1,15 +1,23 @@
 //! Finds words, the longest at each place, from left to right: special tokens, of which there may be thousands.
 //!
-//! An automaton looks at every byte, which takes a good part of the time that encoding takes. Where the words begin with
-//! few different bytes it looks for these first, and fast; where they begin with more, `Beginnings` does. What they
-//! find nothing in is passed over.
+//! An automaton looks at every byte, which takes a good part of the time that encoding takes, or more. Where the words
+//! begin with few different bytes it looks for these first, and fast. Where they begin with more, `Beginnings` passes
+//! over places where no word begins, and the automaton is only asked about the others. A text that has too many of those
+//! (it may be made so) is left to the automaton alone, which is linear for every text.
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
 /// Up to so many first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
-/// So much of a text the automaton looks at before `Beginnings` is asked again; a word may reach beyond it.
-const WINDOW: usize = 256;
+/// For every byte passed over, so many may be looked at in vain.
+const PATIENCE: usize = 4;
+/// And so many at any rate.
+const FREE: usize = 1 << 12;
+/// As many bytes of a word's beginning are looked at.
+const WIDTH: usize = 8;
+/// The bits of a filter, as a power of two: 32 KiB.
+const BITS: u32 = 18;
+const FILTER: usize = 1 << (BITS - 6);
 /// Bytes that are looked at together.
 const BLOCK: usize = 32;
 
@@ -17,8 +25,8 @@ const BLOCK: usize = 32;
 pub struct Matcher {
     automaton: AhoCorasick,
     beginnings: Option<Beginnings>,
-    /// How many bytes the automaton looks at behind a place where a word may begin.
-    window: usize,
+    /// How many bytes the longest word has.
+    longest: usize,
 }
 
 /// One word in a text.
@@ -31,52 +39,99 @@ pub struct Found {
     pub end: usize,
 }
 
-/// The bytes that words begin with.
-struct Beginnings {
+/// What words begin with. A filter looks at no more bytes than its shortest word has, so the short words may have one of
+/// their own.
+struct Beginnings(Vec<Filter>);
+
+struct Filter {
     /// 1 for each first byte.
     firsts: [u8; 256],
-    /// 1 for each first two bytes, and for all that follow a word of one byte.
-    pairs: Box<[u8]>,
+    /// The bits that count of eight bytes.
+    mask: u64,
+    /// A Bloom filter of these.
+    filter: Box<[u64; FILTER]>,
+}
+
+impl Filter {
+    fn new(words: &[&[u8]]) -> Option<Filter> {
+        let width = words.iter().map(|word| word.len()).min()?.min(WIDTH);
+        let mut made = Filter { firsts: [0; 256], mask: u64::MAX >> (64 - 8 * width), filter: Box::new([0; FILTER]) };
+        for word in words {
+            made.firsts[usize::from(word[0])] = 1;
+            for bit in Self::bits(number(word) & made.mask) {
+                made.filter[bit >> 6] |= 1 << (bit & 63);
+            }
+        }
+        Some(made)
+    }
+
+    #[inline(always)]
+    fn bits(number: u64) -> [usize; 2] {
+        let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let bits = mixed ^ mixed >> 32;
+        [bits >> (64 - BITS), bits >> (64 - 2 * BITS)].map(|bit| bit as usize & ((1 << BITS) - 1))
+    }
+
+    /// 1 if a word may begin with these eight bytes.
+    #[inline(always)]
+    fn may_begin(&self, number: u64) -> u64 {
+        let [one, other] = Self::bits(number & self.mask);
+        (self.filter[one >> 6] >> (one & 63)) & (self.filter[other >> 6] >> (other & 63)) & 1
+    }
+
+    /// The places in a block where a word may begin, as bits.
+    #[inline]
+    fn places(&self, block: &[u8; BLOCK + WIDTH]) -> u64 {
+        let mut places = 0;
+        // Without a branch for each byte.
+        if block[..BLOCK].iter().fold(0, |any, &byte| any | self.firsts[usize::from(byte)]) > 0 {
+            for i in (0..BLOCK).rev() {
+                let number = block[i..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                places = places << 1 | self.may_begin(number);
+            }
+        }
+        places
+    }
+}
+
+/// The first eight bytes, with zeros for those behind the end.
+fn number(text: &[u8]) -> u64 {
+    match text.first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => text.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)),
+    }
 }
 
 impl Beginnings {
     /// `None` if the first bytes are so few that the automaton finds them faster.
     fn new(words: &[&[u8]]) -> Option<Beginnings> {
-        let mut firsts = [0; 256];
-        let mut pairs = vec![0; 1 << 16].into_boxed_slice();
-        for word in words {
-            firsts[usize::from(word[0])] = 1;
-            match word.get(1) {
-                Some(&second) => pairs[Self::pair(word[0], second)] = 1,
-                None => (0..=255).for_each(|second| pairs[Self::pair(word[0], second)] = 1),
-            }
+        let few = |words: &[&[u8]]| {
+            let mut firsts: Vec<u8> = words.iter().map(|word| word[0]).collect();
+            firsts.sort_unstable();
+            firsts.dedup();
+            firsts.len() <= FEW
+        };
+        if few(words) {
+            return None;
         }
-        let count = firsts.iter().filter(|&&first| first > 0).count();
-        (count > FEW).then_some(Beginnings { firsts, pairs })
-    }
-
-    #[inline]
-    fn pair(first: u8, second: u8) -> usize {
-        usize::from(first) | usize::from(second) << 8
+        let (long, short): (Vec<&[u8]>, Vec<&[u8]>) = words.iter().partition(|word| word.len() >= WIDTH);
+        // A filter whose words have few first bytes passes over most blocks, and costs next to nothing.
+        let groups = if few(&short) { vec![&long[..], &short] } else { vec![words] };
+        Some(Beginnings(groups.into_iter().filter_map(Filter::new).collect()))
     }
 
     /// The first place from `at` on where a word may begin.
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
-        let may_begin = |i: usize| {
-            self.firsts[usize::from(text[i])] > 0
-                && text.get(i + 1).is_none_or(|&second| self.pairs[Self::pair(text[i], second)] > 0)
-        };
         let mut base = at;
-        for block in text.get(at..)?.chunks(BLOCK) {
-            // Without a branch for each byte.
-            if block.iter().fold(0, |any, &byte| any | self.firsts[usize::from(byte)]) > 0 {
-                if let Some(found) = (base..base + block.len()).find(|&i| may_begin(i)) {
-                    return Some(found);
-                }
+        while let Some(block) = text[base..].first_chunk() {
+            let places = self.0.iter().fold(0, |places, filter| places | filter.places(block));
+            if places != 0 {
+                return Some(base + places.trailing_zeros() as usize);
             }
-            base += block.len();
+            base += BLOCK;
         }
-        None
+        let may_begin = |&at: &usize| self.0.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
+        (base..text.len()).find(may_begin)
     }
 }
 
@@ -86,28 +141,36 @@ impl Matcher {
         if words.iter().any(|word| word.is_empty()) {
             return None;
         }
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(words).ok()?;
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(StartKind::Both)
+            .build(words)
+            .ok()?;
         let longest = words.iter().map(|word| word.len()).max().unwrap_or(0);
-        Some(Matcher { automaton, beginnings: Beginnings::new(words), window: WINDOW.max(4 * longest) })
+        Some(Matcher { automaton, beginnings: Beginnings::new(words), longest })
     }
 
     /// The first word from `at` on.
-    pub fn find(&self, text: &[u8], mut at: usize) -> Option<Found> {
-        let Some(beginnings) = &self.beginnings else { return self.search(text, at, text.len()) };
+    pub fn find(&self, text: &[u8], at: usize) -> Option<Found> {
+        let Some(beginnings) = &self.beginnings else { return self.search(text, at, Anchored::No) };
+        let mut place = at;
+        let mut in_vain = 0;
         loop {
-            at = beginnings.next(text, at)?;
-            let end = (at + self.window).min(text.len());
-            match self.search(text, at, end) {
-                // What begins in the last quarter may be the beginning of a longer word.
-                Some(found) if end == text.len() || found.begin < at + self.window / 4 * 3 => return Some(found),
-                _ if end == text.len() => return None,
-                _ => at += self.window / 4 * 3,
+            place = beginnings.next(text, place)?;
+            if in_vain > FREE + PATIENCE * (place - at) {
+                return self.search(text, place, Anchored::No);
             }
+            if let Some(found) = self.search(text, place, Anchored::Yes) {
+                return Some(found);
+            }
+            in_vain += self.longest;
+            place += 1;
         }
     }
 
-    fn search(&self, text: &[u8], at: usize, end: usize) -> Option<Found> {
-        let found = self.automaton.find(Input::new(text).range(at..end))?;
+    /// The first word from `at` on, or the one that begins there.
+    fn search(&self, text: &[u8], at: usize, anchored: Anchored) -> Option<Found> {
+        let found = self.automaton.find(Input::new(text).range(at..).anchored(anchored))?;
         Some(Found { word: found.pattern().as_usize(), begin: found.start(), end: found.end() })
     }
 }
