@@ -232,6 +232,31 @@ def test_other_errors() -> None:
         SentencePieceTrainer.train(5)  # type: ignore[arg-type]
     with pytest.raises(Error, match="vocab_size is ignored"):
         SentencePieceTrainer.train("--input=a.txt", vocab_size=5)
+    with pytest.raises(Error, match="item 2 is int"):
+        SentencePieceTrainer.train(sentence_iterator=iter(["a", 5]), model_prefix="my", **BASE)
+
+
+CAUGHT: list[tuple[type[Exception], dict[str, Any]]] = [
+    (RuntimeError, {"input": "none.txt"}),
+    (RuntimeError, {"input": "a.txt", "model_prefix": "none/my"}),
+    (RuntimeError, {"input": "."}),
+    (RuntimeError, {"input": "a.txt", "no_such_option": 1}),
+    (RuntimeError, {"input": "a.txt", "character_coverage": 0.5}),
+    (RuntimeError, {}),
+    (TypeError, {"sentence_iterator": ["a list"]}),
+    (ValueError, {"sentence_iterator": iter([5])}),
+    (AttributeError, {"input": "a.txt", "model_prefix": "", "model_writer": 5}),
+]
+
+
+@pytest.mark.parametrize(("kind", "call"), CAUGHT, ids=str)
+def test_except_clauses_for_sentencepiece_catch_ours(kind: type[Exception], call: dict[str, Any]) -> None:
+    """But for callbacks: what they raise comes through here, and is a RuntimeError there."""
+    given = {"model_prefix": "my", "vocab_size": 800, **BASE, **call}
+    given = {name: value for name, value in given.items() if value != ""}
+    for trainer in (sentencepiece.SentencePieceTrainer, SentencePieceTrainer):
+        with pytest.raises(kind):
+            trainer.train(**given)
 
 
 # --- Random calls ----------------------------------------------------------------------------------

@@ -67,12 +67,25 @@ class SentencePieceTrainer:
             _call(arg, logstream, kwargs)
         except TrainingError as error:
             raise Error(str(error)) from error
+        except OSError as error:
+            kind = MissingFile if isinstance(error, FileNotFoundError) else FileError
+            raise (
+                kind(error.errno, error.strerror, error.filename) if error.filename else kind(str(error))
+            ) from error
 
     Train = train
 
 
 class Error(TrainingError, RuntimeError):
     """A `TrainingError` that is a RuntimeError too, which is what sentencepiece raises."""
+
+
+class FileError(OSError, RuntimeError):
+    """An OSError that is a RuntimeError too."""
+
+
+class MissingFile(FileNotFoundError, RuntimeError):  # noqa: N818
+    """A FileNotFoundError that is a RuntimeError too."""
 
 
 def _call(arg: str | None, logstream: TextIO | None, kwargs: dict[str, Any]) -> None:
@@ -163,7 +176,7 @@ def _train(
         with clock.phase("reading"):
             counts = WordCounts.of(
                 # An open file is an iterator there, so its lines lose their ends, \r included.
-                [Path(path) for path in inputs] if sentences is None else (text for text in sentences),
+                [Path(path) for path in inputs] if sentences is None else _checked(sentences),
                 options,
                 threads=None,  # num_threads is recorded in the file; its default there is 16
                 format=trainer.get("input_format") or "text",
@@ -181,6 +194,15 @@ def _train(
     vocab = vocab_file(result.built, options.vocabulary_output_piece_score)
     write_all({f"{prefix}.model": result.model_bytes, f"{prefix}.vocab": vocab})
     return result
+
+
+def _checked(sentences: Iterable[str | bytes]) -> Iterator[str | bytes]:
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, (str, bytes)):
+            raise TrainingError(
+                f"sentence_iterator yields str or bytes, but item {number} is {type(sentence).__name__}"
+            )
+        yield sentence
 
 
 _SAME = (
