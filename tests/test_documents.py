@@ -208,12 +208,17 @@ def test_any_window(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("engine")
-def test_rules_and_words_that_reach_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule, or a user-defined piece, keeps what it begins with from being certain."""
+@pytest.mark.parametrize("word", [b"zqzqzqzqzq", "jxjxjxjxjx"])
+def test_rules_and_words_that_reach_far(word: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule, or a user-defined piece that no rule touches, keeps what it begins with from being certain."""
     monkeypatch.setattr(documents, "MANY", 1 << 40)
     proto = zoo.parse(zoo.model("llama"))
-    proto.normalizer_spec.precompiled_charsmap = charsmaps.make({b"zqzqzqzqzq": b"b", b"j": b"w"})
-    zoo.add(proto, ["jxjxjxjxjx"], zoo.Piece.USER_DEFINED)
+    rules = {b"j": b"of the winter"}
+    if isinstance(word, str):
+        zoo.add(proto, [word], zoo.Piece.USER_DEFINED)
+    else:
+        rules[word] = b"b"
+    proto.normalizer_spec.precompiled_charsmap = charsmaps.make(rules)
     tok = cpbpe.Tokenizer.from_bytes(proto.SerializeToString())
     for text in ("zqzqzqzqzq klm", "jxjxjxjxjx klm"):
         for limit in (1, 2, 3):
