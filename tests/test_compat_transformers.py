@@ -6,6 +6,7 @@ texts for which that makes no difference.
 """
 
 import copy
+import importlib.util
 import json
 import os
 import pickle
@@ -129,7 +130,7 @@ def test_against_their_llama_tokenizer(name: str, legacy: bool, tmp_path: Path) 
     assert len(our) == len(their)
     assert our.get_vocab() == their.get_vocab()
     compared = 0
-    for text in some_texts(our.cpbpe, EXAMPLES * 3, len(name) + legacy):
+    for text in some_texts(our.cpbpe, EXAMPLES * 2, len(name) + legacy):
         ids = our.encode(text)
         if SLOW or not spaced(text):
             compared += 1
@@ -273,6 +274,16 @@ def test_calls() -> None:
         for key, value in expected.items():
             np.testing.assert_equal(found[key], value, f"{text} {options}")
             assert type(found[key]) is type(value)
+
+
+if importlib.util.find_spec("torch"):
+
+    def test_tensors() -> None:
+        tokenizer = ours(pad_token="</s>")
+        batch = tokenizer(["Hello world", "Hi"], padding=True, return_tensors="pt")
+        assert batch["input_ids"].tolist() == [[1, 22557, 1526], [1, 15359, 2]]
+        assert tokenizer.decode(batch["input_ids"][0], skip_special_tokens=True) == "Hello world"
+        assert tokenizer.batch_decode(batch["input_ids"], skip_special_tokens=True) == ["Hello world", "Hi"]
 
 
 def test_no_texts() -> None:
@@ -431,8 +442,8 @@ def test_prefix_round_trip(name: str, prefix: bool | None, legacy: bool) -> None
 
 def test_decoding_is_sentencepieces() -> None:
     tokenizer = ours()
-    llama = tokenizer.encode("🦙", add_special_tokens=False)
-    assert tokenizer.decode([*llama[:-1], *llama]) == "��� 🦙"  # transformers: one for each byte of the run
+    llama = tokenizer.encode("🦙", add_special_tokens=False)[1:]
+    assert tokenizer.decode([*llama[:-1], *llama]) == "���🦙"  # in transformers 5 all seven are lost
     assert tokenizer.decode(15359) == "Hi"
     assert tokenizer.decode(np.array([1, 15359]), skip_special_tokens=True) == "Hi"
     assert tokenizer.decode([]) == ""
