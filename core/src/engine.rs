@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 
 use crate::chunk;
 use crate::decode::{self, Beginning, Texts};
 use crate::encode::{self, Scratch, Token};
+use crate::lazy::Lazy;
 use crate::model;
 use crate::normalize::Normalizer;
 use crate::utf8;
@@ -31,7 +32,7 @@ pub struct Engine {
     denormalizer: Option<Arc<Normalizer>>,
     /// Whether decoding keeps a space at the beginning.
     keep_space: bool,
-    texts: Arc<OnceLock<Texts>>,
+    texts: Arc<Lazy<Texts>>,
     spare: Arc<Mutex<Vec<Scratch>>>,
 }
 
@@ -391,7 +392,7 @@ impl Engine {
 
     /// The text of ids, or the position of the first that is outside the vocabulary.
     pub fn decode(&self, ids: &[u32], keep_invalid: bool) -> Result<Vec<u8>, usize> {
-        let texts = self.texts.get_or_init(|| Texts::new(&self.vocab));
+        let texts = self.texts.get_or_make(|| Texts::new(&self.vocab));
         let mut text = Vec::new();
         texts.decode(&self.vocab, ids, self.beginning(), keep_invalid, &mut text)?;
         Ok(self.denormalize(text, keep_invalid))

@@ -14,6 +14,7 @@
 //! | `chunk.rs`     | cuts text where nothing can merge                                           |
 //! | `merge.rs`     | merges one chunk                                                            |
 //! | `long.rs`      | merges one that is long                                                     |
+//! | `lazy.rs`      | what is made when it is first needed                                        |
 //! | `key.rs`       | what a chunk is looked up by                                                |
 //! | `cache.rs`     | remembers chunks                                                            |
 //! | `dropout.rs`   | chances for merges to be left out                                           |
@@ -47,6 +48,7 @@ pub mod dropout;
 pub mod encode;
 pub mod engine;
 pub mod key;
+pub mod lazy;
 pub mod long;
 pub mod matcher;
 pub mod merge;

@@ -165,7 +165,8 @@ pub fn merge<L: Lookup>(
     mut visit: impl FnMut(usize, usize),
 ) {
     let mut symbols = Symbols::new(text, word);
-    let (orders, lists) = lookup.vocab().orders();
+    let orders = lookup.vocab().orders();
+    let (orders, lists) = (&orders.0, orders.1);
     if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {
         run(lookup, text, orders, &mut symbols, seen, keep, Heap(BinaryHeap::new()));
     } else if u32::try_from(text.len()).is_ok() {

@@ -1,7 +1,8 @@
 //! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
+use crate::lazy::Lazy;
 use crate::model::{self, Columns};
 use crate::table::Pieces;
 use crate::utf8;
@@ -89,7 +90,7 @@ pub struct Vocab {
     /// Whether pieces and text have U+2581 and space swapped.
     pub swapped: bool,
     /// See `orders`.
-    orders: OnceLock<(Vec<u32>, usize)>,
+    orders: Lazy<(Vec<u32>, usize)>,
     /// The USER_DEFINED pieces in the text they have in input, and swapped.
     pub user_defined: Words,
     /// The same, swapped.
@@ -179,7 +180,7 @@ impl Vocab {
             has_unused,
             utf8: true,
             swapped,
-            orders: OnceLock::new(),
+            orders: Lazy::default(),
             user_defined: Words::new(words),
             user_defined_compact: Words::new(compact),
         };
@@ -246,8 +247,8 @@ impl Vocab {
     }
 
     /// For each mergeable piece its rank, but counted without gaps; and how many ranks there are.
-    pub fn orders(&self) -> (&[u32], usize) {
-        let (orders, count) = self.orders.get_or_init(|| {
+    pub fn orders(&self) -> Arc<(Vec<u32>, usize)> {
+        self.orders.get_or_make(|| {
             let ids = 0..self.len() as u32;
             let mut ranks: Vec<u32> =
                 ids.clone().filter(|&id| self.pieces.mergeable(id)).map(|id| self.pieces.rank(id)).collect();
@@ -255,8 +256,7 @@ impl Vocab {
             ranks.dedup();
             let order = |id| ranks.partition_point(|&rank| rank < self.pieces.rank(id)) as u32;
             (ids.map(order).collect(), ranks.len())
-        });
-        (orders, *count)
+        })
     }
 
     /// The id of the piece with this (swapped) text, of any type.
