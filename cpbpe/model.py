@@ -54,7 +54,7 @@ def read_bytes(source: Source) -> bytes:
 
 def parse(data: bytes) -> ModelSpec:
     """Read and check a model. Raises ModelError for what cpbpe, or sentencepiece, cannot use."""
-    proto = _parse_proto(data)
+    proto = parse_proto(data)
     trainer = proto.trainer_spec
     model_type = type(trainer).ModelType.Name(trainer.model_type)
     if model_type != "BPE":
@@ -76,8 +76,8 @@ def parse(data: bytes) -> ModelSpec:
         pieces=pieces,
         scores=tuple(piece.score for piece in proto.pieces),
         types=tuple(types),
-        normalizer=_normalizer(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
-        denormalizer=_normalizer(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
+        normalizer=normalizer_of(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
+        denormalizer=normalizer_of(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
         byte_fallback=trainer.byte_fallback,
         unk_surface=trainer.unk_surface,
         added=tuple((token.text, token.id) for token in proto.Extensions[_added()]),
@@ -87,7 +87,7 @@ def parse(data: bytes) -> ModelSpec:
 
 def canonical(data: bytes) -> bytes:
     """The same model in the plainest form, for a reader that knows no more of protobuf than models need."""
-    proto = _parse_proto(data)
+    proto = parse_proto(data)
     proto.DiscardUnknownFields()
     return proto.SerializeToString()
 
@@ -108,7 +108,8 @@ def _added() -> Any:
     return model_pb2.added_tokens
 
 
-def _parse_proto(data: bytes) -> model_pb2.ModelProto:
+def parse_proto(data: bytes) -> model_pb2.ModelProto:
+    """The message in a file, which holds pieces, or an error that says what the file is."""
     from google.protobuf.message import DecodeError
 
     from cpbpe import model_pb2
@@ -163,7 +164,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
         at = end + length
 
 
-def _normalizer(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> NormalizerSpec:
+def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> NormalizerSpec:
+    """A normalizer's options. Where the space goes, `suffix`, is an option of the trainer's."""
     return NormalizerSpec(
         name=proto.name.decode(errors="replace"),
         charsmap=proto.precompiled_charsmap,

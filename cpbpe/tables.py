@@ -50,9 +50,9 @@ def habits(tok: Vocabulary) -> Habits:
     cache = cache_of(tok)
     found: Habits | None = cache.get("habits")
     if found is None:
-        proto = model._parse_proto(tok.to_bytes())
+        proto = model.parse_proto(tok.to_bytes())
         found = cache["habits"] = Habits(
-            model._normalizer(proto.normalizer_spec, suffix=proto.trainer_spec.treat_whitespace_as_suffix),
+            model.normalizer_of(proto.normalizer_spec, suffix=proto.trainer_spec.treat_whitespace_as_suffix),
             bool(proto.denormalizer_spec.precompiled_charsmap),
             proto.trainer_spec.unk_surface,
         )

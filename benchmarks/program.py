@@ -1,0 +1,166 @@
+"""What a program does beside encoding: special tokens, offsets, sampling. (`benchmarks.streaming` has streams.)
+
+    python -m benchmarks.program --out program.json
+
+- **tokens added**: `encode(..., allowed_special="all")` with 10,000 added tokens beside plain `encode`, in
+  turn, on documents of about 4 KB that hold none of them. The ratio is what looking for them costs. It
+  depends on the bytes that the tokens begin with, so there are several sets.
+- **offsets** and **sampling**, beside sentencepiece.
+
+Answers are compared first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import sentencepiece
+
+import cpbpe
+from benchmarks.corpora import corpus_path, read_documents
+from benchmarks.run import commit, default_model, machine, versions
+
+Call = Callable[[], object]
+
+
+def in_turn(calls: dict[str, Call], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each call, round by round."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            gc.collect()
+            gc.disable()
+            begin = perf_counter()
+            call()
+            times[name].append(perf_counter() - begin)
+            gc.enable()
+    return times
+
+
+def ratio(times: dict[str, list[float]], name: str, base: str) -> float:
+    """The median of the rounds' ratios."""
+    return median(a / b for a, b in zip(times[name], times[base], strict=True))
+
+
+def sets(count: int) -> dict[str, list[str]]:
+    """Tokens of several kinds, by what they begin with."""
+    chance = random.Random(1)
+    signs = "@#$%&*+=~^|\\_<[{(!?"
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return {
+        "<|extra_7|>": [f"<|extra_{i}|>" for i in range(count)],
+        "[unused7]": [f"[unused{i}]" for i in range(count)],
+        "of 19 signs, @#tok7": ["".join(chance.choices(signs, k=2)) + f"tok{i}" for i in range(count)],
+        "random letters": ["".join(chance.choices(letters, k=12)) for i in range(count)],
+    }
+
+
+def added(tok: cpbpe.Tokenizer, documents: list[str], count: int, rounds: int) -> dict[str, Any]:
+    """What looking for added tokens costs: the time with them over the time without."""
+    found: dict[str, Any] = {}
+    for name, words in sets(count).items():
+        more = tok.with_special_tokens(words)
+        texts = [text for text in documents if not any(word in text for word in words[:100])]
+        texts = [text for text in texts if tok.encode(text) == more.encode(text, allowed_special="all")]
+        assert len(texts) > len(documents) * 0.9, name  # hardly any holds one by chance
+        half = f"{words[0]}x{texts[0]}{words[1]}"
+        ids = [tok.vocab_size, *tok.encode(f"x{texts[0]}"), tok.vocab_size + 1]
+        assert more.encode(half, allowed_special="all") == ids, name
+        times = in_turn(
+            {
+                "list": lambda texts=texts: [tok.encode(text) for text in texts],  # type: ignore[misc]
+                "list, added": lambda texts=texts, more=more: [  # type: ignore[misc]
+                    more.encode(text, allowed_special="all") for text in texts
+                ],
+                "array": lambda texts=texts: [tok.encode_array(text) for text in texts],  # type: ignore[misc]
+                "array, added": lambda texts=texts, more=more: [  # type: ignore[misc]
+                    more.encode_array(text, allowed_special="all") for text in texts
+                ],
+            },
+            rounds,
+        )
+        found[name] = {
+            "list": ratio(times, "list, added", "list"),
+            "array": ratio(times, "array, added", "array"),
+            "seconds": times,
+        }
+    return found
+
+
+def beside(tok: cpbpe.Tokenizer, model: Path, documents: list[str], rounds: int) -> dict[str, Any]:
+    """Offsets and sampling: how many times as fast as sentencepiece."""
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    for text in documents[:50]:
+        mapping = theirs.encode(text, return_type="offset_mapping")
+        found = tok.encode_offsets(text)
+        assert (found.ids, found.offsets) == (mapping["ids"], mapping["offsets"])
+
+    def sampled() -> None:
+        for seed, text in enumerate(documents):
+            tok.encode(text, alpha=0.1, seed=seed)
+
+    def sampled_there() -> None:
+        for text in documents:
+            theirs.encode(text, enable_sampling=True, alpha=0.1, nbest_size=-1)
+
+    def offsets() -> None:
+        for text in documents:
+            tok.encode_offsets(text)
+
+    def offsets_there() -> None:
+        for text in documents:
+            theirs.encode(text, return_type="offset_mapping")
+
+    times = in_turn({"o": offsets, "o2": offsets_there, "s": sampled, "s2": sampled_there}, rounds)
+    size = sum(len(text.encode()) for text in documents)
+    return {
+        "offsets": {"speed": size / median(times["o"]), "ratio": ratio(times, "o2", "o")},
+        "sampling": {"speed": size / median(times["s"]), "ratio": ratio(times, "s2", "s")},
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("benchmarks/data"))
+    parser.add_argument("--corpus", default="en", help="which of the texts (default: en)")
+    parser.add_argument("--model", type=Path, default=None)
+    parser.add_argument("--megabytes", type=float, default=4.0, help="how much of it (default: 4)")
+    parser.add_argument("--tokens", type=int, default=10_000, help="how many are added (default: 10,000)")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    model = options.model or default_model()
+    tok = cpbpe.load(model)
+    documents, size = [], 0
+    for text in read_documents(corpus_path(options.data, options.corpus)):
+        documents.append(text)
+        size += len(text)
+        if size >= options.megabytes * 1e6:
+            break
+    report: dict[str, Any] = {
+        "machine": machine(),
+        "versions": versions(["sentencepiece"]),
+        "commit": commit(),
+        "corpus": options.corpus,
+        "added": added(tok, documents, options.tokens, options.rounds),
+        "beside sentencepiece": beside(tok, model, documents[: len(documents) // 8], options.rounds),
+    }
+    for name, found in report["added"].items():
+        print(f"{options.tokens} added {name:<22} list {found['list']:.3f}  array {found['array']:.3f}")
+    for name, found in report["beside sentencepiece"].items():
+        print(f"{name}: {found['speed'] / 1e6:.1f} MB/s, {found['ratio']:.2f} times sentencepiece")
+    if options.out:
+        options.out.write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
