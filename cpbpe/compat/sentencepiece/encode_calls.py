@@ -7,6 +7,7 @@ sentencepiece 0.2.3, and a test compares them.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from cpbpe.checks import MAX_THREADS, threads_for
@@ -20,7 +21,7 @@ ReturnType = Any
 
 RETURN_TYPES = (int, str, bytes, "proto", "serialized_proto", "numpy", "offset_mapping")
 MESSAGES = ("proto", "serialized_proto", "offset_mapping")
-_PLAIN = Options()
+_COMMON = {flags: Options(*flags) for flags in product((False, True), repeat=4)}
 
 
 class EncodeCalls:
@@ -351,8 +352,10 @@ class EncodeCalls:
             emit_unk_piece = False
         elif emit_unk_piece is None:
             emit_unk_piece = self._emit_unk_piece
-        if add_bos is False and add_eos is False and reverse is False and emit_unk_piece is False:
-            return _PLAIN
+        try:
+            return _COMMON[add_bos, add_eos, reverse, emit_unk_piece]
+        except (KeyError, TypeError):  # something else than a truth value
+            pass
         return Options(
             as_bool(add_bos, "add_bos"),
             as_bool(add_eos, "add_eos"),

@@ -234,13 +234,11 @@ class Loaded:
 
     def _ends(self, options: Options) -> tuple[list[int], list[int]]:
         """What to put in front and behind."""
-        for wanted, name, id in (
-            (options.add_bos, "bos", self.bos_id),
-            (options.add_eos, "eos", self.eos_id),
-        ):
-            if wanted and id < 0:
-                raise ValueError(f"add_{name}=True, but this model has no {name} piece of type CONTROL")
-        return [self.bos_id] * options.add_bos, [self.eos_id] * options.add_eos
+        if options.add_bos and self.bos_id < 0:
+            raise ValueError("add_bos=True, but this model has no bos piece of type CONTROL")
+        if options.add_eos and self.eos_id < 0:
+            raise ValueError("add_eos=True, but this model has no eos piece of type CONTROL")
+        return [self.bos_id] if options.add_bos else [], [self.eos_id] if options.add_eos else []
 
     def _check_unk(self, options: Options) -> None:
         if options.emit_unk_piece and self.unk_id < 0:
@@ -310,6 +308,8 @@ class Loaded:
 
     def check_ids(self, ids: list[int]) -> list[int]:
         """The same ids, if all are inside the vocabulary."""
+        if not ids or (min(ids) >= 0 and max(ids) < self.size):
+            return ids
         for position, id in enumerate(ids):
             if not 0 <= id < self.size:
                 there = bounds(self.size) if self.size else "no model is loaded"

@@ -175,7 +175,10 @@ def as_ids(values: Any) -> list[int]:
 
     Numbers in a buffer may have any size, others 32 bits. Whether they are ids is not looked at here.
     """
-    if isinstance(values, (str, bytes)):
+    if type(values) is list and set(map(type, values)) == {int}:  # the common case
+        if min(values) >= INT_MIN and max(values) <= INT_MAX:
+            return values
+    elif isinstance(values, (str, bytes)):
         raise TypeError(f"ids are integers, not {type(values).__name__}")
     if not isinstance(values, (list, tuple, range, bytearray)):
         buffer = _buffer(values)
