@@ -37,6 +37,7 @@ ADDED_MODULES = {
     "processor",
     "results",
     "settings",
+    "train_calls",
     "trainer",
     "values",
 }

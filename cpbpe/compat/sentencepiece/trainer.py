@@ -12,30 +12,9 @@ other sentences in every run, and this always the same.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
-from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
-from cpbpe.trainer import Clock, TrainingResult, check_prefix, train_on
-from cpbpe.training.counting import threads_or_all
-from cpbpe.training.files import write_all
-from cpbpe.training.model_build import vocab_file
-from cpbpe.training.options import PRESETS, RULE_NAMES
-from cpbpe.training.progress import Display
-from cpbpe.training.recorded import Recorded
-from cpbpe.training.rules import from_file
-from cpbpe.training.word_counts import WordCounts
-
-__all__ = ["Error", "SentencePieceTrainer"]
-
-
-class _Writer(Protocol):
-    def write(self, data: bytes, /) -> object:
-        """Take the model file."""
 
 
 class SentencePieceTrainer:
@@ -63,8 +42,10 @@ class SentencePieceTrainer:
         the same names, where lists are taken as such; then also `sentence_iterator`, `model_writer`,
         `pretokenizer`, `allow_inconsistent_pretokenization` and `normalizer`. `logstream` gets the report.
         """
+        from cpbpe.compat.sentencepiece.train_calls import call  # takes as long to import as all the rest
+
         try:
-            _call(arg, logstream, kwargs)
+            call(arg, logstream, kwargs)
         except TrainingError as error:
             raise Error(str(error)) from error
         except OSError as error:
@@ -86,199 +67,3 @@ class FileError(OSError, RuntimeError):
 
 class MissingFile(FileNotFoundError, RuntimeError):  # noqa: N818
     """A FileNotFoundError that is a RuntimeError too."""
-
-
-def _call(arg: str | None, logstream: TextIO | None, kwargs: dict[str, Any]) -> None:
-    if isinstance(arg, str):
-        if kwargs:
-            raise TrainingError(f"with a string of flags, {next(iter(kwargs))} is ignored; leave it out")
-        result = _train(_parse_flags(arg), None, None, False, None, None)
-    else:
-        if arg is not None:
-            raise TypeError(f"train() takes a string of flags or keyword arguments, not {arg!r}")
-        sentences = kwargs.pop("sentence_iterator", None)
-        reader = kwargs.pop("sentence_reader", None)
-        writer = kwargs.pop("model_writer", None)
-        pretokenizer = kwargs.pop("pretokenizer", None)
-        inconsistent = bool(kwargs.pop("allow_inconsistent_pretokenization", False))
-        normalizer = kwargs.pop("normalizer", None)
-        fields = {name: _encode(value) for name, value in kwargs.items()}
-        texts = reader if sentences is None else sentences
-        result = _train(fields, texts, pretokenizer, inconsistent, normalizer, writer)
-    if logstream is not None:
-        logstream.write(f"{result.report}\n")
-        logstream.flush()
-
-
-def _encode(value: object) -> str:
-    """A value as sentencepiece passes it on: lists become one line of CSV."""
-    if isinstance(value, list):
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow([str(item) for item in value])
-        return line.getvalue()
-    return str(value)
-
-
-def _parse_flags(line: str) -> dict[str, str]:
-    """Flags separated by single spaces; the first of two with one name counts."""
-    fields: dict[str, str] = {}
-    for flag in line.split(" ") if line else []:
-        name, _, value = flag.removeprefix("--").partition("=")
-        fields.setdefault(name, value)
-    return fields
-
-
-def _train(
-    given: Mapping[str, str],
-    sentences: Iterable[str | bytes] | None,
-    pretokenizer: Any,
-    inconsistent: bool,
-    normalizer: Any,
-    writer: _Writer | None,
-) -> TrainingResult:
-    trainer, normalizer_fields, denormalizer_tsv = parse_fields(given)
-    prefix = trainer.get("model_prefix", "")
-    inputs = trainer.get("input", [])
-    kind = trainer.get("model_type", "UNIGRAM")
-    if kind != "BPE":
-        said = (
-            f"model_type is {kind.lower()}" if "model_type" in trainer else "model_type is unigram by default"
-        )
-        raise TrainingError(f"{said}, and cpbpe trains BPE models only; give model_type='bpe'")
-    if (sentences is None) == (not inputs):
-        raise TrainingError("give either input, with the names of files, or sentence_iterator")
-    if (writer is None) == (not prefix):
-        raise TrainingError("give either model_prefix, for files, or model_writer")
-    if sentences is not None and not isinstance(sentences, Iterator):
-        raise TypeError(
-            f"sentence_iterator is an iterator, not {type(sentences).__name__}; iter(...) makes one of a list"
-        )
-    if normalizer is not None:
-        normalizer_fields = _of_normalizer(normalizer, normalizer_fields)
-
-    options = PRESETS["sentencepiece"].replace(
-        **{name: value for name, value in trainer.items() if name in _SAME},
-        **{
-            name: normalizer_fields[name]
-            for name in ("add_dummy_prefix", "remove_extra_whitespaces")
-            if name in normalizer_fields
-        },
-        pretokenizer=pretokenizer,
-        allow_inconsistent_pretokenization=inconsistent and pretokenizer is not None,
-    )
-    if not normalizer_fields.get("escape_whitespaces", True):
-        raise TrainingError("escape_whitespaces=false: training needs spaces to become U+2581; leave it out")
-    if prefix:
-        check_prefix(prefix)
-    recorded = _recorded(trainer, normalizer_fields, denormalizer_tsv)
-    clock = Clock()
-    with Display(False) as display:
-        with clock.phase("reading"):
-            counts = WordCounts.of(
-                # An open file is an iterator there, so its lines lose their ends, \r included.
-                [Path(path) for path in inputs] if sentences is None else _checked(sentences),
-                options,
-                threads=None,  # num_threads is recorded in the file; its default there is 16
-                format=trainer.get("input_format") or "text",
-                field="",
-                column="",
-                memory_limit=None,
-                display=display,
-                raw=True,
-                charsmap=recorded.normalizer["precompiled_charsmap"],
-            )
-        result = train_on(counts, options, recorded, threads_or_all(None), display, clock)
-    if writer is not None:
-        writer.write(result.model_bytes)
-        return result
-    vocab = vocab_file(result.built, options.vocabulary_output_piece_score)
-    write_all({f"{prefix}.model": result.model_bytes, f"{prefix}.vocab": vocab})
-    return result
-
-
-def _checked(sentences: Iterable[str | bytes]) -> Iterator[str | bytes]:
-    for number, sentence in enumerate(sentences, 1):
-        if not isinstance(sentence, (str, bytes)):
-            raise TrainingError(
-                f"sentence_iterator yields str or bytes, but item {number} is {type(sentence).__name__}"
-            )
-        yield sentence
-
-
-_SAME = (
-    # Options of sentencepiece that mean the same to `TrainOptions`.
-    "allow_whitespace_only_pieces",
-    "auto_character_coverage",
-    "bos_id",
-    "bos_piece",
-    "byte_fallback",
-    "character_coverage",
-    "control_symbols",
-    "eos_id",
-    "eos_piece",
-    "hard_vocab_limit",
-    "input_sentence_size",
-    "max_sentence_length",
-    "max_sentencepiece_length",
-    "pad_id",
-    "pad_piece",
-    "pretokenization_delimiter",
-    "required_chars",
-    "shuffle_input_sentence",
-    "split_by_number",
-    "split_by_unicode_script",
-    "split_by_whitespace",
-    "split_digits",
-    "treat_whitespace_as_suffix",
-    "unk_id",
-    "unk_piece",
-    "unk_surface",
-    "user_defined_symbols",
-    "vocab_size",
-    "vocabulary_output_piece_score",
-)
-
-
-def _recorded(
-    trainer: Mapping[str, Any], normalizer: Mapping[str, Any], denormalizer_tsv: str | None
-) -> Recorded:
-    """What the file records: what was given, and the rules that follow from it."""
-    fields = dict(normalizer)
-    tsv = fields.get("normalization_rule_tsv", "")
-    if tsv:
-        if fields.get("precompiled_charsmap"):
-            raise TrainingError("normalization_rule_tsv and precompiled_charsmap exclude each other")
-        fields["precompiled_charsmap"] = from_file("normalization_rule_tsv", tsv)
-        fields["name"] = "user_defined"
-    else:
-        fields["name"] = fields.get("name") or "nmt_nfkc"
-        if not fields.get("precompiled_charsmap"):
-            fields["precompiled_charsmap"] = _named_rules(fields["name"])
-    denormalizer = None
-    if denormalizer_tsv:
-        denormalizer = {
-            "name": "user_defined",
-            "precompiled_charsmap": from_file("denormalization_rule_tsv", denormalizer_tsv),
-            "add_dummy_prefix": False,
-            "remove_extra_whitespaces": False,
-            "escape_whitespaces": False,
-            "normalization_rule_tsv": denormalizer_tsv,
-        }
-    return Recorded(trainer, fields, denormalizer)
-
-
-def _named_rules(name: str) -> bytes:
-    if name == "identity":
-        return b""
-    if name not in RULE_NAMES:
-        raise TrainingError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
-    from cpbpe.training.charsmap_build import rule_charsmap
-
-    return rule_charsmap(name)
-
-
-def _of_normalizer(normalizer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a normalizer object: anything with sentencepiece's serialized_normalizer_spec()."""
-    if given:
-        raise TrainingError(f"normalizer and {next(iter(given))} exclude each other; choose one")
-    return fields_of_normalizer(normalizer.serialized_normalizer_spec())
