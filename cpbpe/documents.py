@@ -30,13 +30,13 @@ AnyText = TypeVar("AnyText", str, bytes)
 FIRST_WINDOW = 4
 """So many characters (or bytes) for each token, and FIRST_MARGIN, are looked at first."""
 FIRST_MARGIN = 64
+"""See FIRST_WINDOW."""
 MANY = 256
 """Where no token is certain, they are believed in a window that has so many more than twice those needed."""
 MAX_RULE = 100
 """Rules with longer keys, which nobody has, leave nothing certain."""
 
 _NO_END = 1 << 62
-_SOME = 1 << 12
 
 
 def truncate(tok: Vocabulary, text: AnyText, max_tokens: SupportsIndex, prefix_space: bool | None) -> AnyText:
@@ -171,9 +171,14 @@ class _Cutter:
 
     def _first_character(self, text: str | bytes, begin: int) -> int:
         """Where the first character of a part ends, with spaces in front that belong to no token."""
-        data = utf8(text[begin : begin + _SOME], "split")
-        _, _, begins, ends = self._engine.tokens(data)
-        at = next((b for b, e in zip(begins, ends, strict=True) if b < e), 0)
+        size, at = FIRST_MARGIN, None
+        while at is None:
+            data = utf8(text[begin : begin + size], "split")
+            _, _, begins, ends = self._engine.tokens(data)
+            at = next((b for b, e in zip(begins, ends, strict=True) if b < e), None)
+            if at is None and begin + size >= len(text):
+                at = 0
+            size *= 2
         end = at + len(valid_character(data, at) or b"?")
         count = self._engine.count(data[:end])
         if count <= self._limit:

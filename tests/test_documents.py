@@ -300,6 +300,8 @@ def test_spaces_that_go(engine: str) -> None:
     assert tok.truncate("   ", 0) == "   "
     assert tok.split(text, 1) == ["   of", "   the   "]
     wide = " " * 10_000
+    with pytest.raises(ValueError, match="max_tokens is 1, but '\U0001f999' at position 10000 has 2 ids"):
+        tokenizer("nfkc", engine).split(f"{wide}🦙", 1)
     assert tok.split(f"{wide}of{wide}the{wide}", 1) == [f"{wide}of", f"{wide}the{wide}"]
 
 
