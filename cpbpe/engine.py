@@ -68,6 +68,9 @@ class Engine(Protocol):
     def normalize(self, text: str | bytes) -> bytes:
         """The text as it is segmented."""
 
+    def origins(self, text: str | bytes) -> tuple[bytes, list[int]]:
+        """The text as it is segmented, and for each of its bytes, and its end, the place it came from."""
+
     def encode(self, text: str | bytes) -> list[int]:
         """The ids of a text."""
 

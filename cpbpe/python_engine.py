@@ -59,6 +59,9 @@ class PythonEngine:
     def normalize(self, text: str | bytes) -> bytes:
         return self._reference.normalize(_bytes(text))
 
+    def origins(self, text: str | bytes) -> tuple[bytes, list[int]]:
+        return self._reference.normalizer.normalize(_bytes(text))
+
     def encode(self, text: str | bytes) -> list[int]:
         return [token.id for token in self._reference.encode(_bytes(text))]
 

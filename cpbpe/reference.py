@@ -278,7 +278,7 @@ class ReferenceEngine:
         self.joinable = self._joinable_pairs()
         self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
 
-        self._normalizer = Normalizer(spec.normalizer, self.user_defined)
+        self.normalizer = Normalizer(spec.normalizer, self.user_defined)
         self._denormalizer = None
         if spec.denormalizer is not None and spec.denormalizer.charsmap:
             self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
@@ -303,7 +303,7 @@ class ReferenceEngine:
 
     def normalize(self, text: bytes) -> bytes:
         """The text as it is segmented."""
-        return self._normalizer.normalize(text)[0]
+        return self.normalizer.normalize(text)[0]
 
     # --- Idea 3: what can never merge can be cut --------------------------------------------------
 
@@ -445,7 +445,7 @@ class ReferenceEngine:
         Of the bytes of one character all but the last have an empty span, so that the spans of a
         text neither overlap nor repeat. Unknown symbols side by side become one token.
         """
-        normalized, origins = self._normalizer.normalize(text)
+        normalized, origins = self.normalizer.normalize(text)
         tokens: list[Token] = []
         at = 0
         segmented = self._segment(normalized, dropout)

@@ -346,8 +346,7 @@ impl Engine {
 
     /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<(f64, u64)>) -> Aligned {
-        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut origins);
+        let (mut normalized, mut origins) = self.origins(text);
         let compact = self.vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
         if compact && self.vocab.swapped {
             encode::compact(&mut normalized, Some(&mut origins));
@@ -373,6 +372,13 @@ impl Engine {
             }
             encode::spans(&self.vocab, text, &scratch.ids)
         })
+    }
+
+    /// The text as it is segmented, and for each of its bytes, and its end, the place that it came from.
+    pub fn origins(&self, text: &[u8]) -> (Vec<u8>, Vec<usize>) {
+        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
+        self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut origins);
+        (normalized, origins)
     }
 
     /// The text as it is segmented.

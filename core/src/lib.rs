@@ -24,7 +24,7 @@
 //! | `settled.rs`   | how much of a text more text cannot change                                  |
 //! | `matcher.rs`   | finds special tokens in text                                                |
 //! | `training/`    | from a corpus to the merges: a crate map of its own                         |
-//! | `python.rs`, `python_train.rs` | the only files that know Python                             |
+//! | `python*.rs`   | the only files that know Python                                             |
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
 //! character from three bytes to one and lets most input be used as it is. See `vocab::swap`.
@@ -36,7 +36,7 @@
 //! * `prefetch.rs`: asking for memory ahead of time: 1.07, 1.2 and 1.3 times.
 //! * `chunk.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 times.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5 times.
-//! * `python.rs`: the interpreter's own functions, for what the safe interface checks once more for each id.
+//! * `python*.rs`: the interpreter's own functions, for what the safe interface checks once more for each id.
 //!
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 
@@ -59,6 +59,8 @@ pub mod prefetch;
 mod python;
 #[cfg(feature = "python")]
 mod python_train;
+#[cfg(feature = "python")]
+mod python_values;
 pub mod settled;
 pub mod table;
 pub mod training;

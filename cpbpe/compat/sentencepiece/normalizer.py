@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 from cpbpe.charsmap import Charsmap
@@ -78,7 +79,7 @@ class SentencePieceNormalizer:
     def _normalize(self, input: Any, with_offsets: bool | None) -> Any:
         text = as_text(input)
         if with_offsets:
-            return with_origins(self._normalizer.reference, text)
+            return with_origins(self._normalizer.engine, lambda: self._normalizer.reference, text)
         normalized = self._normalizer.engine.normalize(utf8(text))
         return normalized if isinstance(text, bytes) else normalized.decode()
 
@@ -148,20 +149,26 @@ class Rules:
         )
 
 
-def with_origins(normalizer: Normalizer, text: str | bytes) -> tuple[Any, list[int]]:
+def with_origins(
+    engine: Engine, normalizer: Callable[[], Normalizer], text: str | bytes
+) -> tuple[Any, list[int]]:
     """A normalized text, and the place in the input that each of its characters, or bytes, came from."""
     data = utf8(text)
-    normalized, origins = normalizer.normalize(data)
-    if not normalized and _only_spaces(normalizer, data):
+    normalized, origins = engine.origins(data)
+    if not normalized and _only_spaces(normalizer(), data):
         origins = []  # sentencepiece has then gone home early
     if isinstance(text, bytes):
         return normalized, origins
     decoded = normalized.decode()
-    before, after = positions_in(data), positions_in(normalized)
-    found = [0] * (after[-1] + 1)
-    for at, origin in enumerate(origins):
-        found[after[at]] = before[origin]
-    return decoded, found
+    if not origins:
+        return decoded, [0]
+    if not normalized.isascii():  # each character came from where its last byte did
+        begins = [byte & 0xC0 != 0x80 for byte in normalized]
+        origins = list(compress(origins, [*begins[1:], True, True]))
+    if not data.isascii():
+        before = positions_in(data)
+        origins = [before[origin] for origin in origins]
+    return decoded, origins
 
 
 def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:

@@ -234,8 +234,7 @@ class SentencePieceProcessor(EncodeCalls):
         data = utf8(text)
         model = self._processor
         if with_offsets:
-            _ = model.engine
-            return with_origins(model.decoder.normalizer, text)
+            return with_origins(model.engine, lambda: model.decoder.normalizer, text)
         normalized = model.engine.normalize(data) if model.size else b""
         return normalized if isinstance(text, bytes) else normalized.decode()
 
