@@ -333,3 +333,11 @@ def test_without_the_dummy_prefix_that_loses(flags: dict[str, Any]) -> None:
 def test_lone_surrogates_are_no_text() -> None:
     with pytest.raises(UnicodeEncodeError):
         tokenizer("llama", ENGINES[0]).encode("\ud800")
+
+
+@pytest.mark.parametrize(
+    ("preset", "lossless"), [("llama2", True), ("lossless", True), ("sentencepiece", False)]
+)
+def test_presets_of_training(preset: str, lossless: bool) -> None:
+    trained = cpbpe.train(corpus.lines(200), vocab_size=600, preset=preset, progress=False)
+    assert bool(trained.tokenizer.is_lossless()) == lossless
