@@ -1,4 +1,4 @@
-"""What a program does beside encoding: special tokens, offsets, sampling. (`benchmarks.streaming` has streams.)
+"""What a program does beside encoding: special tokens, offsets, sampling. (Streams: `benchmarks.streaming`.)
 
     python -m benchmarks.program --out program.json
 
