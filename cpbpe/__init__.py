@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from cpbpe.encoding import Encoding
 from cpbpe.engine import engine
 from cpbpe.errors import ModelError, TrainingError
+from cpbpe.lossless import Losslessness
 from cpbpe.ragged import Ragged
 from cpbpe.spec import PieceType
 from cpbpe.special import Special
+from cpbpe.streaming import StreamDecoder, StreamEncoder
+from cpbpe.stretches import Part
 from cpbpe.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
@@ -29,11 +32,15 @@ __version__ = "0.1.0"
 __all__ = [
     "PRESETS",
     "Encoding",
+    "Losslessness",
     "ModelError",
+    "Part",
     "PieceType",
     "Ragged",
     "Report",
     "Special",
+    "StreamDecoder",
+    "StreamEncoder",
     "Tokenizer",
     "TrainOptions",
     "TrainingError",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence, Sized
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from operator import index
 from secrets import randbits
 from typing import Any, SupportsFloat, SupportsIndex
 
+from cpbpe.late import numpy as numpy
 from cpbpe.reference import repair
 
 Random = tuple[float, int]
@@ -25,23 +25,13 @@ MAX_THREADS = 256
 """More threads than this are not started, whatever is asked for."""
 
 
-@cache
-def numpy() -> Any:
-    """The module numpy, imported when it is first needed: it takes longer to import than all of cpbpe."""
-    import numpy
-
-    return numpy
-
-
 def utf8(text: object, method: str) -> bytes:
     """Text as bytes. A lone surrogate in a str is an error, as it is to `str.encode`."""
     if isinstance(text, str):
         return text.encode()
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
-    several = method == "encode" and isinstance(text, (list, tuple))
-    hint = "; for several texts use encode_batch" if several else ""
-    raise TypeError(f"{method}() takes str or bytes, not {type(text).__name__}{hint}")
+    raise TypeError(f"{method}() takes str or bytes, not {type(text).__name__}")
 
 
 def checked_text(text: object, method: str) -> str | bytes:
@@ -75,7 +65,7 @@ def threads_for(items: Sequence[Sized], threads: int | None) -> int:
 def checked_random(alpha: SupportsFloat, seed: SupportsIndex | None) -> Random:
     """What sampling takes. Without a seed there is another one every time."""
     try:
-        chance = float(alpha)
+        chance = float("x" if isinstance(alpha, str) else alpha)
     except (TypeError, ValueError):
         raise TypeError(f"alpha is a number from 0 to 1, not {alpha!r}") from None
     if not 0 <= chance <= 1:
@@ -118,7 +108,12 @@ def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
     return check_ids(ids, size, method)
 
 
-def check_ids(ids: object, size: int, method: str) -> list[int]:
+def settled(ids: Any) -> Any:
+    """The same ids, in a form that can be looked at twice."""
+    return list(ids) if isinstance(ids, Iterator) else ids
+
+
+def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
     """Ids as a list of int, each in the vocabulary."""
     if isinstance(ids, (str, bytes, bytearray)):
         hint = "; for pieces use decode_pieces" if method.startswith("decode") else ""
@@ -132,9 +127,10 @@ def check_ids(ids: object, size: int, method: str) -> list[int]:
         except TypeError:
             hint = "; use decode_batch" if isinstance(id, (list, tuple)) and method == "decode" else ""
             raise TypeError(
-                f"{method}() takes ids (integers), found {type(id).__name__} at position {position}{hint}"
+                f"{method}() takes ids (integers), found {type(id).__name__} at position {position}{of}{hint}"
             ) from None
     for position, number in enumerate(checked):
         if not 0 <= number < size:
-            raise IndexError(f"id {number} at position {position} is outside the vocabulary: {bounds(size)}")
+            there = bounds(size)
+            raise IndexError(f"id {number} at position {position}{of} is outside the vocabulary: {there}")
     return checked

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import SupportsIndex
 
-from cpbpe.checks import as_ids, check_ids, refuse_single, text_of, threads_for, utf8
+from cpbpe.checks import as_ids, check_ids, refuse_single, settled, text_of, threads_for, utf8
 from cpbpe.engine import Engine
 from cpbpe.ragged import Ragged
+from cpbpe.streaming import StreamDecoder
 from cpbpe.stretches import Decoder
 from cpbpe.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from cpbpe.streaming import StreamDecoder
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 
@@ -46,6 +44,8 @@ class Detokenizer(Vocabulary):
         IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
         """
         if skip_special_tokens is None and not keep_prefix_space:
+            if type(ids) is not list:
+                ids = settled(ids)
             text = self._engine.decode(ids if type(ids) is list else as_ids(ids, len(self), "decode"))
             if text is not None:
                 return text
@@ -70,15 +70,14 @@ class Detokenizer(Vocabulary):
         (b'\xf0\x9f\xa6', '���')
         """
         if skip_special_tokens is None and not keep_prefix_space:
-            text = self._engine.decode_bytes(
-                ids if type(ids) is list else as_ids(ids, len(self), "decode_bytes")
-            )
+            ids = settled(ids)
+            given = ids if type(ids) is list else as_ids(ids, len(self), "decode_bytes")
+            text = self._engine.decode_bytes(given)
             if text is not None:
                 return text
         checked = self._checked(ids, "decode_bytes")
-        text = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special).decode_bytes(
-            checked
-        )
+        decoder = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special)
+        text = decoder.decode_bytes(checked)
         assert text is not None
         return text
 
@@ -89,7 +88,17 @@ class Detokenizer(Vocabulary):
         'Hi there🦙'
         """
         refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-        return text_of(self._engine.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
+        checked = [utf8(piece, "decode_pieces") for piece in pieces]
+        if not self._special.added:
+            return text_of(self._engine.decode_pieces(checked))
+        texts, begin = [], 0
+        for end, piece in enumerate([*checked, None]):
+            name = None if piece is None else text_of(piece)
+            if name is None or name in self._special.added:
+                texts.append(text_of(self._engine.decode_pieces(checked[begin:end])))
+                texts.append(name or "")
+                begin = end + 1
+        return "".join(texts)
 
     def decode_batch(
         self,
@@ -106,15 +115,15 @@ class Detokenizer(Vocabulary):
         ['Hi', 'Hello world', '']
         """
         refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
-        listed = list(batch)
+        listed = [settled(ids) for ids in batch]
         if skip_special_tokens is None and not keep_prefix_space:
             given = [ids if type(ids) is list else as_ids(ids, len(self), "decode_batch") for ids in listed]
             texts = self._engine.decode_batch(given, threads_for(given, threads))
             if texts is not None:
                 return texts
         decoder = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special)
-        rows: list[list[int] | bytes] = [self._checked(ids, "decode") for ids in listed]
-        texts = decoder.decode_batch(rows, threads_for(rows, threads))
+        rows = [self._checked(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)]
+        texts = decoder.decode_batch([*rows], threads_for(rows, threads))
         assert texts is not None
         return texts
 
@@ -133,8 +142,6 @@ class Detokenizer(Vocabulary):
         >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
         (['Hi', ' ', '', '', '', '🦙', '!'], '')
         """
-        from cpbpe.streaming import StreamDecoder
-
         return StreamDecoder(
             self,
             [] if prompt_ids is None else prompt_ids,
@@ -147,16 +154,20 @@ class Detokenizer(Vocabulary):
         """The engine, or what does what these options ask for; for ids that have been checked."""
         special = self._special
         engine = self._engine.variant(keep_space=True) if keep_space else self._engine
+        if not special.added and skip is not False:
+            return engine
         later = engine if prefix_after_special else engine.variant(keep_space=True)
         shown = {} if skip else special.texts if skip is None else special.shown
-        return Decoder(engine, later, shown, set(special.texts) if skip else set())
+        return Decoder(engine, later, shown, special.hidden if skip else frozenset())
 
-    def _checked(self, ids: Ids, method: str) -> list[int]:
-        """Ids as a list of int, each in use."""
-        checked = check_ids(ids, len(self), method)
+    def _checked(self, ids: Ids, method: str, of: str = "") -> list[int]:
+        """Ids as a list of int, each in use. `of` says more of where they are."""
+        checked = check_ids(ids, len(self), method, of)
         size = self._engine.size
         if len(self) > size + len(self._special.added):  # there are gaps
-            for id in checked:
-                if id >= size:
-                    self._check_id(id, method)
+            for position, id in enumerate(checked):
+                if id >= size and id not in self._special.texts:
+                    raise IndexError(
+                        f"id {id} at position {position}{of} is not in use: no added token has it"
+                    )
         return checked

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar, cast
 
 from cpbpe.checks import checked_text, numpy, utf8
 from cpbpe.encoding import checked_limit, is_inside
@@ -25,7 +25,7 @@ from cpbpe.tables import cache_of, habits, kinds
 if TYPE_CHECKING:
     from cpbpe.vocabulary import Vocabulary
 
-AnyText = TypeVar("AnyText", str, bytes)
+AnyText = TypeVar("AnyText", bound=str | bytes)
 
 FIRST_WINDOW = 4
 """So many characters (or bytes) for each token, and FIRST_MARGIN, are looked at first."""
@@ -47,7 +47,7 @@ def truncate(tok: Vocabulary, text: AnyText, max_tokens: SupportsIndex, prefix_s
     """
     limit = checked_limit(max_tokens, "max_tokens")
     given = _checked(text, "truncate")
-    return given[: _Cutter(tok, prefix_space, limit).end(given, 0)]
+    return cast(AnyText, given[: _Cutter(tok, prefix_space, limit).end(given, 0)])
 
 
 def split(
@@ -68,7 +68,8 @@ def split(
     if shared >= limit:
         raise ValueError(f"overlap is less than max_tokens, which is {limit}; it is {shared}")
     given = _checked(text, "split")
-    return [given[begin:end] for begin, end in _Cutter(tok, prefix_space, limit).parts(given, shared)]
+    parts = _Cutter(tok, prefix_space, limit).parts(given, shared)
+    return [cast(AnyText, given[begin:end]) for begin, end in parts]
 
 
 def _checked(text: AnyText, method: str) -> AnyText:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from cpbpe import late
 from cpbpe.errors import ModelError
 from cpbpe.sniff import describe
 from cpbpe.spec import ModelSpec, NormalizerSpec, PieceType
@@ -94,33 +95,26 @@ def canonical(data: bytes) -> bytes:
 
 def with_added(data: bytes, tokens: Mapping[str, int]) -> bytes:
     """The file with special tokens behind it: fields of one message may come in parts."""
-    from cpbpe import model_pb2
-
-    proto = model_pb2.ModelProto()
+    proto = late.model_pb2().ModelProto()
     for text, id in tokens.items():
         proto.Extensions[_added()].add(text=text.encode(), id=id)
-    return data + proto.SerializeToString()
+    behind: bytes = proto.SerializeToString()
+    return data + behind
 
 
 def _added() -> Any:
-    from cpbpe import model_pb2
-
-    return model_pb2.added_tokens
+    return late.model_pb2().added_tokens
 
 
 def parse_proto(data: bytes) -> model_pb2.ModelProto:
     """The message in a file, which holds pieces, or an error that says what the file is."""
-    from google.protobuf.message import DecodeError
-
-    from cpbpe import model_pb2
-
     if not data:
         raise ModelError("not a SentencePiece model: the data is empty (0 bytes)")
-    proto = model_pb2.ModelProto()
+    proto: model_pb2.ModelProto = late.model_pb2().ModelProto()
     parsed = True
     try:
         proto.ParseFromString(data)
-    except DecodeError:
+    except late.decode_error():
         parsed = False
     if parsed and proto.pieces:
         return proto

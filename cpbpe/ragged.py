@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from cpbpe.late import numpy
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -70,15 +72,14 @@ class Ragged:
         Rows are as long as the longest sequence. With `max_length` they are that long, and longer
         sequences lose ids on the side that would be filled.
         """
-        import numpy as np
-
+        lib = numpy()
         if side not in ("left", "right"):
             raise ValueError(f"side is 'left' or 'right', not {side!r}")
-        lengths = np.diff(self.offsets)
+        lengths = lib.diff(self.offsets)
         width = int(lengths.max(initial=0)) if max_length is None else max_length
         if width < 0:
             raise ValueError(f"max_length is at least 0, not {max_length}")
-        rows = np.full((len(self), width), pad_id, np.uint32)
+        rows: NDArray[np.uint32] = lib.full((len(self), width), pad_id, lib.uint32)
         for row, ids in zip(rows, self, strict=True):
             if side == "right":
                 row[: len(ids)] = ids[:width]
@@ -93,9 +94,8 @@ class Ragged:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ragged):
             return NotImplemented
-        import numpy as np
-
-        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.ids, other.ids)
+        np = numpy()
+        return bool(np.array_equal(self.offsets, other.offsets) and np.array_equal(self.ids, other.ids))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -104,8 +104,7 @@ class Ragged:
 
 
 def _join(parts: list[Any]) -> Ragged:
-    import numpy as np
-
+    np = numpy()
     ids = np.concatenate([np.zeros(0, np.uint32), *parts])
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return Ragged(ids, offsets)

@@ -7,17 +7,17 @@ What is done with them when encoding and decoding is the business of `cpbpe.stre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from operator import index
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from cpbpe.checks import text_of
 from cpbpe.engine import Engine
 from cpbpe.errors import ModelError
+from cpbpe.finding import Finder, make_finder
 from cpbpe.spec import PieceType
 
 Allowed = Collection[str] | Literal["all"]
@@ -25,6 +25,8 @@ Disallowed = Collection[str] | Literal["raise"]
 
 MAX_CHOICES = 32
 """So many choices of allowed and disallowed tokens are kept ready."""
+MAX_TOKEN_BYTES = 256
+"""No added token is longer."""
 MAX_TOKENS = 1 << 20
 """More tokens than this cannot be added, nor ids this far behind the pieces be given."""
 
@@ -42,6 +44,10 @@ class Special:
     text: str
     """The text of the token, as `Tokenizer.special_tokens` has it."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"the text of a Special is a str, not {type(self.text).__name__}")
+
 
 class SpecialTokens:
     """The special tokens of one tokenizer."""
@@ -51,6 +57,8 @@ class SpecialTokens:
         self._scanners: dict[object, Scanner] = {}
         self.encoders: dict[object, Any] = {}
         """What `Tokenizer` made of a choice."""
+        self.tables: dict[object, Any] = {}
+        """What `cpbpe.tables` made of the model."""
         self.added = dict(added)
         self.texts = {id: text for text, id in self.added.items()}
         self.size = max(self.texts, default=engine.size - 1) + 1
@@ -65,6 +73,11 @@ class SpecialTokens:
                 if text_of(piece).encode() == piece:
                     found[piece.decode()] = id
         return {**found, **self.added}
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The ids of added tokens."""
+        return frozenset(self.texts)
 
     @cached_property
     def shown(self) -> dict[int, str]:
@@ -93,16 +106,21 @@ class SpecialTokens:
             allowed_ids = self.ids if key[0] == "all" else {text: self.ids[text] for text in key[0]}
             refused = self.ids if key[1] == "raise" else key[1]
             words: dict[str, int | None] = {**dict.fromkeys(refused), **allowed_ids}
-            if key[1] != "raise" and (both := next(iter(set(allowed_ids) & set(key[1])), None)) is not None:
-                raise ValueError(f"{both!r} is in allowed_special and in disallowed_special; choose one")
-            found = Scanner(words, make_matcher(self._engine, list(words)))
+            if key[1] != "raise":
+                if key[0] == "all":  # all but these
+                    words.update(dict.fromkeys(refused))
+                elif both := set(key[0]) & set(key[1]):
+                    raise ValueError(
+                        f"{min(both)!r} is in allowed_special and in disallowed_special; choose one"
+                    )
+            found = Scanner(words, make_finder(self._engine, list(words)))
             if len(self._scanners) >= MAX_CHOICES:
-                self._scanners.clear()
+                del self._scanners[next(iter(self._scanners))]
             self._scanners[key] = found
         return found
 
     def _checked(self, given: Collection[str], option: str, word: str) -> frozenset[str]:
-        if isinstance(given, (str, bytes)) or not isinstance(given, Collection):
+        if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
             raise ValueError(f"{option} is {word!r} or a set of special tokens, not {given!r}")
         for text in given:
             if not isinstance(text, str):
@@ -118,15 +136,15 @@ class SpecialTokens:
         if id is not None:
             kind = PieceType(self._engine.kind(id)).name
             return f"it is piece {id}, of type {kind}, and only CONTROL pieces and added tokens are special"
-        return "its special_tokens are listed there, and with_special_tokens() adds to them"
+        return "Tokenizer.special_tokens lists those there are, and with_special_tokens() adds to them"
 
 
 class Scanner:
     """Finds some special tokens in text: the longest one at a place, from left to right."""
 
-    def __init__(self, words: Mapping[str, int | None], matcher: Matcher):
+    def __init__(self, words: Mapping[str, int | None], finder: Finder):
         self._words = list(words.items())
-        self._matcher = matcher
+        self._finder = finder
         self._texts = {id: text for text, id in self._words}
 
     def has(self, id: int) -> bool:
@@ -142,7 +160,7 @@ class Scanner:
 
         ValueError if one of the tokens is not allowed.
         """
-        found = self._matcher.split(text)
+        found = self._finder.split(text)
         if found is None:
             return None
         position = 0
@@ -152,71 +170,12 @@ class Scanner:
             if id is None:
                 raise ValueError(
                     f"the text holds the special token {word!r} at position {position}. To make it a token, "
-                    f"pass allowed_special={{{word!r}}}; to encode it as ordinary text, leave it out of "
-                    f"disallowed_special"
+                    f"pass allowed_special={{{word!r}}}; to encode it as ordinary text, do not name it in "
+                    f'disallowed_special, which "raise" does'
                 )
             position += len(word if isinstance(text, str) else word.encode())
             found[i] = id
         return found
-
-
-class Matcher(Protocol):
-    """Finds words in text, the longest at each place."""
-
-    def split(self, text: Any, /) -> list[Any] | None:
-        """The text before a word, the word's number, the text behind it, and so on; None without words."""
-
-
-class PythonMatcher:
-    r"""A matcher in plain Python.
-
-    >>> matcher = PythonMatcher([b"<s>", b"<s><s>", b"[X]"])
-    >>> matcher.split("a<s><s><s>b"), matcher.split(b"[X]\xff"), matcher.split("none")
-    (['a', 1, '', 0, 'b'], [b'', 2, b'\xff'], None)
-    """
-
-    def __init__(self, words: list[bytes]):
-        self._numbers = {word: number for number, word in enumerate(words)}
-        tree: dict[int, Any] = {}
-        for word in words:
-            node = tree
-            for byte in word:
-                node = node.setdefault(byte, {})
-            node[-1] = {}
-        self._pattern = re.compile(b"(" + _pattern(tree) + b")") if words else None
-
-    def split(self, text: str | bytes, /) -> list[Any] | None:
-        """See `Matcher`."""
-        data = text.encode() if isinstance(text, str) else text
-        if self._pattern is None or self._pattern.search(data) is None:
-            return None
-        parts: list[Any] = self._pattern.split(data)
-        parts[1::2] = [self._numbers[word] for word in parts[1::2]]
-        if isinstance(text, str):
-            parts[::2] = [part.decode() for part in parts[::2]]
-        return parts
-
-
-def _pattern(node: dict[int, Any]) -> bytes:
-    """A pattern for the words of a tree, the longest first; shared beginnings are tried only once."""
-    text = b""
-    while len(node) == 1 and -1 not in node:  # without branches: no group, and no deeper call
-        byte, node = next(iter(node.items()))
-        text += re.escape(bytes((byte,)))
-    choices = [re.escape(bytes((byte,))) + _pattern(child) for byte, child in node.items() if byte >= 0]
-    if not choices:
-        return text
-    return text + b"(?:" + b"|".join(choices) + b")" + (b"?" if -1 in node else b"")
-
-
-def make_matcher(engine: Engine, words: list[str]) -> Matcher:
-    """A matcher of the same kind as the engine."""
-    encoded = [word.encode() for word in words]
-    if engine.name == "reference":
-        return PythonMatcher(encoded)
-    from cpbpe import _core
-
-    return _core.Matcher(encoded)
 
 
 # --- Adding tokens --------------------------------------------------------------------------------
@@ -226,8 +185,15 @@ def checked_tokens(
     engine: Engine, special: SpecialTokens, tokens: Mapping[str, int] | Iterable[str]
 ) -> dict[str, int]:
     """New tokens with their ids, or an error that says what is wrong with one."""
-    if isinstance(tokens, (str, bytes)) or not isinstance(tokens, Iterable):
-        raise TypeError(f"tokens are a list of str, or a dict from str to id, not {type(tokens).__name__}")
+    if isinstance(tokens, (str, bytes, set, frozenset)) or not isinstance(tokens, Iterable):
+        hint = (
+            ": without an order their ids would be others each time"
+            if isinstance(tokens, (set, frozenset))
+            else ""
+        )
+        raise TypeError(
+            f"tokens are a list of str, or a dict from str to id, not {type(tokens).__name__}{hint}"
+        )
     given: Iterable[tuple[Any, Any]] = (
         tokens.items() if isinstance(tokens, Mapping) else zip(tokens, count(special.size), strict=False)
     )
@@ -240,7 +206,7 @@ def checked_tokens(
             raise TypeError(f"the id of {text!r} is an integer, not {type(id).__name__}") from None
         reason = _wrong(engine, text, new_id)
         if text in new or text in special.added:
-            reason = f"has the id {special.added.get(text, new.get(text))} already"
+            reason = f"has the id {special.added.get(text, new.get(text))} already; leave it out"
         if reason is None and (new_id in special.texts or new_id in texts):
             taken = special.texts.get(new_id, texts.get(new_id))
             free = max([special.size - 1, *texts]) + 1
@@ -273,6 +239,8 @@ def _wrong(engine: Engine, text: object, id: int) -> str | None:
         raise TypeError(f"a special token is a str, not {type(text).__name__}")
     if not text:
         return "is empty"
+    if len(text.encode(errors="surrogatepass")) > MAX_TOKEN_BYTES:
+        return f"is longer than {MAX_TOKEN_BYTES} bytes, and every place of a text would be compared with it"
     try:
         piece = engine.find(text.encode())
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ dummy prefix of its own where the model adds one; decoding, where it shows speci
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeVar
 
 from cpbpe.checks import checked_text
@@ -36,36 +36,46 @@ class Encoder:
         self._later = later
         self.scanner = scanner
 
-    def _parts(self, text: str | bytes) -> Sequence[str | bytes | int]:
-        parts = self.scanner.split(text) if self.scanner else None
-        return [text] if parts is None else parts
+    def _found(self, text: str | bytes) -> list[str | bytes | int] | None:
+        """The parts of a text that holds special tokens."""
+        return self.scanner.split(text) if self.scanner else None
 
-    def _engine(self, position: int) -> Engine:
+    def _parts(self, text: str | bytes) -> Sequence[str | bytes | int]:
+        return self._found(text) or [text]
+
+    def _engine(self, position: int | bool) -> Engine:
         return self._later if position else self._first
 
-    def encode_parts(self, parts: Sequence[str | bytes | int]) -> list[int]:
-        """The ids of texts, in which special tokens are found, and of ids."""
-        found: list[str | bytes | int] = []
+    def encode_parts(self, parts: Sequence[str | bytes | int], special: Container[int]) -> list[int]:
+        """The ids of texts, each of which begins anew unless it stands behind a special token, and of ids."""
+        ids: list[int] = []
+        behind = False
         for part in parts:
-            found += [part] if isinstance(part, int) else self._parts(part)
-        return self._encode(found)
+            if isinstance(part, int):
+                ids.append(part)
+                behind = part in special
+            elif part:
+                found = self._parts(part)
+                ids += self._encode(found, behind)
+                behind = len(found) > 1 and not found[-1]  # it ends with a special token
+        return ids
 
-    def _encode(self, parts: Sequence[str | bytes | int]) -> list[int]:
+    def _encode(self, parts: Sequence[str | bytes | int], behind: bool = False) -> list[int]:
         ids: list[int] = []
         for position, part in enumerate(parts):
             if isinstance(part, int):
                 ids.append(part)
             elif part:
-                ids += self._engine(position).encode(part)
+                ids += self._engine(position or behind).encode(part)
         return ids
 
     def encode(self, text: str | bytes) -> list[int]:
         """See `Engine`, here and below."""
-        parts = self.scanner.split(text) if self.scanner else None
+        parts = self._found(text)
         return self._first.encode(text) if parts is None else self._encode(parts)
 
     def encode_array(self, text: str | bytes, threads: int) -> bytearray:
-        parts = self.scanner.split(text) if self.scanner else None
+        parts = self._found(text)
         if parts is None:
             return self._first.encode_array(text, threads)
         ids = bytearray()
@@ -126,7 +136,10 @@ class Encoder:
         return self._tokens(text, lambda engine, part, _: engine.tokens(part))
 
     def sample(self, text: str | bytes, alpha: float, seed: int) -> Tokens:
-        return self._tokens(text, lambda engine, part, i: engine.sample(part, alpha, mixed(seed + i)))
+        def make(engine: Engine, part: bytes, position: int) -> Tokens:
+            return engine.sample(part, alpha, mixed(mixed(seed) ^ position) if position else seed)
+
+        return self._tokens(text, make)
 
     def _tokens(self, text: str | bytes, make: Callable[[Engine, bytes, int], Tokens]) -> Tokens:
         found: Tokens = ([], [], [], [])
@@ -152,31 +165,41 @@ class Encoder:
 class Decoder:
     """Decodes ids some of which are special tokens."""
 
-    def __init__(self, first: Engine, later: Engine, shown: dict[int, str], hidden: set[int]):
+    def __init__(self, first: Engine, later: Engine, shown: dict[int, str], hidden: frozenset[int]):
         """`shown` are special tokens with the text to show; `hidden` added ones that leave nothing."""
         self._first = first
         self._later = later
         self._shown = shown
         self._hidden = hidden
 
-    def decode(self, ids: list[int] | bytes) -> str | None:
-        """See `Engine`, here and below."""
+    def _is_plain(self, ids: Iterable[int]) -> bool:
+        return self._shown.keys().isdisjoint(ids) and self._hidden.isdisjoint(ids)
+
+    def decode(self, ids: list[int]) -> str | None:
+        """See `Engine`, here and below; but ids are a list."""
+        if self._is_plain(ids):
+            return self._first.decode(ids)
         text: str | None = self._join(ids, lambda engine, part: engine.decode(part), str, "".join)
         return text
 
-    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
+    def decode_bytes(self, ids: list[int]) -> bytes | None:
+        if self._is_plain(ids):
+            return self._first.decode_bytes(ids)
         data: bytes | None = self._join(
             ids, lambda engine, part: engine.decode_bytes(part), str.encode, b"".join
         )
         return data
 
-    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
+    def decode_batch(self, batch: list[list[int]], threads: int) -> list[str] | None:
+        plain: list[list[int] | bytes] = [ids for ids in batch if self._is_plain(ids)]
+        if len(plain) == len(batch):
+            return self._first.decode_batch(plain, threads)
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
 
     def _join(
         self,
-        ids: list[int] | bytes,
+        ids: list[int],
         decode: Callable[[Engine, list[int]], Any],
         spell: Callable[[str], Any],
         join: Callable[[list[Any]], Any],
@@ -191,7 +214,7 @@ class Decoder:
             stretch.clear()
             return text is not None
 
-        for id in array("I", ids) if isinstance(ids, bytes) else ids:
+        for id in ids:
             text = self._shown.get(id)
             if text is not None:
                 if not end():

@@ -6,11 +6,10 @@ beside encoding is in `cpbpe.vocabulary` (pieces, the model as a value) and `cpb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cpbpe import model
+from cpbpe import documents, model
 from cpbpe.checks import (
     Random,
     checked_random,
@@ -26,16 +25,16 @@ from cpbpe.encoding import Encoding, Named, Unit, aligned, aligned_arrays
 from cpbpe.engine import Engine
 from cpbpe.ragged import Ragged
 from cpbpe.special import MAX_CHOICES, Allowed, Disallowed
+from cpbpe.streaming import StreamEncoder
 from cpbpe.stretches import Encoder, Part, checked_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cpbpe.streaming import StreamEncoder
-
 Text = str | bytes
-AnyText = TypeVar("AnyText", str, bytes)
+AnyText = TypeVar("AnyText", bound=str | bytes)
+_LASTING = (str, tuple, frozenset)
 
 
 class Tokenizer(Detokenizer):
@@ -80,7 +79,7 @@ class Tokenizer(Detokenizer):
 
     def encode(
         self,
-        text: Text | list[Part] | tuple[Part, ...],
+        text: Text | Sequence[Part],
         *,
         add_bos: bool = False,
         add_eos: bool = False,
@@ -248,9 +247,14 @@ class Tokenizer(Detokenizer):
         allowed_special: Allowed = (),
         disallowed_special: Disallowed = (),
         prefix_after_special: bool = True,
+        alpha: float = 0.0,
+        seed: int | None = None,
         threads: int | None = None,
     ) -> list[list[int]]:
         """The ids of many texts, by several threads: by default all cores, if it is worth it.
+
+        With `alpha` they are sampled, by one thread: the first with `seed`, the next with the number after
+        it, and so on.
 
         >>> Tokenizer.from_file("tokenizer.model").encode_batch(["Hi", "Hello world", ""])
         [[15359], [22557, 1526], []]
@@ -258,7 +262,12 @@ class Tokenizer(Detokenizer):
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
         checked = [checked_text(text, "encode_batch") for text in texts]
         encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
-        found = encoder.encode_batch(checked, threads_for(checked, threads))
+        if alpha:
+            chance, first = checked_random(alpha, seed)
+            numbers = ((first + i) % (1 << 64) for i in range(len(checked)))
+            found = [encoder.sample(text, chance, i)[0] for text, i in zip(checked, numbers, strict=True)]
+        else:
+            found = encoder.encode_batch(checked, threads_for(checked, threads))
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
             return [[*front, *(reversed(ids) if reverse else ids), *back] for ids in found]
@@ -351,8 +360,6 @@ class Tokenizer(Detokenizer):
         >>> stream.push("Hel") + stream.push("lo wor") + stream.push("ld") + stream.flush()
         [22557, 1526]
         """
-        from cpbpe.streaming import StreamEncoder
-
         return StreamEncoder(self, prefix_space=prefix_space)
 
     def normalize(self, text: Text) -> Any:
@@ -372,9 +379,7 @@ class Tokenizer(Detokenizer):
         >>> Tokenizer.from_file("tokenizer.model").truncate("Hello world, hello", 2)
         'Hello world'
         """
-        from cpbpe.documents import truncate
-
-        return truncate(self, text, max_tokens, prefix_space)
+        return documents.truncate(self, text, max_tokens, prefix_space)
 
     def split(
         self, text: AnyText, max_tokens: int, *, overlap: int = 0, prefix_space: bool | None = None
@@ -384,9 +389,7 @@ class Tokenizer(Detokenizer):
         >>> Tokenizer.from_file("tokenizer.model").split("Hello world, and more", 2)
         ['Hello world', ', and', ' more']
         """
-        from cpbpe.documents import split
-
-        return split(self, text, max_tokens, overlap, prefix_space)
+        return documents.split(self, text, max_tokens, overlap, prefix_space)
 
     # --- How to encode ----------------------------------------------------------------------------
 
@@ -399,27 +402,30 @@ class Tokenizer(Detokenizer):
     ) -> Engine | Encoder:
         """The engine, or one that does what these options ask for."""
         engine = self._engine
+        if prefix_space is not None and prefix_space not in (True, False):
+            raise TypeError(f"prefix_space is True, False or None, not {prefix_space!r}")
         if not (allowed or disallowed):
             return engine if prefix_space is None else engine.variant(prefix=bool(prefix_space))
         made = self._special.encoders
         key = (prefix_space, allowed, disallowed, prefix_after_special)
-        with suppress(KeyError, TypeError):  # sets cannot be looked up; frozen ones can
+        lasting = type(allowed) in _LASTING and type(disallowed) in _LASTING  # others may change
+        if lasting and key in made:
             found: Encoder = made[key]
             return found
         if prefix_space is not None:
             engine = engine.variant(prefix=bool(prefix_space))
         later = engine if prefix_after_special else engine.variant(prefix=False)
         encoder = Encoder(engine, later, self._special.scanner(allowed, disallowed))
-        with suppress(TypeError):
+        if lasting:
             if len(made) >= MAX_CHOICES:
-                made.clear()
+                made.pop(next(iter(made)), None)
             made[key] = encoder
         return encoder
 
     def _encode_any(
         self,
         encoder: Engine | Encoder,
-        text: Text | list[Part] | tuple[Part, ...],
+        text: Text | Sequence[Part],
         prefix_after_special: bool,
         random: Random | None,
     ) -> list[int]:
@@ -433,7 +439,7 @@ class Tokenizer(Detokenizer):
         if not isinstance(encoder, Encoder):
             later = encoder if prefix_after_special else encoder.variant(prefix=False)
             encoder = Encoder(encoder, later, None)
-        return encoder.encode_parts(parts)
+        return encoder.encode_parts(parts, self._special.shown)
 
     def _named(self, add_bos: bool, add_eos: bool) -> tuple[Named, Named]:
         """The ids to put in front and behind, with their pieces."""

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 from cpbpe import model
 from cpbpe.checks import bounds, text_of, utf8
 from cpbpe.engine import Engine, make_engine
+from cpbpe.lossless import Losslessness, losslessness
 from cpbpe.spec import PieceType
 from cpbpe.special import SpecialTokens, check_added, checked_tokens
+from cpbpe.tables import all_bytes, bytes_of, packed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from cpbpe.lossless import Losslessness
 
 Self = TypeVar("Self", bound="Vocabulary")
 
@@ -120,6 +120,16 @@ class Vocabulary:
         """The tokens that text yields only with permission, and their ids: CONTROL pieces, and added ones."""
         return MappingProxyType(self._special.ids)
 
+    @property
+    def added_tokens(self) -> Mapping[str, int]:
+        """Those of the special tokens that were added to the model; its pieces have the ids below theirs."""
+        return MappingProxyType(self._special.added)
+
+    @property
+    def piece_count(self) -> int:
+        """How many pieces the model has. Ids from here on are those of added tokens, with gaps perhaps."""
+        return self._engine.size
+
     def id_to_piece(self, id: SupportsIndex) -> str:
         """The piece of an id."""
         number = self._check_id(id, "id_to_piece")
@@ -163,8 +173,6 @@ class Vocabulary:
         >>> tok.id_to_bytes(22557), tok.id_to_bytes(tok.piece_to_id("<0xE2>")), tok.id_to_bytes(1)
         (b' Hello', b'\xe2', b'')
         """
-        from cpbpe.tables import bytes_of
-
         return bytes_of(self, self._check_id(id, "id_to_bytes"))
 
     def token_bytes(self) -> list[bytes]:
@@ -173,8 +181,6 @@ class Vocabulary:
         >>> Tokenizer.from_file("tokenizer.model").token_bytes()[22557]
         b' Hello'
         """
-        from cpbpe.tables import all_bytes
-
         return all_bytes(self)
 
     def token_bytes_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -184,8 +190,6 @@ class Vocabulary:
         >>> data[offsets[22557] : offsets[22558]].tobytes()
         b' Hello'
         """
-        from cpbpe.tables import packed
-
         return packed(self.token_bytes())
 
     def is_lossless(self) -> Losslessness:
@@ -194,8 +198,6 @@ class Vocabulary:
         >>> bool(Tokenizer.from_file("tokenizer.model").is_lossless())
         True
         """
-        from cpbpe.lossless import losslessness
-
         return losslessness(model.parse(self._data))
 
     # --- The model --------------------------------------------------------------------------------
@@ -269,7 +271,7 @@ class Vocabulary:
         if not 0 <= number < len(self):
             raise IndexError(f"id {number} is outside the vocabulary: {bounds(len(self))}")
         if number >= self._engine.size and number not in self._special.texts:
-            raise IndexError(f"id {number} is not in use: it lies between the added tokens")
+            raise IndexError(f"id {number} is not in use: no added token has it")
         return number
 
 

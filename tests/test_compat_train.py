@@ -249,7 +249,7 @@ CAUGHT: list[tuple[type[Exception], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "call"), CAUGHT, ids=str)
+@pytest.mark.parametrize(("kind", "call"), CAUGHT, ids=[str(i) for i in range(len(CAUGHT))])
 def test_except_clauses_for_sentencepiece_catch_ours(kind: type[Exception], call: dict[str, Any]) -> None:
     """But for callbacks: what they raise comes through here, and is a RuntimeError there."""
     given = {"model_prefix": "my", "vocab_size": 800, **BASE, **call}

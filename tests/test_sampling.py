@@ -131,11 +131,21 @@ def test_options(engine: str) -> None:
     stretches = "".join(f"{id} " for id in same).split(" 1 ")
     assert len(set(stretches)) > 1  # each has chances of its own
     assert tok.encode("", alpha=0.5) == []
+    # Looking for special tokens where there are none changes nothing; stretches of other seeds are others.
+    for number in range(20):
+        plain = tok.encode(text, alpha=0.5, seed=number)
+        assert tok.encode(text, alpha=0.5, seed=number, allowed_special="all") == plain
+    three = "<s>".join([text] * 3)
+    rows = [tok.encode(three, alpha=0.5, seed=number, allowed_special="all") for number in range(8)]
+    assert len({part for row in rows for part in " ".join(map(str, row)).split(" 1 ")}) == 24
+    batch = tok.encode_batch([text, "a", text], alpha=0.5, seed=7)
+    assert batch == [tok.encode(given, alpha=0.5, seed=7 + i) for i, given in enumerate([text, "a", text])]
     for alpha, seed, error, message in (
         (1.5, 1, ValueError, "from 0 to 1, not 1.5"),
         (-0.1, 1, ValueError, "from 0 to 1, not -0.1"),
         (float("nan"), 1, ValueError, "from 0 to 1, not nan"),
         ("x", 1, TypeError, "alpha is a number from 0 to 1, not 'x'"),
+        ("0.5", 1, TypeError, "alpha is a number from 0 to 1, not '0.5'"),
         (0.5, 1.5, TypeError, "seed is an integer or None, not float"),
     ):
         with pytest.raises(error, match=message):

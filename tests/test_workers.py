@@ -315,3 +315,38 @@ if TORCH:
         tok = used()
         assert tok.decode(torch.tensor(tok.encode("Hello world"))) == "Hello world"
         assert tok.decode_batch(torch.tensor([tok.encode("the"), tok.encode("the")])) == ["the", "the"]
+
+
+IMPORTS_LATE = """
+import os, signal, sys, threading, time
+import cpbpe
+tok = cpbpe.load(sys.argv[1])
+uses = {
+    "array": lambda: tok.encode_array("abc"),
+    "stream": lambda: tok.stream_decoder().push(22557),
+    "lossless": lambda: tok.is_lossless(),
+    "split": lambda: tok.split("a b c", 2),
+}
+use, begun = uses[sys.argv[2]], threading.Event()
+thread = threading.Thread(target=lambda: (begun.set(), use()))
+thread.start()
+begun.wait()
+time.sleep(float(sys.argv[3]))
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # ends the child if it is stuck
+    use()
+    os._exit(0)
+thread.join()
+sys.exit(os.waitpid(child, 0)[1] != 0)
+"""
+
+
+@pytest.mark.skipif("fork" not in METHODS, reason="this system has no fork")
+@pytest.mark.parametrize("first", ["array", "stream", "lossless", "split"])
+@pytest.mark.parametrize("milliseconds", [0, 3, 10])
+def test_a_fork_during_the_first_import(first: str, milliseconds: int) -> None:
+    """What is imported late (numpy, protobuf) is not left half imported in a child, which would wait forever."""
+    arguments = [str(zoo.real_path(zoo.REAL[0])), first, str(milliseconds / 1000)]
+    run = [sys.executable, "-W", "ignore", "-c", IMPORTS_LATE, *arguments]
+    assert subprocess.run(run, timeout=60, check=False).returncode == 0

@@ -9,6 +9,8 @@ use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
 /// Up to so many first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
+/// Words longer than this are not looked for by the automaton's own search.
+const LONG: usize = 64;
 /// For every byte passed over, so many may be looked at in vain.
 const PATIENCE: usize = 4;
 /// And so many at any rate.
@@ -85,9 +87,15 @@ impl Filter {
         let mut places = 0;
         // Without a branch for each byte.
         if block[..BLOCK].iter().fold(0, |any, &byte| any | self.firsts[usize::from(byte)]) > 0 {
-            for i in (0..BLOCK).rev() {
+            let mut firsts = block[..BLOCK]
+                .iter()
+                .rev()
+                .fold(0u64, |all, &byte| all << 1 | u64::from(self.firsts[usize::from(byte)]));
+            while firsts != 0 {
+                let i = firsts.trailing_zeros() as usize;
                 let number = block[i..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                places = places << 1 | self.may_begin(number);
+                places |= self.may_begin(number) << i;
+                firsts &= firsts - 1;
             }
         }
         places
@@ -103,15 +111,15 @@ fn number(text: &[u8]) -> u64 {
 }
 
 impl Beginnings {
-    /// `None` if the first bytes are so few that the automaton finds them faster.
-    fn new(words: &[&[u8]]) -> Option<Beginnings> {
+    /// `None` if the first bytes are so few that the automaton finds them faster, if it may look for them.
+    fn new(words: &[&[u8]], prefilter: bool) -> Option<Beginnings> {
         let few = |words: &[&[u8]]| {
             let mut firsts: Vec<u8> = words.iter().map(|word| word[0]).collect();
             firsts.sort_unstable();
             firsts.dedup();
             firsts.len() <= FEW
         };
-        if few(words) {
+        if words.is_empty() || (prefilter && few(words)) {
             return None;
         }
         let (long, short): (Vec<&[u8]>, Vec<&[u8]>) = words.iter().partition(|word| word.len() >= WIDTH);
@@ -141,13 +149,27 @@ impl Matcher {
         if words.iter().any(|word| word.is_empty()) {
             return None;
         }
+        let longest = words.iter().map(|word| word.len()).max().unwrap_or(0);
+        // The automaton's own search may compare a whole word at every place.
+        let prefilter = longest <= LONG;
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .start_kind(StartKind::Both)
+            .prefilter(prefilter)
             .build(words)
             .ok()?;
-        let longest = words.iter().map(|word| word.len()).max().unwrap_or(0);
-        Some(Matcher { automaton, beginnings: Beginnings::new(words), longest })
+        Some(Matcher { automaton, beginnings: Beginnings::new(words, prefilter), longest })
+    }
+
+    /// All words of a text.
+    pub fn find_all(&self, text: &[u8]) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(one) = self.find(text, at) {
+            at = one.end;
+            found.push(one);
+        }
+        found
     }
 
     /// The first word from `at` on.
@@ -217,7 +239,7 @@ mod tests {
 
     #[test]
     fn no_word_is_passed_over() {
-        // Many first bytes, words that begin and end like others, one that is longer than the window's quarter.
+        // Many first bytes, words that begin and end like others, a long one.
         let long = [b'a'; 300];
         let words: Vec<&[u8]> = vec![b"abc", b"bcd", b"cabca", b"dddd", b"eab", b"abcabcabc", b"fff", &long];
         let mut seed = 1u64;

@@ -300,19 +300,17 @@ impl Matcher {
     #[pyo3(signature = (text, /))]
     fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         let (data, valid) = utf8(text)?;
-        let find = |at| if data.len() < DETACH { self.0.find(data, at) } else { py.detach(|| self.0.find(data, at)) };
-        let Some(mut found) = find(0) else { return Ok(None) };
+        let found = if data.len() < DETACH { self.0.find_all(data) } else { py.detach(|| self.0.find_all(data)) };
+        if found.is_empty() {
+            return Ok(None);
+        }
         let part = |part: &[u8]| if valid { string(py, part).into_any() } else { PyBytes::new(py, part).into_any() };
         let parts = PyList::empty(py);
         let mut done = 0;
-        loop {
-            parts.append(part(&data[done..found.begin]))?;
-            parts.append(found.word)?;
-            done = found.end;
-            match self.0.find(data, done) {
-                Some(next) => found = next,
-                None => break,
-            }
+        for one in found {
+            parts.append(part(&data[done..one.begin]))?;
+            parts.append(one.word)?;
+            done = one.end;
         }
         parts.append(part(&data[done..]))?;
         Ok(Some(parts))

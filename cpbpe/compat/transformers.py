@@ -23,7 +23,8 @@ except ImportError as error:
 
 from cpbpe.checks import check_ids, text_of, threads_for
 from cpbpe.engine import Engine
-from cpbpe.special import Scanner, make_matcher
+from cpbpe.finding import make_finder
+from cpbpe.special import Scanner
 from cpbpe.stretches import Decoder, Encoder
 from cpbpe.tokenizer import Tokenizer
 
@@ -233,7 +234,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         plan = self._plan
         if plan.scanner is None:
             words = dict(self._added_tokens_encoder)
-            plan.scanner = Scanner(words, make_matcher(engine, list(words)))
+            plan.scanner = Scanner(words, make_finder(engine, list(words)))
             tokens = self._added_tokens_decoder.items()
             plan.loose = {id: t for id, t in tokens if t.lstrip or t.rstrip or t.single_word}
         later = engine if self.legacy else engine.variant(prefix=False)
@@ -258,7 +259,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | Decoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.isdisjoint(ids)):
-            decoder = Decoder(first, later, shown, hidden)
+            decoder = Decoder(first, later, shown, frozenset(hidden))
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
             text = decoder.decode(check_ids(ids, len(self), "decode"))
