@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from bisect import bisect_right
 
 from cpbpe.charsmap import _LEAF, Charsmap, _has_leaf, _label, _offset
-from cpbpe.reference import REPLACEMENT, SPACE, Matcher, valid_character
+from cpbpe.reference import MAX_USER_DEFINED_MATCHES, REPLACEMENT, SPACE, valid_character
 from cpbpe.spec import NormalizerSpec
 
 _EACH = "cpbpe.each"
@@ -90,14 +91,74 @@ class Rules(Charsmap):
         return bytes(found)
 
 
+class Words:
+    """The user-defined pieces of a model whose text arrives in parts.
+
+    >>> words = Words([b"ab", b"abcd", b"x"])
+    >>> [words.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
+    [2, 0, 4, 2]
+    >>> [words.could_grow(b"xabc", at) for at in (0, 1, 2, 3)]
+    [False, True, False, False]
+    """
+
+    def __init__(self, words: list[bytes]):
+        self.longest_word = max(map(len, words), default=1)
+        self._words: list[bytes] = []  # sorted, so that all with one beginning stand together
+        self._shorter: list[int] = []  # for each, which other is its longest beginning, -1 if none is
+        inside: list[int] = []  # those that are beginnings of a word, the shortest first
+        for word in sorted({*words}):
+            while inside and not word.startswith(self._words[inside[-1]]):
+                inside.pop()
+            if len(inside) < MAX_USER_DEFINED_MATCHES:  # the others are never found
+                self._shorter.append(inside[-1] if inside else -1)
+                inside.append(len(self._words))
+                self._words.append(word)
+        self.first_bytes = bytes(sorted({word[0] for word in words}))
+        self._first = re.compile(b"[%b]" % re.escape(self.first_bytes)) if words else None
+
+    def longest(self, text: bytes, at: int) -> int:
+        """The length of the longest word at `at`, 0 if none is there. See `cpbpe.reference.Matcher`."""
+        if text[at] not in self.first_bytes:
+            return 0
+        # A word that stands here is no greater than the text, and a beginning of every word between.
+        i = bisect_right(self._words, text[at : at + self.longest_word]) - 1
+        while i >= 0 and not text.startswith(self._words[i], at):
+            i = self._shorter[i]
+        return len(self._words[i]) if i >= 0 else 0
+
+    def could_grow(self, text: bytes, at: int) -> bool:
+        """Whether with more text a word could stand at `at` that is longer than the text is now."""
+        if len(text) - at >= self.longest_word or text[at] not in self.first_bytes:
+            return False
+        rest = text[at:]
+        i = bisect_right(self._words, rest)
+        return i < len(self._words) and self._words[i].startswith(rest)
+
+    def last_start(self, text: bytes, at: int, stop: int) -> int:
+        """Where the last word or character before `stop` begins; one begins at `at`, which is given at least.
+
+        >>> Words([b"ab"]).last_start(b"a-abab-", 0, 5)
+        4
+        """
+        last = at
+        while at < stop:
+            found = self._first and self._first.search(text, at, stop)
+            if not found:
+                last = stop - 1
+                while text[last] & 0xC0 == 0x80:
+                    last -= 1
+                break
+            last = found.start()
+            at = last + (self.longest(text, last) or 1)
+        return last
+
+
 class Shape:
     """What normalizing one model's text takes: made once, and shared by its streams."""
 
     def __init__(self, spec: NormalizerSpec, words: list[bytes]):
         self.spec = spec
-        self.words = Matcher(words)
-        self.longest_word = max(map(len, words), default=0)
-        self.beginnings = {word[:end] for word in words for end in range(1, len(word))}
+        self.words = Words(words)
         self.rules = Rules(spec.charsmap) if spec.charsmap else None
         self.is_text = self.rules is None or self.rules.is_text()
         # Nothing but spaces to write in another way. User-defined pieces are copied, which changes nothing in
@@ -105,7 +166,7 @@ class Shape:
         self.simple = self.rules is None and not spec.remove_extra_whitespaces
         self.space = SPACE if spec.escape_whitespaces else b" "
         plain = bytes(range(0x21, 0x7F)) if self.rules is None else self.rules.plain()
-        plain = bytes(byte for byte in plain if not any(word[0] == byte for word in words))
+        plain = bytes(byte for byte in plain if byte not in self.words.first_bytes)
         # Most of most texts: to copy without looking at each character.
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
@@ -118,10 +179,10 @@ class StreamNormalizer:
     (b'\xe2\x96\x81a', b'\xe2\x96\x81b', b'')
     """
 
-    __slots__ = ("_drop_spaces", "_pending", "_prefix", "_shape", "_spaces", "_started")
+    __slots__ = ("_drop_spaces", "_pending", "_prefix", "_spaces", "_started", "shape")
 
     def __init__(self, shape: Shape, prefix: bool):
-        self._shape = shape
+        self.shape = shape
         self._prefix = prefix
         self._pending = b""  # what has come and is not certain
         self._started = False  # whether there is anything but spaces that go
@@ -137,7 +198,7 @@ class StreamNormalizer:
 
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
         """The next part of the normalized text. `whole`: characters come whole; `final`: nothing follows."""
-        shape = self._shape
+        shape = self.shape
         data = self._pending + data if self._pending else data
         if shape.simple:
             made = self._simple(data, whole, final)
@@ -152,7 +213,7 @@ class StreamNormalizer:
     def _start(self) -> bytes:
         """What stands in front of a text that turns out not to be empty."""
         self._started = True
-        return self._shape.space if self._prefix and not self._shape.spec.suffix else b""
+        return self.shape.space if self._prefix and not self.shape.spec.suffix else b""
 
     def _simple(self, data: bytes, whole: bool, final: bool) -> bytes:
         front = self._start() if data and not self._started else b""
@@ -160,11 +221,11 @@ class StreamNormalizer:
             text, used = certain(data, final)
             self._pending = data[used:]
             data = text.encode()
-        return front + data.replace(b" ", self._shape.space)
+        return front + data.replace(b" ", self.shape.space)
 
     def _rewrite(self, data: bytes, final: bool) -> bytes:
         """All that is certain, rewritten; the rest is kept."""
-        squeeze, space, run = self._shape.spec.remove_extra_whitespaces, self._shape.space, self._shape.run
+        squeeze, space, run = self.shape.spec.remove_extra_whitespaces, self.shape.space, self.shape.run
         parts: list[bytes] = []
         if data and not squeeze and not self._started:
             parts.append(self._start())
@@ -190,10 +251,10 @@ class StreamNormalizer:
 
     def _next(self, data: bytes, at: int, final: bool) -> tuple[bytes, int] | None:
         """What stands at `at` once rewritten, and how much that takes; None if more text could change it."""
-        shape = self._shape
-        if not final and len(data) - at < shape.longest_word and data[at:] in shape.beginnings:
+        shape = self.shape
+        if not final and shape.words.could_grow(data, at):
             return None
-        length = shape.words.longest(data, at) if shape.longest_word else 0
+        length = shape.words.longest(data, at)
         if length:
             return data[at : at + length], length
         if shape.rules is not None:
@@ -210,7 +271,7 @@ class StreamNormalizer:
 
     def _hold_spaces(self, made: bytes) -> bytes:
         """Without the spaces at its end, of which only the number is kept: a run of them may be long."""
-        space = self._shape.space
+        space = self.shape.space
         text = made.decode()  # valid: see Shape.is_text
         kept = text.rstrip(space.decode()).encode()
         spaces = (len(made) - len(kept)) // len(space)

@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cpbpe.checks import checked_text
 from cpbpe.engine import Engine
 from cpbpe.reference import SPACE
 from cpbpe.spec import PieceType
-from cpbpe.stream_normalizer import Shape, StreamNormalizer, certain
+from cpbpe.stream_normalizer import Shape, StreamNormalizer, Words, certain
 from cpbpe.tables import all_bytes, cache_of, habits, kinds
 
 if TYPE_CHECKING:
@@ -192,6 +192,12 @@ class StreamDecoder:
     def __deepcopy__(self, memo: object) -> StreamDecoder:
         return self.copy()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a StreamDecoder is not pickled, because it holds tables of its tokenizer; pickle the tokenizer "
+            "and the ids so far, and make another with stream_decoder(prompt_ids)"
+        )
+
     def _push(self, ids: list[int]) -> str:
         plain = self._plain
         if self._steady:
@@ -280,17 +286,12 @@ def _next(data: bytes) -> tuple[str, bytes]:
 # Characters that nobody has side by side in a piece, and more of them than a piece is long.
 _PROBE = "".join(map(chr, range(0xF0000, 0xF0000 + 2100))).encode()
 
-_SHORT = 256
-"""So many bytes are looked at again for every part, where there are user-defined pieces."""
-
 
 class Plan(NamedTuple):
     """How a model's text is encoded when it arrives in parts: made once, and shared by its streams."""
 
     shape: Shape | None
     """How it is normalized; None if all of it must be there."""
-    words: bool
-    """Whether there are user-defined pieces."""
     unk: int
     """The id that is given once for unknown characters side by side, -1 if there is none."""
 
@@ -310,7 +311,7 @@ def _plan(tok: Vocabulary) -> Plan:
         if shape is not None and not shape.is_text:
             shape = None
         unk = -1 if engine.byte_fallback else types.index(PieceType.UNKNOWN)
-        found = cache["plan"] = Plan(shape, bool(words), unk)
+        found = cache["plan"] = Plan(shape, unk)
     return found
 
 
@@ -336,7 +337,7 @@ class StreamEncoder:
         "_last_unknown",
         "_normalizer",
         "_plan",
-        "_scan_from",
+        "_searched",
     )
 
     def __init__(self, tok: Vocabulary, *, prefix_space: bool | None = None):
@@ -346,7 +347,7 @@ class StreamEncoder:
         self._ended = False
         self._last_unknown = False
         self._held = bytearray()  # text that has no ids yet; normalized, if there is a normalizer
-        self._scan_from = 0  # see _cut
+        self._searched = 0  # see _cut
         self._engine: Engine
         self._normalizer: StreamNormalizer | None
         if self._plan.shape is None:
@@ -378,7 +379,7 @@ class StreamEncoder:
             self._held += data
             return []
         self._held += self._normalizer.push(data, whole=self._kind is str)
-        return self._encode(self._cut())
+        return self._encode(self._cut(self._normalizer.shape.words))
 
     def flush(self) -> list[int]:
         """End the stream and give the ids that are left."""
@@ -401,29 +402,26 @@ class StreamEncoder:
     def __deepcopy__(self, memo: object) -> StreamEncoder:
         return self.copy()
 
-    def _cut(self) -> int:
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a StreamEncoder is not pickled, because it holds tables of its tokenizer; pickle the tokenizer "
+            "and the text so far, and push that to another, made with stream_encoder()"
+        )
+
+    def _cut(self, words: Words) -> int:
         """How much of the held text has its ids for good.
 
-        A long text without a cut must not be searched from its beginning for every part. Without
-        user-defined pieces two characters tell whether there is a cut between them, so only new ones are
-        looked at, and the one before them, where `_scan_from` points. With them, whose places depend on all
-        before, the search begins again when the text is a quarter longer, at the length in `_scan_from`.
+        A long text without a cut is not searched again for every part. A cut is in front of a user-defined
+        piece, behind one, or between two characters that nothing joins. So the search can go on at the last
+        piece or character that it came to, where `_searched` points. (It stops where a piece could
+        begin that has not all come, and the next part moves that on.)
         """
-        held = self._held
-        if self._plan.words:
-            if len(held) < self._scan_from:
-                return 0
-            cut = self._engine.cut(bytes(held))
-            rest = len(held) - cut
-            self._scan_from = 0 if rest < _SHORT else rest + rest // 4
-            return cut
-        cut = self._engine.cut(bytes(held[self._scan_from :]))
-        if cut:
-            cut += self._scan_from
-        last = max(len(held) - 1, 0)
-        while last and held[last] & 0xC0 == 0x80:
-            last -= 1
-        self._scan_from = last - cut
+        text = bytes(self._held[self._searched :])
+        cut = self._engine.cut(text)
+        last = words.last_start(text, cut, len(text) + 1 - words.longest_word)
+        if cut:  # 0 says that there is none
+            cut += self._searched
+        self._searched += last - cut
         return cut
 
     def _encode(self, length: int) -> list[int]:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from cpbpe import model
 from cpbpe.checks import numpy
 from cpbpe.engine import Engine
 from cpbpe.reference import SPACE
 from cpbpe.spec import NormalizerSpec, PieceType
-from cpbpe.special import SpecialTokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,14 +33,9 @@ class Habits(NamedTuple):
     """What the UNKNOWN piece is decoded to."""
 
 
-# Tables belong to the special tokens of a tokenizer, which no other tokenizer shares, and go with them.
-_CACHES: WeakKeyDictionary[SpecialTokens, dict[str, Any]] = WeakKeyDictionary()
-
-
-def cache_of(tok: Vocabulary) -> dict[str, Any]:
-    """Where tables of a tokenizer are kept."""
-    found = _CACHES.get(tok._special)
-    return _CACHES.setdefault(tok._special, {}) if found is None else found
+def cache_of(tok: Vocabulary) -> dict[object, Any]:
+    """Where tables of a tokenizer are kept: with its special tokens, which no other tokenizer shares."""
+    return tok._special.tables
 
 
 def habits(tok: Vocabulary) -> Habits:
