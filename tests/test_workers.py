@@ -346,7 +346,7 @@ sys.exit(os.waitpid(child, 0)[1] != 0)
 @pytest.mark.parametrize("first", ["array", "stream", "lossless", "split"])
 @pytest.mark.parametrize("milliseconds", [0, 3, 10])
 def test_a_fork_during_the_first_import(first: str, milliseconds: int) -> None:
-    """What is imported late (numpy, protobuf) is not left half imported in a child, which would wait for it."""
+    """What is imported late (numpy, protobuf) is not left half imported in a child, which waits forever."""
     arguments = [str(zoo.real_path(zoo.REAL[0])), first, str(milliseconds / 1000)]
     run = [sys.executable, "-W", "ignore", "-c", IMPORTS_LATE, *arguments]
     assert subprocess.run(run, timeout=60, check=False).returncode == 0
