@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe import documents, model
 from cpbpe.checks import (
-    Random,
-    checked_random,
     checked_text,
     checked_threads,
     numpy,
@@ -23,14 +21,16 @@ from cpbpe.checks import (
 from cpbpe.detokenizer import Detokenizer
 from cpbpe.encoding import Encoding, Named, Unit, aligned, aligned_arrays
 from cpbpe.engine import Engine
+from cpbpe.options import EncodeOptions, SampleOptions, check_names, random_of
 from cpbpe.ragged import Ragged
-from cpbpe.special import MAX_CHOICES, Allowed, Disallowed
+from cpbpe.special import MAX_CHOICES
 from cpbpe.streaming import StreamEncoder
 from cpbpe.stretches import Encoder, Part, checked_parts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from typing_extensions import Unpack
 
 Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
@@ -84,12 +84,7 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
-        alpha: float = 0.0,
-        seed: int | None = None,
+        **options: Unpack[SampleOptions],
     ) -> list[int]:
         r"""The ids of a text.
 
@@ -110,14 +105,10 @@ class Tokenizer(Detokenizer):
         >>> tok.encode("Hello", alpha=0.5, seed=1) == tok.encode("Hello", alpha=0.5, seed=1)
         True
         """
-        if prefix_space is not None or allowed_special or disallowed_special or alpha:
-            encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
-            random = checked_random(alpha, seed) if alpha else None
-            ids = self._encode_any(encoder, text, prefix_after_special, random)
-        elif type(text) is str:
-            ids = self._engine.encode(text)
+        if options or type(text) is not str:
+            ids = self._encode_any(text, options)
         else:
-            ids = self._encode_any(self._engine, text, prefix_after_special, None)
+            ids = self._engine.encode(text)
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
             return [*front, *(reversed(ids) if reverse else ids), *back]
@@ -130,11 +121,8 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
         threads: int = 1,
+        **options: Unpack[EncodeOptions],
     ) -> NDArray[np.uint32]:
         """The ids of a text as a numpy array.
 
@@ -149,11 +137,8 @@ class Tokenizer(Detokenizer):
             text = checked_text(text, "encode_array")
         if threads != 1 or type(threads) is not int:
             threads = checked_threads(threads)
-        if prefix_space is not None or allowed_special or disallowed_special:
-            encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
-            found = encoder.encode_array(text, threads)
-        else:
-            found = self._engine.encode_array(text, threads)
+        encoder = self._encoder("encode_array", options) if options else self._engine
+        found = encoder.encode_array(text, threads)
         ids: NDArray[np.uint32] = lib.frombuffer(found, lib.uint32)
         if add_bos or add_eos or reverse:
             front, back = self._ends(add_bos, add_eos)
@@ -163,18 +148,14 @@ class Tokenizer(Detokenizer):
     def count(
         self,
         text: Text,
-        *,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
+        **options: Unpack[EncodeOptions],
     ) -> int:
         """How many ids a text has, which are counted and not built.
 
         >>> Tokenizer.from_file("tokenizer.model").count("Hello world")
         2
         """
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        encoder = self._encoder("count", options)
         return encoder.count(checked_text(text, "count"))
 
     def encode_pieces(
@@ -184,12 +165,7 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
-        alpha: float = 0.0,
-        seed: int | None = None,
+        **options: Unpack[SampleOptions],
     ) -> list[str]:
         """The pieces of a text. An unknown part stands for itself.
 
@@ -197,8 +173,8 @@ class Tokenizer(Detokenizer):
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
         front, back = self._ends(add_bos, add_eos)
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
-        random = checked_random(alpha, seed) if alpha else None
+        encoder = self._encoder("encode_pieces", options, samples=True)
+        random = random_of(options)
         given = checked_text(text, "encode_pieces")
         found = encoder.tokens(given) if random is None else encoder.sample(given, *random)
         pieces = [text_of(piece) for piece in found[1]]
@@ -213,12 +189,7 @@ class Tokenizer(Detokenizer):
         add_eos: bool = False,
         reverse: bool = False,
         unit: Unit | None = None,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
-        alpha: float = 0.0,
-        seed: int | None = None,
+        **options: Unpack[SampleOptions],
     ) -> Encoding:
         """Ids, pieces, and the span of the text that each came from.
 
@@ -231,8 +202,8 @@ class Tokenizer(Detokenizer):
         >>> tok.encode_offsets("你好", unit="byte").offsets
         [(0, 0), (0, 3), (3, 6)]
         """
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
-        random = checked_random(alpha, seed) if alpha else None
+        encoder = self._encoder("encode_offsets", options, samples=True)
+        random = random_of(options)
         added = self._named(add_bos, add_eos)
         return aligned(encoder, text, "encode_offsets", added, reverse, unit, random)
 
@@ -243,13 +214,8 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
-        alpha: float = 0.0,
-        seed: int | None = None,
         threads: int | None = None,
+        **options: Unpack[SampleOptions],
     ) -> list[list[int]]:
         """The ids of many texts, by several threads: by default all cores, if it is worth it.
 
@@ -261,9 +227,10 @@ class Tokenizer(Detokenizer):
         """
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
         checked = [checked_text(text, "encode_batch") for text in texts]
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
-        if alpha:
-            chance, first = checked_random(alpha, seed)
+        encoder = self._encoder("encode_batch", options, samples=True)
+        random = random_of(options)
+        if random is not None:
+            chance, first = random
             numbers = ((first + i) % (1 << 64) for i in range(len(checked)))
             found = [encoder.sample(text, chance, i)[0] for text, i in zip(checked, numbers, strict=True)]
         else:
@@ -280,11 +247,8 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         reverse: bool = False,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
         threads: int | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> Ragged:
         """The ids of many texts in one numpy array, with the places where each begins. See `Ragged`.
 
@@ -294,7 +258,7 @@ class Tokenizer(Detokenizer):
         np = numpy()
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_arrays", "texts")
         checked = [checked_text(text, "encode_batch_arrays") for text in texts]
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        encoder = self._encoder("encode_batch_arrays", options)
         found = encoder.encode_batch_arrays(checked, threads_for(checked, threads))
         ids, offsets = np.frombuffer(found[0], np.uint32), np.frombuffer(found[1], np.int64)
         if add_bos or add_eos or reverse:
@@ -313,10 +277,7 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         unit: Unit | None = None,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
+        **options: Unpack[EncodeOptions],
     ) -> list[Encoding]:
         """`encode_offsets` of many texts.
 
@@ -325,7 +286,7 @@ class Tokenizer(Detokenizer):
         [[(0, 2)], [(0, 5), (5, 11)]]
         """
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_offsets", "texts")
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        encoder = self._encoder("encode_batch_offsets", options)
         added = self._named(add_bos, add_eos)
         return [aligned(encoder, text, "encode_batch_offsets", added, False, unit, None) for text in texts]
 
@@ -336,10 +297,7 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         unit: Unit | None = None,
-        prefix_space: bool | None = None,
-        allowed_special: Allowed = (),
-        disallowed_special: Disallowed = (),
-        prefix_after_special: bool = True,
+        **options: Unpack[EncodeOptions],
     ) -> tuple[Ragged, NDArray[np.int64]]:
         """Ids and offsets of many texts as arrays: the ids as a `Ragged`, and begin and end of each id.
 
@@ -350,7 +308,7 @@ class Tokenizer(Detokenizer):
         """
         method = "encode_batch_offsets_arrays"
         refuse_single(texts, (str, bytes, bytearray, memoryview), method, "texts")
-        encoder = self._encoder(prefix_space, allowed_special, disallowed_special, prefix_after_special)
+        encoder = self._encoder("encode_batch_offsets_arrays", options)
         return aligned_arrays(encoder, texts, method, self._named(add_bos, add_eos), unit)
 
     def stream_encoder(self, *, prefix_space: bool | None = None) -> StreamEncoder:
@@ -393,20 +351,20 @@ class Tokenizer(Detokenizer):
 
     # --- How to encode ----------------------------------------------------------------------------
 
-    def _encoder(
-        self,
-        prefix_space: bool | None,
-        allowed: Allowed,
-        disallowed: Disallowed,
-        prefix_after_special: bool,
-    ) -> Engine | Encoder:
+    def _encoder(self, method: str, options: EncodeOptions, samples: bool = False) -> Engine | Encoder:
         """The engine, or one that does what these options ask for."""
         engine = self._engine
+        if not options:
+            return engine
+        check_names(options, method, samples)
+        prefix_space = options.get("prefix_space")
+        allowed, disallowed = options.get("allowed_special", ()), options.get("disallowed_special", ())
         if prefix_space is not None and prefix_space not in (True, False):
             raise TypeError(f"prefix_space is True, False or None, not {prefix_space!r}")
         if not (allowed or disallowed):
             return engine if prefix_space is None else engine.variant(prefix=bool(prefix_space))
         made = self._special.encoders
+        prefix_after_special = options.get("prefix_after_special", True)
         key = (prefix_space, allowed, disallowed, prefix_after_special)
         lasting = type(allowed) in _LASTING and type(disallowed) in _LASTING  # others may change
         if lasting and key in made:
@@ -422,14 +380,10 @@ class Tokenizer(Detokenizer):
             made[key] = encoder
         return encoder
 
-    def _encode_any(
-        self,
-        encoder: Engine | Encoder,
-        text: Text | Sequence[Part],
-        prefix_after_special: bool,
-        random: Random | None,
-    ) -> list[int]:
+    def _encode_any(self, text: Text | Sequence[Part], options: SampleOptions) -> list[int]:
         """The ids of text, bytes, or parts."""
+        encoder = self._encoder("encode", options, samples=True)
+        random = random_of(options)
         if not isinstance(text, (list, tuple)):
             given = checked_text(text, "encode")
             return encoder.encode(given) if random is None else encoder.sample(given, *random)[0]
@@ -437,7 +391,7 @@ class Tokenizer(Detokenizer):
             raise TypeError("encode() takes no alpha for a list of parts; encode its texts one by one")
         parts = checked_parts(text, self._special, self._check_id)
         if not isinstance(encoder, Encoder):
-            later = encoder if prefix_after_special else encoder.variant(prefix=False)
+            later = encoder if options.get("prefix_after_special", True) else encoder.variant(prefix=False)
             encoder = Encoder(encoder, later, None)
         return encoder.encode_parts(parts, self._special.shown)
 
