@@ -23,8 +23,8 @@ const MANY: i64 = 1 << 18;
 struct Engine {
     engine: engine::Engine,
     ints: Arc<Ints>,
-    /// Python's bytes for every piece, made when first needed.
-    texts: Arc<[OnceLock<Py<PyBytes>>]>,
+    /// Python's bytes for every piece, made when first needed, and so is the table.
+    texts: Arc<OnceLock<Vec<OnceLock<Py<PyBytes>>>>>,
     /// Its variants, once they are made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
@@ -37,6 +37,8 @@ impl Engine {
         let (text, _) = utf8(text)?;
         let aligned = py.detach(|| self.engine.tokens(text, dropout));
         let vocab = &self.engine.vocab;
+        // No lock of these is ever held while another thread runs: the interpreter is ours.
+        let texts = self.texts.get_or_init(|| (0..vocab.len()).map(|_| OnceLock::new()).collect());
         let mut piece = Vec::new();
         let mut found: Tokens = Default::default();
         for token in &aligned.tokens {
@@ -46,7 +48,7 @@ impl Engine {
                 crate::encode::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
                 PyBytes::new(py, &piece).unbind()
             } else {
-                self.texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
+                texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
             });
             found.2.push(aligned.origins[token.begin]);
             found.3.push(aligned.origins[token.end]);
@@ -75,8 +77,7 @@ impl Engine {
     fn from_model(py: Python<'_>, data: &[u8]) -> Option<Engine> {
         let engine = py.detach(|| engine::Engine::from_model(data))?;
         let ints = Arc::new(Ints::new(engine.vocab.len()));
-        let texts = (0..engine.vocab.len()).map(|_| OnceLock::new()).collect();
-        Some(Engine { engine, ints, texts, variants: Default::default() })
+        Some(Engine { engine, ints, texts: Arc::default(), variants: Default::default() })
     }
 
     /// The same engine with other habits, made once.
