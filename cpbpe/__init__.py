@@ -66,9 +66,9 @@ def __getattr__(name: str) -> object:
     """Import what training needs when it is first asked for: most programs only encode."""
     if name not in _TRAINING:
         raise AttributeError(f"module 'cpbpe' has no attribute {name!r}")
-    from importlib import import_module
+    from cpbpe.late import imported
 
-    value = getattr(import_module(f"cpbpe.{_TRAINING[name]}"), name)
+    value = getattr(imported(f"cpbpe.{_TRAINING[name]}"), name)
     globals()[name] = value
     return value
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from cpbpe.checks import as_ids, check_ids, refuse_single, settled, text_of, threads_for, utf8
 from cpbpe.engine import Engine
+from cpbpe.options import DECODE, DecodeOptions, check_names
 from cpbpe.ragged import Ragged
 from cpbpe.streaming import StreamDecoder
 from cpbpe.stretches import Decoder
 from cpbpe.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 
@@ -23,10 +27,7 @@ class Detokenizer(Vocabulary):
     def decode(
         self,
         ids: Ids,
-        *,
-        skip_special_tokens: bool | None = None,
-        keep_prefix_space: bool = False,
-        prefix_after_special: bool = True,
+        **options: Unpack[DecodeOptions],
     ) -> str:
         """The text of ids: any sequence of integers, a numpy array, or one integer.
 
@@ -43,24 +44,21 @@ class Detokenizer(Vocabulary):
         ...
         IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
         """
-        if skip_special_tokens is None and not keep_prefix_space:
+        if not options:
             if type(ids) is not list:
                 ids = settled(ids)
             text = self._engine.decode(ids if type(ids) is list else as_ids(ids, len(self), "decode"))
             if text is not None:
                 return text
         checked = self._checked(ids, "decode")
-        text = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special).decode(checked)
+        text = self._decoder("decode", options).decode(checked)
         assert text is not None
         return text
 
     def decode_bytes(
         self,
         ids: Ids,
-        *,
-        skip_special_tokens: bool | None = None,
-        keep_prefix_space: bool = False,
-        prefix_after_special: bool = True,
+        **options: Unpack[DecodeOptions],
     ) -> bytes:
         r"""The same text in UTF-8, except that bytes which make no character stay what they are.
 
@@ -69,14 +67,14 @@ class Detokenizer(Vocabulary):
         >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
         (b'\xf0\x9f\xa6', '���')
         """
-        if skip_special_tokens is None and not keep_prefix_space:
+        if not options:
             ids = settled(ids)
             given = ids if type(ids) is list else as_ids(ids, len(self), "decode_bytes")
             text = self._engine.decode_bytes(given)
             if text is not None:
                 return text
         checked = self._checked(ids, "decode_bytes")
-        decoder = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special)
+        decoder = self._decoder("decode_bytes", options)
         text = decoder.decode_bytes(checked)
         assert text is not None
         return text
@@ -104,10 +102,8 @@ class Detokenizer(Vocabulary):
         self,
         batch: Iterable[Ids] | Ragged,
         *,
-        skip_special_tokens: bool | None = None,
-        keep_prefix_space: bool = False,
-        prefix_after_special: bool = True,
         threads: int | None = None,
+        **options: Unpack[DecodeOptions],
     ) -> list[str]:
         """The texts of many sequences of ids: a list of such, a `Ragged`, or a two-dimensional array.
 
@@ -116,12 +112,12 @@ class Detokenizer(Vocabulary):
         """
         refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
         listed = [settled(ids) for ids in batch]
-        if skip_special_tokens is None and not keep_prefix_space:
+        if not options:
             given = [ids if type(ids) is list else as_ids(ids, len(self), "decode_batch") for ids in listed]
             texts = self._engine.decode_batch(given, threads_for(given, threads))
             if texts is not None:
                 return texts
-        decoder = self._decoder(skip_special_tokens, keep_prefix_space, prefix_after_special)
+        decoder = self._decoder("decode_batch", options)
         rows = [self._checked(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)]
         texts = decoder.decode_batch([*rows], threads_for(rows, threads))
         assert texts is not None
@@ -150,8 +146,11 @@ class Detokenizer(Vocabulary):
             prefix_after_special=prefix_after_special,
         )
 
-    def _decoder(self, skip: bool | None, keep_space: bool, prefix_after_special: bool) -> Engine | Decoder:
+    def _decoder(self, method: str, options: DecodeOptions) -> Engine | Decoder:
         """The engine, or what does what these options ask for; for ids that have been checked."""
+        check_names(options, method, DECODE)
+        skip, keep_space = options.get("skip_special_tokens"), options.get("keep_prefix_space", False)
+        prefix_after_special = options.get("prefix_after_special", True)
         special = self._special
         engine = self._engine.variant(keep_space=True) if keep_space else self._engine
         if not special.added and skip is not False:

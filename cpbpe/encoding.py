@@ -7,12 +7,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import accumulate
 from operator import index
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from cpbpe.checks import Random, numpy, text_of, utf8
+from cpbpe.late import kept
 from cpbpe.ragged import Ragged
 from cpbpe.reference import valid_character
 
@@ -110,7 +110,7 @@ class Encoding:
 
     # --- Words ------------------------------------------------------------------------------------
 
-    @cached_property
+    @kept
     def word_spans(self) -> list[tuple[int, int]]:
         """Begin and end of every word of the text: what stands between whitespace, as for `str.split`.
 
@@ -134,7 +134,7 @@ class Encoding:
             return spans
         return [(bisect_left(positions, begin), bisect_left(positions, end)) for begin, end in spans]
 
-    @cached_property
+    @kept
     def word_ids(self) -> list[int | None]:
         """For each token the word it belongs to, as a place in `word_spans`.
 
@@ -215,11 +215,11 @@ class Encoding:
         """The text as the characters that offsets count."""
         return self.text if isinstance(self.text, str) else text_of(self.text)
 
-    @cached_property
+    @kept
     def _length(self) -> int:
         return len(self._characters if self.unit == "char" else self._data)
 
-    @cached_property
+    @kept
     def _places(self) -> tuple[list[int], list[int]]:
         """Where the spans that are not empty begin, in the order of the text, and whose they are."""
         found = sorted((begin, token) for token, (begin, end) in enumerate(self.offsets) if begin < end)

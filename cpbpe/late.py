@@ -1,17 +1,20 @@
-"""What is imported when it is first needed, because it takes longer than all of cpbpe: numpy and protobuf.
+"""What is made when it is first needed, and what is imported then: numpy and protobuf take longer than cpbpe.
 
-Python has a lock for each module that is being imported. When another thread forks the process at that
-moment, the lock stays taken in the child, whose own import waits forever. So nobody forks while one of these
-imports runs: the fork waits for it.
+Another thread may fork the process at just that moment. Then the child has whatever lock was taken, and not
+the thread that would release it, and waits forever. So nothing here makes others wait for a value, and nobody
+forks while one of these imports runs, for each of which Python takes a lock: the fork waits for it.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from threading import RLock
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
 
 _IMPORTING = RLock()
 if hasattr(os, "register_at_fork"):
@@ -20,23 +23,51 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+class kept(Generic[T]):  # noqa: N801 (used like property)
+    """A property that is made once, and kept in the object.
+
+    It is `functools.cached_property` without the lock that this has before Python 3.12. Two threads at once
+    may make a value each, and both get the same one.
+    """
+
+    def __init__(self, make: Callable[[Any], T]):
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> kept[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> kept[T] | T:
+        if instance is None:
+            return self
+        value: T = instance.__dict__.setdefault(self._name, self._make(instance))
+        return value
+
+
+def imported(name: str) -> Any:
+    """A module, imported as the top of this file says."""
+    with _IMPORTING:
+        return import_module(name)
+
+
 @cache
 def numpy() -> Any:
     """The module numpy."""
-    with _IMPORTING:
-        return import_module("numpy")
+    return imported("numpy")
 
 
 @cache
 def model_pb2() -> Any:
     """The messages of a model file, and with them protobuf."""
-    with _IMPORTING:
-        return import_module("cpbpe.model_pb2")
+    return imported("cpbpe.model_pb2")
 
 
 @cache
 def decode_error() -> type[Exception]:
     """What protobuf raises for bytes that are no message."""
-    with _IMPORTING:
-        error: type[Exception] = import_module("google.protobuf.message").DecodeError
-        return error
+    error: type[Exception] = imported("google.protobuf.message").DecodeError
+    return error

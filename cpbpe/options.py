@@ -1,4 +1,4 @@
-"""The options that ways of encoding share. What they mean is told by `Tokenizer`.
+"""The options that ways of encoding share, and ways of decoding. What they mean is told by `Tokenizer`.
 
 They are passed on as they came (`**options`), because Python looks up the default of every keyword-only
 parameter in every call, and so many of them took a third of the time of a short text.
@@ -13,7 +13,7 @@ from cpbpe.checks import Random, checked_random
 from cpbpe.special import Allowed, Disallowed
 
 
-class EncodeOptions(TypedDict, total=False):
+class StretchOptions(TypedDict, total=False):
     """What every way of encoding takes."""
 
     prefix_space: bool | None
@@ -22,20 +22,37 @@ class EncodeOptions(TypedDict, total=False):
     prefix_after_special: bool
 
 
+class EncodeOptions(StretchOptions, total=False):
+    """And what those take that give ids in one sequence."""
+
+    add_bos: bool
+    add_eos: bool
+    reverse: bool
+
+
 class SampleOptions(EncodeOptions, total=False):
-    """And what those take that can sample."""
+    """And those that can sample."""
 
     alpha: float
     seed: int | None
 
 
-_ENCODE = ("prefix_space", "allowed_special", "disallowed_special", "prefix_after_special")
-_SAMPLE = ("alpha", "seed")
+class DecodeOptions(TypedDict, total=False):
+    """What every way of decoding takes."""
+
+    skip_special_tokens: bool | None
+    keep_prefix_space: bool
+    prefix_after_special: bool
 
 
-def check_names(options: Mapping[str, object], method: str, samples: bool) -> None:
+STRETCH = ("prefix_space", "allowed_special", "disallowed_special", "prefix_after_special")
+ENCODE = ("add_bos", "add_eos", "reverse", *STRETCH)
+SAMPLE = (*ENCODE, "alpha", "seed")
+DECODE = ("skip_special_tokens", "keep_prefix_space", "prefix_after_special")
+
+
+def check_names(options: Mapping[str, object], method: str, known: tuple[str, ...]) -> None:
     """Refuse what is no option, as Python does with other parameters."""
-    known = _ENCODE + _SAMPLE if samples else _ENCODE
     for name in options:
         if name not in known:
             raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(known)}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from operator import index
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from cpbpe.checks import text_of
 from cpbpe.engine import Engine
 from cpbpe.errors import ModelError
 from cpbpe.finding import Finder, make_finder
+from cpbpe.late import kept
 from cpbpe.spec import PieceType
 
 Allowed = Collection[str] | Literal["all"]
@@ -63,7 +63,7 @@ class SpecialTokens:
         self.texts = {id: text for text, id in self.added.items()}
         self.size = max(self.texts, default=engine.size - 1) + 1
 
-    @cached_property
+    @kept
     def ids(self) -> dict[str, int]:
         """All of them. A CONTROL piece that is not UTF-8 has no name that text could have."""
         found: dict[str, int] = {}
@@ -74,12 +74,12 @@ class SpecialTokens:
                     found[piece.decode()] = id
         return {**found, **self.added}
 
-    @cached_property
+    @kept
     def hidden(self) -> frozenset[int]:
         """The ids of added tokens."""
         return frozenset(self.texts)
 
-    @cached_property
+    @kept
     def shown(self) -> dict[int, str]:
         """The text of each id."""
         return {id: text for text, id in self.ids.items()}

@@ -21,7 +21,16 @@ from cpbpe.checks import (
 from cpbpe.detokenizer import Detokenizer
 from cpbpe.encoding import Encoding, Named, Unit, aligned, aligned_arrays
 from cpbpe.engine import Engine
-from cpbpe.options import EncodeOptions, SampleOptions, check_names, random_of
+from cpbpe.options import (
+    ENCODE,
+    SAMPLE,
+    STRETCH,
+    EncodeOptions,
+    SampleOptions,
+    StretchOptions,
+    check_names,
+    random_of,
+)
 from cpbpe.ragged import Ragged
 from cpbpe.special import MAX_CHOICES
 from cpbpe.streaming import StreamEncoder
@@ -80,10 +89,6 @@ class Tokenizer(Detokenizer):
     def encode(
         self,
         text: Text | Sequence[Part],
-        *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        reverse: bool = False,
         **options: Unpack[SampleOptions],
     ) -> list[int]:
         r"""The ids of a text.
@@ -109,8 +114,8 @@ class Tokenizer(Detokenizer):
             ids = self._encode_any(text, options)
         else:
             ids = self._engine.encode(text)
-        if add_bos or add_eos or reverse:
-            front, back = self._ends(add_bos, add_eos)
+        if options:
+            front, back, reverse = self._around(options)
             return [*front, *(reversed(ids) if reverse else ids), *back]
         return ids
 
@@ -118,9 +123,6 @@ class Tokenizer(Detokenizer):
         self,
         text: Text,
         *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        reverse: bool = False,
         threads: int = 1,
         **options: Unpack[EncodeOptions],
     ) -> NDArray[np.uint32]:
@@ -137,34 +139,30 @@ class Tokenizer(Detokenizer):
             text = checked_text(text, "encode_array")
         if threads != 1 or type(threads) is not int:
             threads = checked_threads(threads)
-        encoder = self._encoder("encode_array", options) if options else self._engine
+        encoder = self._encoder("encode_array", options, ENCODE) if options else self._engine
         found = encoder.encode_array(text, threads)
         ids: NDArray[np.uint32] = lib.frombuffer(found, lib.uint32)
-        if add_bos or add_eos or reverse:
-            front, back = self._ends(add_bos, add_eos)
+        if options:
+            front, back, reverse = self._around(options)
             ids = lib.concatenate([front, ids[::-1] if reverse else ids, back]).astype(lib.uint32)
         return ids
 
     def count(
         self,
         text: Text,
-        **options: Unpack[EncodeOptions],
+        **options: Unpack[StretchOptions],
     ) -> int:
         """How many ids a text has, which are counted and not built.
 
         >>> Tokenizer.from_file("tokenizer.model").count("Hello world")
         2
         """
-        encoder = self._encoder("count", options)
+        encoder = self._encoder("count", options, STRETCH)
         return encoder.count(checked_text(text, "count"))
 
     def encode_pieces(
         self,
         text: Text,
-        *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        reverse: bool = False,
         **options: Unpack[SampleOptions],
     ) -> list[str]:
         """The pieces of a text. An unknown part stands for itself.
@@ -172,8 +170,8 @@ class Tokenizer(Detokenizer):
         >>> Tokenizer.from_file("tokenizer.model").encode_pieces("Hi 你好 🦙")
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
-        front, back = self._ends(add_bos, add_eos)
-        encoder = self._encoder("encode_pieces", options, samples=True)
+        front, back, reverse = self._around(options)
+        encoder = self._encoder("encode_pieces", options, SAMPLE)
         random = random_of(options)
         given = checked_text(text, "encode_pieces")
         found = encoder.tokens(given) if random is None else encoder.sample(given, *random)
@@ -185,9 +183,6 @@ class Tokenizer(Detokenizer):
         self,
         text: Text,
         *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        reverse: bool = False,
         unit: Unit | None = None,
         **options: Unpack[SampleOptions],
     ) -> Encoding:
@@ -202,18 +197,16 @@ class Tokenizer(Detokenizer):
         >>> tok.encode_offsets("你好", unit="byte").offsets
         [(0, 0), (0, 3), (3, 6)]
         """
-        encoder = self._encoder("encode_offsets", options, samples=True)
+        encoder = self._encoder("encode_offsets", options, SAMPLE)
         random = random_of(options)
-        added = self._named(add_bos, add_eos)
+        added = self._named(options.get("add_bos", False), options.get("add_eos", False))
+        reverse = options.get("reverse", False)
         return aligned(encoder, text, "encode_offsets", added, reverse, unit, random)
 
     def encode_batch(
         self,
         texts: Iterable[Text],
         *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        reverse: bool = False,
         threads: int | None = None,
         **options: Unpack[SampleOptions],
     ) -> list[list[int]]:
@@ -227,7 +220,7 @@ class Tokenizer(Detokenizer):
         """
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
         checked = [checked_text(text, "encode_batch") for text in texts]
-        encoder = self._encoder("encode_batch", options, samples=True)
+        encoder = self._encoder("encode_batch", options, SAMPLE)
         random = random_of(options)
         if random is not None:
             chance, first = random
@@ -235,8 +228,8 @@ class Tokenizer(Detokenizer):
             found = [encoder.sample(text, chance, i)[0] for text, i in zip(checked, numbers, strict=True)]
         else:
             found = encoder.encode_batch(checked, threads_for(checked, threads))
-        if add_bos or add_eos or reverse:
-            front, back = self._ends(add_bos, add_eos)
+        if options:
+            front, back, reverse = self._around(options)
             return [[*front, *(reversed(ids) if reverse else ids), *back] for ids in found]
         return found
 
@@ -244,9 +237,6 @@ class Tokenizer(Detokenizer):
         self,
         texts: Iterable[Text],
         *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        reverse: bool = False,
         threads: int | None = None,
         **options: Unpack[EncodeOptions],
     ) -> Ragged:
@@ -258,11 +248,11 @@ class Tokenizer(Detokenizer):
         np = numpy()
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_arrays", "texts")
         checked = [checked_text(text, "encode_batch_arrays") for text in texts]
-        encoder = self._encoder("encode_batch_arrays", options)
+        encoder = self._encoder("encode_batch_arrays", options, ENCODE)
         found = encoder.encode_batch_arrays(checked, threads_for(checked, threads))
         ids, offsets = np.frombuffer(found[0], np.uint32), np.frombuffer(found[1], np.int64)
-        if add_bos or add_eos or reverse:
-            front, back = self._ends(add_bos, add_eos)
+        if options:
+            front, back, reverse = self._around(options)
             rows = [
                 np.concatenate([front, row[::-1] if reverse else row, back]) for row in Ragged(ids, offsets)
             ]
@@ -277,7 +267,7 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         unit: Unit | None = None,
-        **options: Unpack[EncodeOptions],
+        **options: Unpack[StretchOptions],
     ) -> list[Encoding]:
         """`encode_offsets` of many texts.
 
@@ -286,7 +276,7 @@ class Tokenizer(Detokenizer):
         [[(0, 2)], [(0, 5), (5, 11)]]
         """
         refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_offsets", "texts")
-        encoder = self._encoder("encode_batch_offsets", options)
+        encoder = self._encoder("encode_batch_offsets", options, STRETCH)
         added = self._named(add_bos, add_eos)
         return [aligned(encoder, text, "encode_batch_offsets", added, False, unit, None) for text in texts]
 
@@ -297,7 +287,7 @@ class Tokenizer(Detokenizer):
         add_bos: bool = False,
         add_eos: bool = False,
         unit: Unit | None = None,
-        **options: Unpack[EncodeOptions],
+        **options: Unpack[StretchOptions],
     ) -> tuple[Ragged, NDArray[np.int64]]:
         """Ids and offsets of many texts as arrays: the ids as a `Ragged`, and begin and end of each id.
 
@@ -308,7 +298,7 @@ class Tokenizer(Detokenizer):
         """
         method = "encode_batch_offsets_arrays"
         refuse_single(texts, (str, bytes, bytearray, memoryview), method, "texts")
-        encoder = self._encoder("encode_batch_offsets_arrays", options)
+        encoder = self._encoder("encode_batch_offsets_arrays", options, STRETCH)
         return aligned_arrays(encoder, texts, method, self._named(add_bos, add_eos), unit)
 
     def stream_encoder(self, *, prefix_space: bool | None = None) -> StreamEncoder:
@@ -351,12 +341,12 @@ class Tokenizer(Detokenizer):
 
     # --- How to encode ----------------------------------------------------------------------------
 
-    def _encoder(self, method: str, options: EncodeOptions, samples: bool = False) -> Engine | Encoder:
+    def _encoder(self, method: str, options: StretchOptions, known: tuple[str, ...]) -> Engine | Encoder:
         """The engine, or one that does what these options ask for."""
         engine = self._engine
         if not options:
             return engine
-        check_names(options, method, samples)
+        check_names(options, method, known)
         prefix_space = options.get("prefix_space")
         allowed, disallowed = options.get("allowed_special", ()), options.get("disallowed_special", ())
         if prefix_space is not None and prefix_space not in (True, False):
@@ -382,7 +372,7 @@ class Tokenizer(Detokenizer):
 
     def _encode_any(self, text: Text | Sequence[Part], options: SampleOptions) -> list[int]:
         """The ids of text, bytes, or parts."""
-        encoder = self._encoder("encode", options, samples=True)
+        encoder = self._encoder("encode", options, SAMPLE)
         random = random_of(options)
         if not isinstance(text, (list, tuple)):
             given = checked_text(text, "encode")
@@ -399,6 +389,11 @@ class Tokenizer(Detokenizer):
         """The ids to put in front and behind, with their pieces."""
         front, back = self._ends(add_bos, add_eos)
         return [(id, self._engine.piece(id)) for id in front], [(id, self._engine.piece(id)) for id in back]
+
+    def _around(self, options: EncodeOptions) -> tuple[list[int], list[int], bool]:
+        """The ids to put in front and behind, and whether to turn those between around."""
+        front, back = self._ends(options.get("add_bos", False), options.get("add_eos", False))
+        return front, back, options.get("reverse", False)
 
     def _ends(self, add_bos: bool, add_eos: bool) -> tuple[list[int], list[int]]:
         """The ids to put in front and behind."""

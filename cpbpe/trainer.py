@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.late import kept
 from cpbpe.tokenizer import Tokenizer
 from cpbpe.train_engine import Learned, LearnSpec, learn
 from cpbpe.training.corpus import Source
@@ -72,7 +72,7 @@ class TrainingResult:
         """The model file with what it is made of."""
         return self._built
 
-    @cached_property
+    @kept
     def tokenizer(self) -> Tokenizer:
         """The model, ready to be used."""
         return Tokenizer.from_bytes(self._built.data)

@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 
 import cpbpe
+from cpbpe import late
 from tests import corpus, work, zoo
 from tests.conftest import CORE
 
@@ -143,6 +144,37 @@ def test_a_fork_during_the_first_use(first: str) -> None:
                 os._exit(failed)
         thread.join()
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif("fork" not in METHODS, reason="this system has no fork")
+def test_a_fork_while_a_kept_value_is_made() -> None:
+    """The child makes it for itself: it does not wait for a thread that it does not have."""
+    begun, go = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    class Thing:
+        @late.kept
+        def value(self) -> list[int]:
+            if os.getpid() == parent:
+                begun.set()
+                assert go.wait(PATIENCE)
+            return [1]
+
+    thing = Thing()
+    thread = threading.Thread(target=lambda: thing.value)
+    thread.start()
+    assert begun.wait(PATIENCE)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends the child if it is stuck
+        try:
+            os._exit(thing.value != [1])
+        finally:
+            os._exit(1)
+    go.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert thing.value is thing.value == [1]
 
 
 def _answer(writer: Any, tok: cpbpe.Tokenizer) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cpbpe import late
 from cpbpe.errors import TrainingError
 
 _TRUE = ("true", "t", "yes", "y", "1")
@@ -43,14 +44,10 @@ def parse_fields(given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, An
 
 def fields_of_normalizer(data: bytes) -> dict[str, Any]:
     """The fields that are set in a serialized normalizer_spec."""
-    from google.protobuf.message import DecodeError
-
-    from cpbpe import model_pb2
-
-    spec = model_pb2.NormalizerSpec()
+    spec = late.model_pb2().NormalizerSpec()
     try:
         spec.ParseFromString(data)
-    except DecodeError:
+    except late.decode_error():
         raise TrainingError("normalizer: its serialized_normalizer_spec() is no valid message") from None
     return {field.name: _text(field.name, value) for field, value in spec.ListFields()}
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cpbpe import late
 from cpbpe.errors import TrainingError
 from cpbpe.train_engine import Learned
 
@@ -52,12 +53,10 @@ def build(
     that the file records of the options, exactly those that shall be present; only the size of the
     vocabulary is corrected when it comes out smaller.
     """
-    from cpbpe import model_pb2
-
     merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
     found = iter([*merges, *(character.encode() for character in characters)])
     last_special = max(special_pieces, default=-1)
-    proto = model_pb2.ModelProto()
+    proto = late.model_pb2().ModelProto()
     pieces: list[bytes] = []
     scores: list[float] = []
     score = -0.0

@@ -15,6 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
+from cpbpe.late import numpy
 from cpbpe.train_engine import Words, merge_words
 
 BLOCK_WORDS = 1 << 16
@@ -198,8 +199,7 @@ def _joined(parts: list[bytes]) -> bytes:
 
 
 def _shifted(ends: bytes, by: int) -> bytes:
-    import numpy as np
-
+    np = numpy()
     return (np.frombuffer(ends, "<i8") + by).tobytes() if by else ends
 
 

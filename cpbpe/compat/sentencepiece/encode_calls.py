@@ -15,6 +15,7 @@ from cpbpe.compat.sentencepiece.loaded import Loaded, Options
 from cpbpe.compat.sentencepiece.results import Analysis
 from cpbpe.compat.sentencepiece.settings import ThreadPool
 from cpbpe.compat.sentencepiece.values import as_bool, as_float, as_int, as_text, as_texts, not_utf8, utf8
+from cpbpe.late import imported
 
 ReturnType = Any
 """int, str, bytes, "numpy", "offset_mapping", "proto" or "serialized_proto"."""
@@ -416,8 +417,7 @@ def message(
     data = analysis.serialized(in_parallel)
     if kind == "serialized_proto":
         return data
-    from cpbpe.compat.sentencepiece import sentencepiece_pb2
-
+    sentencepiece_pb2 = imported("cpbpe.compat.sentencepiece.sentencepiece_pb2")
     return sentencepiece_pb2.SentencePieceText.FromString(data)
 
 

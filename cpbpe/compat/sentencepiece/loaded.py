@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
+from cpbpe import late
 from cpbpe.checks import bounds, numpy
 from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
 from cpbpe.compat.sentencepiece.values import INT_MAX, as_ids, as_pieces, not_utf8, utf8
 from cpbpe.engine import Engine, make_engine
+from cpbpe.late import kept
 from cpbpe.model import parse
 from cpbpe.spec import PieceType
 
@@ -82,18 +83,18 @@ class Loaded:
             raise RuntimeError("no model is loaded; give model_file or model_proto, or call load() first")
         return self.engine_or_none
 
-    @cached_property
+    @kept
     def decoder(self) -> Decoder:
         """What knows where every piece of a decoded text stands."""
         assert self.engine_or_none is not None
         return Decoder(parse(self.data))
 
-    @cached_property
+    @kept
     def all_pieces(self) -> list[bytes]:
         """All pieces, by their ids."""
         return list(map(self.engine.piece, range(self.size)))
 
-    @cached_property
+    @kept
     def _texts(self) -> list[str] | None:
         """All pieces as str, or None if there is one that is not UTF-8."""
         try:
@@ -101,7 +102,7 @@ class Loaded:
         except UnicodeDecodeError:
             return None
 
-    @cached_property
+    @kept
     def _all_utf8(self) -> bool:
         """Whether nothing in the model could make decoded text that is not UTF-8."""
         if self.engine_or_none is None:
@@ -318,7 +319,7 @@ class Loaded:
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
-    @cached_property
+    @kept
     def unknown_id(self) -> int:
         """The id of the piece of type UNKNOWN, whatever it is called; -1 if there is none."""
         engine = self.engine
@@ -342,14 +343,13 @@ class Loaded:
         """The model as sentencepiece would write it, which is nearly always as it was read."""
         if not self.data:
             return b""
-        from cpbpe import model_pb2
-
-        proto = model_pb2.ModelProto.FromString(self.data)
+        proto = late.model_pb2().ModelProto.FromString(self.data)
         if proto.trainer_spec.byte_fallback:
             for piece in proto.pieces:
                 if piece.piece == b"\0":
-                    piece.type = model_pb2.ModelProto.SentencePiece.UNUSED
-        return proto.SerializeToString()
+                    piece.type = late.model_pb2().ModelProto.SentencePiece.UNUSED
+        data: bytes = proto.SerializeToString()
+        return data
 
 
 def read_file(name: str | bytes) -> bytes:
@@ -363,13 +363,9 @@ def read_file(name: str | bytes) -> bytes:
 
 def is_message(data: bytes) -> bool:
     """Whether data can be read as a model file, be it a usable one or not."""
-    from google.protobuf.message import DecodeError
-
-    from cpbpe import model_pb2
-
     try:
-        model_pb2.ModelProto.FromString(data)
-    except DecodeError:
+        late.model_pb2().ModelProto.FromString(data)
+    except late.decode_error():
         return False
     return True
 

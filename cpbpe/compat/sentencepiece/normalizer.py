@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from itertools import compress
 from typing import Any
 
+from cpbpe import late
 from cpbpe.charsmap import Charsmap
 from cpbpe.checks import text_of
 from cpbpe.compat.sentencepiece.decompile import rules_of
@@ -16,6 +16,7 @@ from cpbpe.compat.sentencepiece.results import positions_in
 from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
 from cpbpe.engine import Engine, make_engine
 from cpbpe.errors import ModelError
+from cpbpe.late import kept
 from cpbpe.reference import Matcher, Normalizer
 from cpbpe.spec import NormalizerSpec
 
@@ -93,10 +94,9 @@ class SentencePieceNormalizer:
 
     def serialized_model_proto(self) -> bytes:
         """A model file that holds the rules and nothing else."""
-        from cpbpe import model_pb2
-
         spec = self._normalizer.spec
-        return model_pb2.ModelProto(normalizer_spec=spec).SerializeToString()
+        data: bytes = late.model_pb2().ModelProto(normalizer_spec=spec).SerializeToString()
+        return data
 
     def serialized_normalizer_spec(self) -> bytes:
         """The rules as a NormalizerSpec message."""
@@ -124,17 +124,15 @@ class Rules:
         except ModelError as error:
             raise RuntimeError(str(error)) from error
 
-    @cached_property
+    @kept
     def engine(self) -> Engine:
         """An engine for a model of these rules and no pieces but one."""
-        from cpbpe import model_pb2
-
-        proto = model_pb2.ModelProto(normalizer_spec=self.spec)
-        proto.trainer_spec.model_type = model_pb2.TrainerSpec.BPE
-        proto.pieces.add(piece=b"<unk>", type=model_pb2.ModelProto.SentencePiece.UNKNOWN)
+        proto = late.model_pb2().ModelProto(normalizer_spec=self.spec)
+        proto.trainer_spec.model_type = late.model_pb2().TrainerSpec.BPE
+        proto.pieces.add(piece=b"<unk>", type=late.model_pb2().ModelProto.SentencePiece.UNKNOWN)
         return make_engine(proto.SerializeToString())
 
-    @cached_property
+    @kept
     def reference(self) -> Normalizer:
         """The same in plain Python, which also tells where each byte came from."""
         spec = self.spec
@@ -183,13 +181,9 @@ def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:
 
 
 def _parsed(message: str, data: bytes) -> Any:
-    from google.protobuf.message import DecodeError
-
-    from cpbpe import model_pb2
-
     try:
-        return getattr(model_pb2, message).FromString(data)
-    except DecodeError as error:
+        return getattr(late.model_pb2(), message).FromString(data)
+    except late.decode_error() as error:
         raise RuntimeError(f"the data is no {message} message: {error}") from error
 
 
@@ -198,7 +192,6 @@ def _of_model(data: bytes) -> Any:
 
 
 def _of_file(name: str | bytes) -> Any:
-    from cpbpe import model_pb2
     from cpbpe.training.charsmap_build import charsmap_from_tsv
 
     data = read_file(name)
@@ -207,24 +200,22 @@ def _of_file(name: str | bytes) -> Any:
     except ValueError as error:
         raise RuntimeError(f"{name!r}: {error}") from error
     path = name if isinstance(name, bytes) else name.encode()
-    return model_pb2.NormalizerSpec(
+    return late.model_pb2().NormalizerSpec(
         name=b"user_defined", precompiled_charsmap=charsmap, normalization_rule_tsv=path
     )
 
 
 def _of_name(name: str | bytes) -> Any:
-    from cpbpe import model_pb2
     from cpbpe.training.charsmap_build import rule_charsmap
     from cpbpe.training.options import RULE_NAMES
 
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     if text not in RULE_NAMES:
         raise RuntimeError(f"there are no normalization rules {text!r}; there are {', '.join(RULE_NAMES)}")
-    return model_pb2.NormalizerSpec(name=text.encode(), precompiled_charsmap=rule_charsmap(text))
+    return late.model_pb2().NormalizerSpec(name=text.encode(), precompiled_charsmap=rule_charsmap(text))
 
 
 def _of_map(norm_map: Any) -> Any:
-    from cpbpe import model_pb2
     from cpbpe.training.charsmap_build import charsmap_from_rules
 
     if not is_list_like(norm_map):
@@ -250,7 +241,7 @@ def _of_map(norm_map: Any) -> Any:
         charsmap = charsmap_from_rules(rules.items())
     except ValueError as error:
         raise RuntimeError(f"norm_map: {error}") from error
-    return model_pb2.NormalizerSpec(precompiled_charsmap=charsmap)
+    return late.model_pb2().NormalizerSpec(precompiled_charsmap=charsmap)
 
 
 def _pair(pair: Any) -> tuple[str, str]:
