@@ -44,9 +44,9 @@ class Detokenizer(Vocabulary):
         ...
         IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
         """
+        if type(ids) is not list:
+            ids = settled(ids)
         if not options:
-            if type(ids) is not list:
-                ids = settled(ids)
             text = self._engine.decode(ids if type(ids) is list else as_ids(ids, len(self), "decode"))
             if text is not None:
                 return text

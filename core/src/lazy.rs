@@ -1,32 +1,57 @@
 //! A value that is made when it is first needed, without anybody ever waiting for it.
 //!
-//! `OnceLock` makes others wait while one thread makes the value. When the process is forked at that moment, the
-//! thread does not exist in the child, and the child waits forever.
+//! `OnceLock::get_or_init` makes others wait while one thread makes the value. When the process is forked at that
+//! moment, the thread does not exist in the child, and the child waits forever.
 
-use std::sync::{Arc, RwLock};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 /// See the top of this file.
-pub struct Lazy<T>(RwLock<Option<Arc<T>>>);
+pub struct Lazy<T> {
+    value: OnceLock<T>,
+    /// Somebody puts the value there, or has. Nobody else may: they would wait for that.
+    taken: AtomicBool,
+}
+
+/// The value of a `Lazy`.
+pub enum Made<'a, T> {
+    Kept(&'a T),
+    /// A value that came too late to be kept, and before the one that is kept was there.
+    Own(T),
+}
 
 impl<T> Lazy<T> {
-    /// The value. Two threads at once may make one each; the later one is thrown away.
-    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        // Nobody holds the lock for longer than it takes to look, or to put the value there. Where it cannot be had (in a
-        // child of a fork at that very moment, never) the value is made again.
-        if let Ok(Some(found)) = self.0.try_read().as_deref() {
-            return found.clone();
+    /// The value. Several threads at once may make one each; the first is kept.
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Made<'_, T> {
+        if let Some(kept) = self.value.get() {
+            return Made::Kept(kept);
         }
-        let made = Arc::new(make());
-        match self.0.try_write() {
-            Ok(mut place) => place.get_or_insert(made).clone(),
-            Err(_) => made,
+        let made = make();
+        if !self.taken.swap(true, Ordering::AcqRel) {
+            return Made::Kept(self.value.get_or_init(|| made));
+        }
+        match self.value.get() {
+            Some(kept) => Made::Kept(kept),
+            None => Made::Own(made),
+        }
+    }
+}
+
+impl<T> Deref for Made<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Made::Kept(value) => value,
+            Made::Own(value) => value,
         }
     }
 }
 
 impl<T> Default for Lazy<T> {
     fn default() -> Self {
-        Lazy(RwLock::new(None))
+        Lazy { value: OnceLock::new(), taken: AtomicBool::new(false) }
     }
 }
 
@@ -43,8 +68,12 @@ mod tests {
             2
         });
         assert_eq!((*inner, *lazy.get_or_make(|| 3)), (1, 1));
-        let guard = lazy.0.write();
-        assert_eq!(*lazy.get_or_make(|| 4), 4);
-        drop(guard);
+    }
+
+    #[test]
+    fn in_the_child_of_a_fork_while_it_is_put_there() {
+        let lazy = Lazy::default();
+        lazy.taken.store(true, Ordering::Release);
+        assert_eq!((*lazy.get_or_make(|| 4), *lazy.get_or_make(|| 5)), (4, 5));
     }
 }

@@ -1,8 +1,6 @@
 //! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
 
-use std::sync::Arc;
-
-use crate::lazy::Lazy;
+use crate::lazy::{Lazy, Made};
 use crate::model::{self, Columns};
 use crate::table::Pieces;
 use crate::utf8;
@@ -247,7 +245,7 @@ impl Vocab {
     }
 
     /// For each mergeable piece its rank, but counted without gaps; and how many ranks there are.
-    pub fn orders(&self) -> Arc<(Vec<u32>, usize)> {
+    pub fn orders(&self) -> Made<'_, (Vec<u32>, usize)> {
         self.orders.get_or_make(|| {
             let ids = 0..self.len() as u32;
             let mut ranks: Vec<u32> =
