@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The text of a long chunk is not in its key (see `key.rs`), and kept aside to be compared. A result holds up to three
-//! ids; more, or larger ones, are kept aside, too.
+//! ids, or four of a vocabulary of at most 32,768 pieces; more, or larger ones, are kept aside, too.
 //!
 //! Every chunk has two lines that it may be in, its home and another one. It stays where there was a place when it was
 //! new. When there is none, it pushes out another one, which tries its other line, and so on; the last one, after
@@ -19,8 +19,8 @@
 use crate::key::{Key, LONG, PER_WORD, TOO_LONG};
 use crate::prefetch::prefetch;
 
-/// How many lines there are: at first 256 KiB, at last 7.5 MiB. Only those that are used take memory.
-const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 15 << 13];
+/// How many lines there are: at first 256 KiB, at last 7 MiB. Only those that are used take memory.
+const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13];
 /// The words of a line.
 const LINE: usize = 8;
 /// Where the wide places begin, and the narrow one.
@@ -41,11 +41,9 @@ const COUNT: u32 = 60;
 const SPILLED: u64 = 7;
 /// This means that the chunk must be compared: where its text is, and the ids, is kept aside.
 const COMPARE: u64 = 8;
-/// The bits of an id in a result.
-const ID_BITS: u32 = 20;
-const ID_MASK: u64 = (1 << ID_BITS) - 1;
-/// Ids that a result has room for.
-const PER_RESULT: usize = 3;
+/// The bits of an id in a result, for small vocabularies and for others.
+const SMALL_IDS: u32 = 15;
+const IDS: u32 = 20;
 /// Ids that are copied at once.
 pub const SPARE: usize = 4;
 
@@ -58,6 +56,8 @@ pub struct Cache {
     lines: u32,
     /// How many entries there are.
     used: usize,
+    /// The bits of an id in a result.
+    id_bits: u32,
     /// For each result kept aside, how many ids, and these.
     spilled: Vec<u32>,
     /// The texts of longer chunks.
@@ -69,33 +69,45 @@ pub struct Cache {
 pub struct Found(u64);
 
 impl Found {
-    /// How many ids there are, if they are all in the first word.
+    /// How many ids there are, if they are all in this word, where each has so many bits.
     #[inline(always)]
-    fn few(self) -> Option<usize> {
+    fn few(self, id_bits: u32) -> Option<usize> {
         let count = self.0 >> COUNT;
-        if count <= PER_RESULT as u64 {
+        if count <= per_result(id_bits) as u64 {
             Some(count as usize)
         } else {
             None
         }
     }
 
-    /// The ids of the first word, all to be copied, of which `few` count.
+    /// The ids of this word, all to be copied, of which `few` count.
     #[inline(always)]
-    fn ids(self) -> [u32; SPARE] {
-        let id = |i: u32| (self.0 >> (ID_BITS * i) & ID_MASK) as u32;
-        [id(0), id(1), id(2), 0]
+    fn ids(self, id_bits: u32) -> [u32; SPARE] {
+        let id = |i: u32| (self.0 >> (id_bits * i) & ((1 << id_bits) - 1)) as u32;
+        [id(0), id(1), id(2), if per_result(id_bits) > 3 { id(3) } else { 0 }]
     }
+}
+
+/// How many ids of so many bits a result has room for.
+const fn per_result(id_bits: u32) -> usize {
+    (COUNT / id_bits) as usize
 }
 
 /// Two words of key, one of result.
 type Entry = [u64; 3];
 
 impl Cache {
-    /// An empty cache.
-    pub fn new() -> Cache {
-        let mut cache =
-            Cache { words: Vec::new(), first: 0, lines: 0, used: 0, spilled: Vec::new(), texts: Vec::new() };
+    /// An empty cache for a vocabulary of so many pieces.
+    pub fn new(pieces: usize) -> Cache {
+        let mut cache = Cache {
+            words: Vec::new(),
+            first: 0,
+            lines: 0,
+            used: 0,
+            id_bits: if pieces <= 1 << SMALL_IDS { SMALL_IDS } else { IDS },
+            spilled: Vec::new(),
+            texts: Vec::new(),
+        };
         cache.allocate(SIZES[0]);
         cache
     }
@@ -150,8 +162,23 @@ impl Cache {
     ///
     /// # Safety
     /// `out` must have room for all their ids and `SPARE` more.
-    #[inline(never)]
     pub unsafe fn get_many(&self, keys: &[Key], out: &mut Vec<u32>) -> usize {
+        // SAFETY: as the caller says.
+        unsafe {
+            if self.id_bits == SMALL_IDS {
+                self.get_many_of::<SMALL_IDS>(keys, out)
+            } else {
+                self.get_many_of::<IDS>(keys, out)
+            }
+        }
+    }
+
+    /// `get_many` with the bits of an id known beforehand.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn get_many_of<const BITS: u32>(&self, keys: &[Key], out: &mut Vec<u32>) -> usize {
         // In locals, so that nothing is loaded again because of what is stored.
         let (words, lines) = (self.words.as_ptr().wrapping_add(self.first), self.lines);
         let start = out.as_mut_ptr().wrapping_add(out.len());
@@ -163,12 +190,12 @@ impl Cache {
             let Some(found) = look(line, key).or_else(|| self.get_other(key)) else { break };
             let written = (end as usize - start as usize) / size_of::<u32>();
             debug_assert!(
-                found.few().or(self.aside(found).map(<[u32]>::len)).unwrap_or(0) + SPARE
+                found.few(BITS).or(self.aside(found).map(<[u32]>::len)).unwrap_or(0) + SPARE
                     <= out.capacity() - out.len() - written
             );
-            if let Some(count) = found.few() {
+            if let Some(count) = found.few(BITS) {
                 // SAFETY: there is room. Copying all, however many count, takes one step instead of a call.
-                unsafe { end.cast::<[u32; SPARE]>().write_unaligned(found.ids()) };
+                unsafe { end.cast::<[u32; SPARE]>().write_unaligned(found.ids(BITS)) };
                 end = end.wrapping_add(count);
             } else if let Some(ids) = self.aside(found) {
                 // SAFETY: there is room.
@@ -199,8 +226,8 @@ impl Cache {
     /// Append what was found to `out`; false if it was another chunk with the same hash.
     #[inline]
     pub fn append(&self, found: Found, chunk: &[u8], out: &mut Vec<u32>) -> bool {
-        if let Some(count) = found.few() {
-            out.extend_from_slice(&found.ids()[..count]);
+        if let Some(count) = found.few(self.id_bits) {
+            out.extend_from_slice(&found.ids(self.id_bits)[..count]);
             return true;
         }
         if let Some(ids) = self.aside(found) {
@@ -230,8 +257,8 @@ impl Cache {
             self.spilled.extend_from_slice(ids);
             self.texts.extend_from_slice(chunk);
             COMPARE << COUNT | aside
-        } else if ids.len() <= PER_RESULT && ids.iter().all(|&id| u64::from(id) <= ID_MASK) {
-            let joined = ids.iter().rev().fold(0, |result, &id| result << ID_BITS | u64::from(id));
+        } else if ids.len() <= per_result(self.id_bits) && ids.iter().all(|&id| id >> self.id_bits == 0) {
+            let joined = ids.iter().rev().fold(0, |result, &id| result << self.id_bits | u64::from(id));
             (ids.len() as u64) << COUNT | joined
         } else {
             self.spilled.push(ids.len() as u32);
@@ -322,12 +349,6 @@ fn look(line: &[u64; LINE], key: Key) -> Option<Found> {
     Some(Found(line[usize::from(AT[case]) & (LINE - 1)]))
 }
 
-impl Default for Cache {
-    fn default() -> Self {
-        Cache::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,7 +387,17 @@ mod tests {
 
     #[test]
     fn remembers_and_forgets_but_never_lies() {
-        let mut cache = Cache::new();
+        for pieces in [1 << SMALL_IDS, 1 << IDS] {
+            never_lies(Cache::new(pieces), pieces as u32);
+        }
+    }
+
+    fn never_lies(mut cache: Cache, pieces: u32) {
+        // Some are larger than any id of the vocabulary can be, and kept all the same.
+        let example = |i| {
+            let (chunk, ids) = example(i);
+            (chunk, ids.into_iter().map(|id| id % (2 * pieces)).collect::<Vec<_>>())
+        };
         for i in 0..300_000u32 {
             let (chunk, ids) = example(i);
             if chunk.len() >= 4 {
@@ -381,18 +412,20 @@ mod tests {
 
     #[test]
     fn little_is_forgotten() {
-        let mut cache = Cache::new();
+        let mut cache = Cache::new(32_000);
         let chunk = |i: u32| (u64::from(i) << 8 | 0x61).to_le_bytes();
-        for i in 0..200_000u32 {
+        // Four fifths of the wide places.
+        let all = SIZES[SIZES.len() - 1] * 8 / 5;
+        for i in 0..all {
             cache.put(key(&chunk(i)), &chunk(i), &[i]);
         }
-        let kept = (0..200_000u32).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i])).count();
-        assert!(kept > 195_000, "{kept}");
+        let kept = (0..all).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i])).count();
+        assert!(kept as f64 > f64::from(all) * 0.975, "{kept} of {all}");
     }
 
     #[test]
     fn zeros_at_the_end_count() {
-        let mut cache = Cache::new();
+        let mut cache = Cache::new(32_000);
         cache.put(key(b"a"), b"a", &[1]);
         cache.put(key(b"a\0"), b"a\0", &[2]);
         assert_eq!(
@@ -403,14 +436,14 @@ mod tests {
 
     #[test]
     fn too_long_is_not_remembered() {
-        let mut cache = Cache::new();
+        let mut cache = Cache::new(32_000);
         cache.put(Key::too_long(), &[b'x'; 200], &[1]);
         assert!(cache.get(Key::too_long()).is_none());
     }
 
     #[test]
     fn the_same_hash_is_not_enough() {
-        let mut cache = Cache::new();
+        let mut cache = Cache::new(32_000);
         let (one, other) = ([b'x'; 40], [b'y'; 40]);
         cache.put(key(&one), &one, &[1]);
         let found = cache.get(key(&one));

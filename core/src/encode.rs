@@ -34,10 +34,11 @@ pub struct Scratch {
     pub ids: Vec<u32>,
 }
 
-impl Default for Scratch {
-    fn default() -> Self {
+impl Scratch {
+    /// Empty, for a vocabulary of so many pieces.
+    pub fn new(pieces: usize) -> Self {
         Scratch {
-            cache: Cache::new(),
+            cache: Cache::new(pieces),
             padded: Vec::new(),
             compact: Vec::new(),
             normalized: Vec::new(),
@@ -46,9 +47,7 @@ impl Default for Scratch {
             ids: Vec::new(),
         }
     }
-}
 
-impl Scratch {
     /// Give back the memory of buffers that one large text made large.
     pub fn trim(&mut self, limit: usize) {
         for buffer in [&mut self.padded, &mut self.compact, &mut self.normalized] {

@@ -131,7 +131,7 @@ impl Engine {
     /// that was forked while another thread held the lock does not hang.
     pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
         let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
-        let mut scratch = spare.unwrap_or_default();
+        let mut scratch = spare.unwrap_or_else(|| Scratch::new(self.vocab.len()));
         scratch.ids.clear();
         let result = work(&mut scratch);
         scratch.trim(MAX_KEPT);
