@@ -76,6 +76,7 @@ LOSSLESS = [
     "odd-scores",
     "orphans",
     "nul",
+    "many-pieces",
     "nested-user-defined",
     "deep-unused",
 ]

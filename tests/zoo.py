@@ -294,6 +294,15 @@ def _broken_pieces(proto: Proto) -> None:
     add(proto, [b"\xf0\x9f", b"x\xe2"], Piece.USER_DEFINED)
 
 
+def _many(proto: Proto) -> None:
+    """Ids of more than 15 bits, which the core keeps in another way."""
+    kept = [Piece.FromString(piece.SerializeToString()) for piece in proto.pieces]
+    first = next(place for place, piece in enumerate(kept) if piece.type == Piece.NORMAL)
+    del proto.pieces[first:]
+    add(proto, [chr(0x20000 + i) for i in range(1 << 15)], score=-1e6)
+    proto.pieces.extend(kept[first:])
+
+
 def _rules(rules: dict[bytes, bytes]) -> Callable[[Proto], None]:
     def edit(proto: Proto) -> None:
         proto.normalizer_spec.precompiled_charsmap = charsmaps.make(rules)
@@ -333,6 +342,7 @@ EDITED: dict[str, tuple[str, Callable[[Proto], None]]] = {
     "nul-unused": ("identity-no-fallback", _nul_unused),
     "unescaped": ("llama", _unescaped),
     "unescaped-squeeze": ("defaults", _unescaped),
+    "many-pieces": ("llama", _many),
     "nested-user-defined": ("llama", _nested),
     "deep-unused": ("llama", _deep),
     "inner-spaces": ("defaults", _inner_spaces),

@@ -69,6 +69,12 @@ fn model(chance: &mut Chance) -> Vec<u8> {
     for byte in 0..if byte_fallback { 256 } else { 0 } {
         piece(format!("<0x{byte:02X}>").as_bytes(), 0.0, 6);
     }
+    if chance.below(16) == 0 {
+        // Ids of more than 15 bits are kept in another way.
+        for i in 0..1 << 15 {
+            piece(char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
+        }
+    }
     let words = chance.below(4) == 0;
     let unused = chance.below(6) == 0;
     for (i, text) in texts.iter().enumerate() {
