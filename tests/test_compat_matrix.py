@@ -382,12 +382,27 @@ def test_the_matrix_is_large() -> None:
     assert len({repr(call) for group in GROUPS.values() for call in group}) > 1500
 
 
+def error_of(call: Any, side: Any) -> type[Exception] | None:
+    try:
+        call.on(side)
+    except Exception as error:
+        return type(error)
+    return None
+
+
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("name", MODELS, ids=lambda name: name or "none")
 def test_calls(engine: str, name: str, group: str) -> None:
     theirs, ours = pair(name, engine)
     results = 0
     for call in GROUPS[group]:
-        found = compare(call, lambda call=call: call.on(theirs), lambda call=call: call.on(ours))  # type: ignore[misc]
+        try:
+            found = compare(call, lambda call=call: call.on(theirs), lambda call=call: call.on(ours))  # type: ignore[misc]
+        except AssertionError:
+            # Without a model every sequence of a batch is an error, and theirs is that of the fastest thread.
+            errors = [error_of(call, side) for side in (ours, *[theirs] * 200)]
+            if name or None in errors or errors[0] not in errors[1:]:
+                raise
+            continue
         results += not isinstance(found, type)
     assert results > 0 or group in ("n-best",) or not name
