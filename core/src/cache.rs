@@ -6,16 +6,21 @@
 //! wide place:  key | key | result     wide place:  key | key | result     narrow place:  key | result
 //! ```
 //!
-//! The text of a long chunk is not in its key (see `key.rs`), and kept aside to be compared. A result holds up to three
-//! ids, or four of a vocabulary of at most 32,768 pieces; more, or larger ones, are kept aside, too.
+//! The text of a long chunk is not in its key (see `key.rs`), and kept aside to be compared. A result (see `found.rs`)
+//! holds up to three ids, or four of a small vocabulary; more, or larger ones, are kept aside, too.
 //!
 //! Every chunk has two lines that it may be in, its home and another one. It stays where there was a place when it was
 //! new. When there is none, it pushes out another one, which tries its other line, and so on; the last one, after
 //! a few moves, is forgotten.
 //!
+//! Memory is far away, so nothing is waited for: whoever has many chunks asks for their homes (`prefetch`), does
+//! something else, looks there (`find`, which asks for what is elsewhere), does something else, and looks there
+//! (`find_rest`).
+//!
 //! Every call that encodes has a cache of its own while it runs (see `engine.rs`): no locks, and nothing to
 //! share between threads.
 
+use crate::found::{Found, Rare, ROOM, SMALL_VOCABULARY};
 use crate::key::{Key, LONG, PER_WORD, TOO_LONG};
 use crate::prefetch::prefetch;
 
@@ -35,17 +40,8 @@ const MAX_SPILLED: usize = 1 << 19;
 /// Longer chunks that take more bytes than this make the cache start anew.
 const MAX_TEXTS: usize = 1 << 20;
 
-/// Where the number of ids is in a result.
-const COUNT: u32 = 60;
-/// This number means that the ids are kept aside.
-const SPILLED: u64 = 7;
-/// This means that the chunk must be compared: where its text is, and the ids, is kept aside.
-const COMPARE: u64 = 8;
-/// The bits of an id in a result, for small vocabularies and for others.
-const SMALL_IDS: u32 = 15;
-const IDS: u32 = 20;
-/// Ids that are copied at once.
-pub const SPARE: usize = 4;
+/// The most chunks that are looked up together: those of a batch of bytes (see `encode.rs`), and some places more.
+pub const BATCH: usize = 264;
 
 /// The memory of one running call.
 pub struct Cache {
@@ -56,41 +52,29 @@ pub struct Cache {
     lines: u32,
     /// How many entries there are.
     used: usize,
-    /// The bits of an id in a result.
-    id_bits: u32,
+    /// Whether all ids are small.
+    small_ids: bool,
     /// For each result kept aside, how many ids, and these.
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
+    /// How often all of it has been forgotten.
+    pub era: u32,
 }
 
-/// What was found of a chunk.
-#[derive(Clone, Copy)]
-pub struct Found(u64);
-
-impl Found {
-    /// How many ids there are, if they are all in this word, where each has so many bits.
-    #[inline(always)]
-    fn few(self, id_bits: u32) -> Option<usize> {
-        let count = self.0 >> COUNT;
-        if count <= per_result(id_bits) as u64 {
-            Some(count as usize)
-        } else {
-            None
-        }
-    }
-
-    /// The ids of this word, all to be copied, of which `few` count.
-    #[inline(always)]
-    fn ids(self, id_bits: u32) -> [u32; SPARE] {
-        let id = |i: u32| (self.0 >> (id_bits * i) & ((1 << id_bits) - 1)) as u32;
-        [id(0), id(1), id(2), if per_result(id_bits) > 3 { id(3) } else { 0 }]
-    }
+/// What was found of many chunks.
+pub struct Finding {
+    /// Of each of them.
+    pub found: [Found; BATCH],
+    /// Those that something is still to be done for, and how many they are.
+    rest: [u16; BATCH],
+    rest_count: usize,
 }
 
-/// How many ids of so many bits a result has room for.
-const fn per_result(id_bits: u32) -> usize {
-    (COUNT / id_bits) as usize
+impl Default for Finding {
+    fn default() -> Finding {
+        Finding { found: [Found::ABSENT; BATCH], rest: [0; BATCH], rest_count: 0 }
+    }
 }
 
 /// Two words of key, one of result.
@@ -104,9 +88,10 @@ impl Cache {
             first: 0,
             lines: 0,
             used: 0,
-            id_bits: if pieces <= 1 << SMALL_IDS { SMALL_IDS } else { IDS },
+            small_ids: pieces <= SMALL_VOCABULARY,
             spilled: Vec::new(),
             texts: Vec::new(),
+            era: 0,
         };
         cache.allocate(SIZES[0]);
         cache
@@ -142,62 +127,91 @@ impl Cache {
     }
 
     /// What the chunk became, if it is remembered.
-    pub fn get(&self, key: Key) -> Option<Found> {
-        look(self.line(key.hash), key).or_else(|| self.get_other(key))
-    }
-
-    /// What the chunk became, if it is found in its other line.
-    #[cold]
-    #[inline(never)]
-    fn get_other(&self, key: Key) -> Option<Found> {
+    pub fn get(&self, key: Key) -> Found {
         let home = self.line(key.hash);
-        if home[WIDE[0]] == 0 || home[WIDE[1]] == 0 {
-            return None; // it would have found a place here
+        match look(home, key) {
+            Found::ABSENT if is_full(home) => look(self.line(key.other()), key),
+            found => found,
         }
-        look(self.line(key.other()), key)
     }
 
-    /// Append the ids of chunks to `out`, up to the first that is not remembered, or may be another one with the same
-    /// hash; how many chunks that were.
-    ///
-    /// # Safety
-    /// `out` must have room for all their ids and `SPARE` more.
-    pub unsafe fn get_many(&self, keys: &[Key], out: &mut Vec<u32>) -> usize {
-        // SAFETY: as the caller says.
-        unsafe {
-            if self.id_bits == SMALL_IDS {
-                self.get_many_of::<SMALL_IDS>(keys, out)
-            } else {
-                self.get_many_of::<IDS>(keys, out)
+    /// Look at the homes of chunks, at most `BATCH`, and ask for the memory of what is not found there.
+    #[inline(never)]
+    pub fn find(&self, keys: &[Key], finding: &mut Finding) {
+        let Finding { found, rest, rest_count } = finding;
+        let mut rare_count = 0;
+        for (i, (&key, found)) in keys.iter().zip(found.iter_mut()).enumerate() {
+            *found = look(self.line(key.hash), key);
+            if let Some(rare) = rest.get_mut(rare_count) {
+                *rare = i as u16;
+            }
+            rare_count += usize::from(!found.is_ids());
+        }
+        *rest_count = 0;
+        for j in 0..rare_count.min(BATCH) {
+            let i = rest[j];
+            let key = keys[usize::from(i)];
+            match found[usize::from(i)].rare() {
+                Rare::Absent if is_full(self.line(key.hash)) => prefetch(self.line(key.other())),
+                Rare::Absent => continue,
+                Rare::Aside(place) | Rare::Compare(place) => self.spilled.get(place).into_iter().for_each(prefetch),
+            }
+            rest[*rest_count] = i;
+            *rest_count += 1;
+        }
+    }
+
+    /// Look at the other lines of the same chunks.
+    pub fn find_rest(&self, keys: &[Key], finding: &mut Finding) {
+        for &i in &finding.rest[..finding.rest_count] {
+            let found = &mut finding.found[usize::from(i)];
+            match found.rare() {
+                Rare::Absent => {
+                    let key = keys[usize::from(i)];
+                    *found = look(self.line(key.other()), key);
+                }
+                Rare::Compare(place) => self.texts.get(self.spilled[place] as usize).into_iter().for_each(prefetch),
+                Rare::Aside(_) => {}
             }
         }
     }
 
-    /// `get_many` with the bits of an id known beforehand.
+    /// Append the ids of chunks to `out`, up to the first that is absent or to be compared; how many chunks that were.
+    ///
+    /// # Safety
+    /// `out` must have room for all their ids and `ROOM` more.
+    pub unsafe fn append_many(&self, found: &[Found], out: &mut Vec<u32>) -> usize {
+        // SAFETY: as the caller says.
+        unsafe {
+            if self.small_ids {
+                self.append_many_of::<true>(found, out)
+            } else {
+                self.append_many_of::<false>(found, out)
+            }
+        }
+    }
+
+    /// `append_many` with the size of ids known beforehand.
     ///
     /// # Safety
     /// As there.
     #[inline(never)]
-    unsafe fn get_many_of<const BITS: u32>(&self, keys: &[Key], out: &mut Vec<u32>) -> usize {
+    unsafe fn append_many_of<const SMALL_IDS: bool>(&self, found: &[Found], out: &mut Vec<u32>) -> usize {
         // In locals, so that nothing is loaded again because of what is stored.
-        let (words, lines) = (self.words.as_ptr().wrapping_add(self.first), self.lines);
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
         let mut done = 0;
-        for &key in keys {
-            // SAFETY: as in `line`.
-            let line = unsafe { &*words.add(place_in(key.hash, lines)).cast() };
-            let Some(found) = look(line, key).or_else(|| self.get_other(key)) else { break };
+        for &found in found {
             let written = (end as usize - start as usize) / size_of::<u32>();
-            debug_assert!(
-                found.few(BITS).or(self.aside(found).map(<[u32]>::len)).unwrap_or(0) + SPARE
-                    <= out.capacity() - out.len() - written
-            );
-            if let Some(count) = found.few(BITS) {
+            let room = out.capacity() - out.len() - written;
+            if found.is_ids() {
+                debug_assert!(found.count() + ROOM <= room);
                 // SAFETY: there is room. Copying all, however many count, takes one step instead of a call.
-                unsafe { end.cast::<[u32; SPARE]>().write_unaligned(found.ids(BITS)) };
-                end = end.wrapping_add(count);
-            } else if let Some(ids) = self.aside(found) {
+                unsafe { end.cast::<[u32; ROOM]>().write_unaligned(found.ids::<SMALL_IDS>()) };
+                end = end.wrapping_add(found.count());
+            } else if let Rare::Aside(place) = found.rare() {
+                let ids = self.aside(place);
+                debug_assert!(ids.len() + ROOM <= room);
                 // SAFETY: there is room.
                 unsafe { std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len()) };
                 end = end.wrapping_add(ids.len());
@@ -212,35 +226,32 @@ impl Cache {
         done
     }
 
-    /// Ids kept aside, unless the chunk must be compared first.
+    /// The ids kept aside there.
     #[inline]
-    fn aside(&self, found: Found) -> Option<&[u32]> {
-        let begin = found.0 as u32 as usize + 1;
-        if found.0 >> COUNT == SPILLED {
-            self.spilled.get(begin..begin + self.spilled[begin - 1] as usize)
-        } else {
-            None
-        }
+    fn aside(&self, place: usize) -> &[u32] {
+        &self.spilled[place + 1..][..self.spilled[place] as usize]
     }
 
-    /// Append what was found to `out`; false if it was another chunk with the same hash.
+    /// Append what was found to `out`; false if it was nothing, or another chunk with the same hash.
     #[inline]
     pub fn append(&self, found: Found, chunk: &[u8], out: &mut Vec<u32>) -> bool {
-        if let Some(count) = found.few(self.id_bits) {
-            out.extend_from_slice(&found.ids(self.id_bits)[..count]);
+        if found.is_ids() {
+            let ids = if self.small_ids { found.ids::<true>() } else { found.ids::<false>() };
+            out.extend_from_slice(&ids[..found.count()]);
             return true;
         }
-        if let Some(ids) = self.aside(found) {
-            out.extend_from_slice(ids);
-            return true;
+        match found.rare() {
+            Rare::Aside(place) => out.extend_from_slice(self.aside(place)),
+            Rare::Compare(place) => {
+                let (begin, length) = (self.spilled[place] as usize, self.spilled[place + 1] as usize);
+                if self.texts.get(begin..begin + length) != Some(chunk) {
+                    return false;
+                }
+                out.extend_from_slice(self.aside(place + 2));
+            }
+            Rare::Absent => return false,
         }
-        let aside = &self.spilled[found.0 as u32 as usize..];
-        let (begin, length) = (aside[0] as usize, aside[1] as usize);
-        let same = self.texts.get(begin..begin + length) == Some(chunk);
-        if same {
-            out.extend_from_slice(&aside[3..3 + aside[2] as usize]);
-        }
-        same
+        true
     }
 
     /// Remember what a chunk became.
@@ -251,21 +262,18 @@ impl Cache {
         if self.spilled.len() + ids.len() >= MAX_SPILLED || self.texts.len() + chunk.len() > MAX_TEXTS {
             self.clear();
         }
-        let aside = self.spilled.len() as u64;
-        let result = if key.length() == LONG {
-            self.spilled.extend_from_slice(&[self.texts.len() as u32, chunk.len() as u32, ids.len() as u32]);
-            self.spilled.extend_from_slice(ids);
-            self.texts.extend_from_slice(chunk);
-            COMPARE << COUNT | aside
-        } else if ids.len() <= per_result(self.id_bits) && ids.iter().all(|&id| id >> self.id_bits == 0) {
-            let joined = ids.iter().rev().fold(0, |result, &id| result << self.id_bits | u64::from(id));
-            (ids.len() as u64) << COUNT | joined
-        } else {
+        let aside = self.spilled.len();
+        let few = if key.length() == LONG { None } else { Found::of_ids(ids, self.small_ids) };
+        let result = few.unwrap_or_else(|| {
+            if key.length() == LONG {
+                self.spilled.extend_from_slice(&[self.texts.len() as u32, chunk.len() as u32]);
+                self.texts.extend_from_slice(chunk);
+            }
             self.spilled.push(ids.len() as u32);
             self.spilled.extend_from_slice(ids);
-            SPILLED << COUNT | aside
-        };
-        self.place([key.words[0], key.words[1], result]);
+            Found::aside(aside, key.length() == LONG)
+        });
+        self.place([key.words[0], key.words[1], result.0]);
         if self.used > self.lines as usize {
             if let Some(&lines) = SIZES.iter().find(|&&lines| lines > self.lines) {
                 self.grow(lines);
@@ -324,6 +332,7 @@ impl Cache {
         self.used = 0;
         self.spilled.clear();
         self.texts.clear();
+        self.era += 1;
     }
 }
 
@@ -333,20 +342,27 @@ fn place_in(hash: u32, lines: u32) -> usize {
     ((u64::from(hash) * u64::from(lines)) >> 32) as usize * LINE
 }
 
+/// Whether a line had no place for something new of any length.
+#[inline(always)]
+fn is_full(line: &[u64; LINE]) -> bool {
+    WIDE.into_iter().all(|at| line[at] != 0)
+}
+
 /// Find a key in a line. Without branches, because which of the places it is in cannot be foreseen.
 #[inline(always)]
-fn look(line: &[u64; LINE], key: Key) -> Option<Found> {
+fn look(line: &[u64; LINE], key: Key) -> Found {
     let [a, b] = key.words;
     let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
     let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
     let not_narrow = usize::from(line[6] != a);
     let case = not_narrow << 2 | not_second << 1 | not_first;
-    if case == 7 {
-        return None;
-    }
     // Where the result is, in each case.
     const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
-    Some(Found(line[usize::from(AT[case]) & (LINE - 1)]))
+    if case == 7 {
+        Found::ABSENT
+    } else {
+        Found(line[usize::from(AT[case]) & (LINE - 1)])
+    }
 }
 
 #[cfg(test)]
@@ -365,15 +381,20 @@ mod tests {
 
     fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
         let mut out = Vec::new();
-        cache.get(key(chunk)).filter(|&found| cache.append(found, chunk, &mut out))?;
-        let mut many = Vec::with_capacity(out.len() + SPARE);
+        let found = cache.get(key(chunk));
+        let same = cache.append(found, chunk, &mut out);
+        let mut finding = Finding::default();
+        cache.find(&[key(chunk)], &mut finding);
+        cache.find_rest(&[key(chunk)], &mut finding);
+        assert!(finding.found[0] == found);
+        let mut many = Vec::with_capacity(out.len() + ROOM);
         // SAFETY: there is room for the ids, whose number is known by now.
-        if unsafe { cache.get_many(&[key(chunk)], &mut many) } == 1 {
+        if unsafe { cache.append_many(&finding.found[..1], &mut many) } == 1 {
             assert_eq!(out, many);
         } else {
-            assert!(chunk.len() > MAX_CHUNK);
+            assert!(chunk.len() > MAX_CHUNK || !same);
         }
-        Some(out)
+        same.then_some(out)
     }
 
     /// A chunk of any length and the ids that are remembered for it, of any number.
@@ -387,7 +408,7 @@ mod tests {
 
     #[test]
     fn remembers_and_forgets_but_never_lies() {
-        for pieces in [1 << SMALL_IDS, 1 << IDS] {
+        for pieces in [SMALL_VOCABULARY, 1 << 20] {
             never_lies(Cache::new(pieces), pieces as u32);
         }
     }
@@ -438,7 +459,7 @@ mod tests {
     fn too_long_is_not_remembered() {
         let mut cache = Cache::new(32_000);
         cache.put(Key::too_long(), &[b'x'; 200], &[1]);
-        assert!(cache.get(Key::too_long()).is_none());
+        assert!(cache.get(Key::too_long()) == Found::ABSENT);
     }
 
     #[test]
@@ -447,6 +468,6 @@ mod tests {
         let (one, other) = ([b'x'; 40], [b'y'; 40]);
         cache.put(key(&one), &one, &[1]);
         let found = cache.get(key(&one));
-        assert!(found.is_some_and(|found| !cache.append(found, &other, &mut Vec::new())));
+        assert!(found != Found::ABSENT && !cache.append(found, &other, &mut Vec::new()));
     }
 }

@@ -1,8 +1,9 @@
 //! Text -> ids: cut into chunks, look each up, merge those that are new.
 
-use crate::cache::{Cache, Found, MAX_LONG};
+use crate::cache::{self, Cache, Finding, MAX_LONG};
 use crate::chunk::{self, BLOCK};
 use crate::dropout;
+use crate::found::Found;
 use crate::key::{Key, MAX_CHUNK};
 use crate::merge::{self, Raw, Sink};
 use crate::model;
@@ -13,9 +14,11 @@ use crate::vocab::{Joinable, Vocab, NONE};
 const PAD: usize = BLOCK + 16;
 /// Texts up to this long are copied to where they can be padded.
 const SMALL: usize = 1024;
-/// Bytes whose chunks are prepared before the first of them is looked up: enough for memory to arrive, and few enough
-/// to stay in the first cache themselves. (64 is 5 % slower, 512 as well.)
+/// Bytes whose chunks are looked up together: enough for memory to arrive, and few enough to stay in the first cache
+/// themselves. (128 is 5 % slower, 512 no faster.)
 const BATCH: usize = 256;
+/// Places are filled eight at a time.
+const _: () = assert!(BATCH + 8 <= cache::BATCH);
 
 /// What one running call needs: a cache and some buffers. Kept by the engine between calls.
 pub struct Scratch {
@@ -43,7 +46,7 @@ impl Scratch {
             compact: Vec::new(),
             normalized: Vec::new(),
             chunk: Vec::new(),
-            pending: Box::new([Key::default(); BATCH + 8]),
+            pending: Box::new(Pending { batches: [Batch::new(), Batch::new()], finding: Finding::default() }),
             ids: Vec::new(),
         }
     }
@@ -61,8 +64,38 @@ impl Scratch {
     }
 }
 
-/// The chunks of a batch: the key of each, and where it ends, counted from where the batch begins.
-type Pending = [Key; BATCH + 8];
+/// The chunks of two batches: of one that is being cut, and of the one before, that is being looked up.
+struct Pending {
+    batches: [Batch; 2],
+    /// What was found of the latter.
+    finding: Finding,
+}
+
+/// The chunks of a batch.
+struct Batch {
+    /// The key of each, and where it ends, counted from `first`.
+    keys: [Key; cache::BATCH],
+    count: usize,
+    /// Where the bytes of the batch begin in the text, and where its first chunk does, before.
+    first: usize,
+    start: usize,
+}
+
+impl Batch {
+    fn new() -> Batch {
+        Batch { keys: [Key::default(); cache::BATCH], count: 0, first: 0, start: 0 }
+    }
+
+    fn keys(&self) -> &[Key] {
+        &self.keys[..self.count]
+    }
+
+    /// Where in the text a chunk is.
+    fn place(&self, i: usize) -> std::ops::Range<usize> {
+        let begin = if i == 0 { self.start } else { self.first + self.keys[i - 1].end as usize };
+        begin..self.first + self.keys[i].end as usize
+    }
+}
 
 /// Appends the ids of symbols: bytes or the UNKNOWN piece for unknown ones.
 struct Ids<'a> {
@@ -113,24 +146,27 @@ impl Encoder<'_> {
     fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> bool {
         debug_assert!(padded.len() >= length + PAD);
         self.out.reserve(length * self.ids_per_byte + PAD);
-        let mut start = 0;
-        let mut base = 0;
+        let Pending { batches: [now, before], finding } = pending;
+        let (mut now, mut before) = (now, before);
+        let (mut start, mut base) = (0, 0);
+        before.count = 0;
         while base < length {
-            // Three passes, each a simple loop. While the last one looks up, the memory that the second one asked for is
-            // on its way.
-            let Some((count, stop)) = self.cut(padded, length, base, pending) else { return false };
-            let keys = &mut pending[..count];
-            let end = self.prepare(padded, base, start, keys);
-            self.look_up(padded, base, start, keys);
-            start = end;
+            // Simple loops, each over a batch. What one asks memory for is on its way while the next one works on the
+            // other batch.
+            let Some(stop) = self.cut(padded, length, base, now) else { return false };
+            start = self.prepare(padded, start, now);
+            self.look_up(padded, before, finding);
+            self.cache.find(now.keys(), finding);
+            std::mem::swap(&mut now, &mut before);
             base = stop;
         }
+        self.look_up(padded, before, finding);
         true
     }
 
-    /// Find where the chunks end that end in the batch at `first`: how many, and where the batch ends.
+    /// Find where the chunks end that end in the batch at `first`; where the batch ends.
     #[inline]
-    fn cut(&self, padded: &[u8], length: usize, first: usize, pending: &mut Pending) -> Option<(usize, usize)> {
+    fn cut(&self, padded: &[u8], length: usize, first: usize, batch: &mut Batch) -> Option<usize> {
         let mut count = 0;
         let mut base = first;
         let stop = (first + BATCH).min(length);
@@ -148,7 +184,7 @@ impl Encoder<'_> {
             let offset = (base - first) as u32;
             while mask != 0 {
                 // Eight at a time, some of them for nothing: cheaper than a loop whose end cannot be foreseen.
-                for place in pending.get_mut(count..count + 8)? {
+                for place in batch.keys.get_mut(count..count + 8)? {
                     place.end = offset + mask.trailing_zeros();
                     mask &= mask.wrapping_sub(1);
                 }
@@ -156,19 +192,21 @@ impl Encoder<'_> {
             }
             count = all;
             if left == BLOCK {
-                pending[count].end = (length - first) as u32;
+                batch.keys[count].end = (length - first) as u32;
                 count += 1;
             }
             base += BLOCK;
         }
-        Some((count, base))
+        (batch.count, batch.first) = (count, first);
+        Some(base)
     }
 
-    /// Make the keys of the chunks and ask for their memory; where the last one ends.
+    /// Make the keys of the chunks, of which the first begins at `start`, and ask for their memory; where the last one ends.
     #[inline(never)]
-    fn prepare(&self, padded: &[u8], first: usize, mut start: usize, keys: &mut [Key]) -> usize {
-        for key in keys {
-            let end = first + key.end as usize;
+    fn prepare(&self, padded: &[u8], mut start: usize, batch: &mut Batch) -> usize {
+        batch.start = start;
+        for key in &mut batch.keys[..batch.count] {
+            let end = batch.first + key.end as usize;
             let length = end - start;
             let new = match padded[start..].first_chunk() {
                 Some(bytes) if length <= MAX_CHUNK => Key::new(bytes, length),
@@ -183,32 +221,41 @@ impl Encoder<'_> {
     }
 
     /// Append the ids of chunks.
-    fn look_up(&mut self, padded: &[u8], first: usize, start: usize, keys: &[Key]) {
+    fn look_up(&mut self, padded: &[u8], batch: &Batch, finding: &mut Finding) {
+        let keys = batch.keys();
+        if keys.is_empty() {
+            return;
+        }
+        self.cache.find_rest(keys, finding);
         let mut at = 0;
         while at < keys.len() {
             if self.fuse.is_none() {
                 // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and a block more.
-                at += unsafe { self.cache.get_many(&keys[at..], self.out) };
+                at += unsafe { self.cache.append_many(&finding.found[at..keys.len()], self.out) };
                 if at == keys.len() {
                     break;
                 }
             }
-            let begin = if at == 0 { start } else { first + keys[at - 1].end as usize };
-            self.append_rare(keys[at], &padded[begin..first + keys[at].end as usize]);
+            let era = self.cache.era;
+            self.append_rare(keys[at], &padded[batch.place(at)], finding.found[at]);
+            if self.cache.era != era {
+                finding.found = [Found::ABSENT; cache::BATCH];
+            }
             at += 1;
         }
     }
 
     #[inline(never)]
-    fn append_rare(&mut self, key: Key, text: &[u8]) {
-        let found = self.cache.get(key);
-        if self.fuse.is_some() {
-            return self.append_fused(key, text, found);
-        }
-        if !found.is_some_and(|found| self.cache.append(found, text, self.out)) {
+    fn append_rare(&mut self, key: Key, text: &[u8], found: Found) {
+        self.chunk.clear();
+        // What was absent may have come in the meantime.
+        if !self.cache.append(found, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
             self.append_new(key, text);
-            self.out.extend_from_slice(self.chunk);
         }
+        // Unknown symbols on both sides of a cut are one.
+        let again =
+            self.fuse.is_some() && self.out.last() == self.fuse.as_ref() && self.chunk.first() == self.fuse.as_ref();
+        self.out.extend_from_slice(&self.chunk[usize::from(again)..]);
     }
 
     /// Merge a chunk, remember it, and leave its ids in `chunk`.
@@ -218,16 +265,6 @@ impl Encoder<'_> {
         let mut sink = Ids { vocab: self.vocab, text, compact: true, out: self.chunk };
         merge::merge(self.vocab, text, &mut sink);
         self.cache.put(key, text, self.chunk);
-    }
-
-    /// Append a chunk, but make unknown symbols on both sides of the cut one.
-    fn append_fused(&mut self, key: Key, text: &[u8], found: Option<Found>) {
-        self.chunk.clear();
-        if !found.is_some_and(|found| self.cache.append(found, text, self.chunk)) {
-            self.append_new(key, text);
-        }
-        let again = self.out.last() == self.fuse.as_ref() && self.chunk.first() == self.fuse.as_ref();
-        self.out.extend_from_slice(&self.chunk[usize::from(again)..]);
     }
 }
 

@@ -38,6 +38,30 @@ fn field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+fn piece(file: &mut Vec<u8>, text: &[u8], score: f32, kind: u8) {
+    let mut message = Vec::new();
+    field(&mut message, 1, text);
+    message.push(2 << 3 | 5);
+    message.extend_from_slice(&score.to_le_bytes());
+    message.extend_from_slice(&[3 << 3, kind]);
+    field(file, 1, &message);
+}
+
+/// The pieces of the 256 bytes.
+fn bytes(file: &mut Vec<u8>) {
+    for byte in 0..256 {
+        piece(file, format!("<0x{byte:02X}>").as_bytes(), 0.0, 6);
+    }
+}
+
+/// Everything but the pieces.
+fn settings(file: &mut Vec<u8>, byte_fallback: bool, prefix: bool, remove_extra_spaces: bool) {
+    let mut trainer = vec![3 << 3, 2];
+    trainer.extend_from_slice(&[35 << 3 & 0x7F | 0x80, 2, u8::from(byte_fallback)]);
+    field(file, 2, &trainer);
+    field(file, 3, &[3 << 3, u8::from(prefix), 4 << 3, u8::from(remove_extra_spaces), 5 << 3, 1]);
+}
+
 /// A model file with pieces that are made of letters and of each other.
 fn model(chance: &mut Chance) -> Vec<u8> {
     let byte_fallback = chance.below(3) > 0;
@@ -57,22 +81,14 @@ fn model(chance: &mut Chance) -> Vec<u8> {
         }
     }
     let mut file = Vec::new();
-    let mut piece = |text: &[u8], score: f32, kind: u8| {
-        let mut message = Vec::new();
-        field(&mut message, 1, text);
-        message.push(2 << 3 | 5);
-        message.extend_from_slice(&score.to_le_bytes());
-        message.extend_from_slice(&[3 << 3, kind]);
-        field(&mut file, 1, &message);
-    };
-    piece(b"<unk>", 0.0, 2);
-    for byte in 0..if byte_fallback { 256 } else { 0 } {
-        piece(format!("<0x{byte:02X}>").as_bytes(), 0.0, 6);
+    piece(&mut file, b"<unk>", 0.0, 2);
+    if byte_fallback {
+        bytes(&mut file);
     }
     if chance.below(16) == 0 {
         // Ids of more than 15 bits are kept in another way.
         for i in 0..1 << 15 {
-            piece(char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
+            piece(&mut file, char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
         }
     }
     let words = chance.below(4) == 0;
@@ -83,13 +99,9 @@ fn model(chance: &mut Chance) -> Vec<u8> {
             1 if unused => 5,
             _ => 1,
         };
-        piece(text.as_bytes(), -((i / (1 + chance.below(2))) as f32), kind);
+        piece(&mut file, text.as_bytes(), -((i / (1 + chance.below(2))) as f32), kind);
     }
-    let mut trainer = vec![3 << 3, 2];
-    trainer.extend_from_slice(&[35 << 3 & 0x7F | 0x80, 2, u8::from(byte_fallback)]);
-    field(&mut file, 2, &trainer);
-    let normalizer = [3 << 3, chance.below(2) as u8, 4 << 3, u8::from(chance.below(4) == 0), 5 << 3, 1];
-    field(&mut file, 3, &normalizer);
+    settings(&mut file, byte_fallback, chance.below(2) == 0, chance.below(4) == 0);
     file
 }
 
@@ -158,4 +170,33 @@ fn fast_is_slow() {
     }
     println!("{rounds} vocabularies");
     assert!(rounds > 0);
+}
+
+/// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up
+/// of which some had been found.
+#[test]
+fn what_is_forgotten_is_not_used() {
+    let mut file = Vec::new();
+    piece(&mut file, b"<unk>", 0.0, 2);
+    bytes(&mut file);
+    for pair in 0..9 {
+        piece(&mut file, &[b'a' + pair / 3, b'a' + pair % 3], -f32::from(pair), 1);
+    }
+    settings(&mut file, true, false, false);
+    let Some(engine) = Engine::from_model(&file) else { panic!("not a model") };
+    // Both become too many ids for one word of the cache, and the known one is the first that is kept aside.
+    let new = |i: u32| (0..15).map(|k| b'a' + (i / 3u32.pow(k) % 3) as u8).collect::<Vec<_>>();
+    let known = b"cabcabbacab";
+    let (mut text, mut expected) = (Vec::new(), Vec::new());
+    for i in 0..100_000 {
+        for part in [&known[..], b" ", &new(i), b" "] {
+            text.extend_from_slice(part);
+            expected.extend(slowly(&engine, part));
+        }
+    }
+    let ids = engine.with_scratch(|scratch| {
+        engine.encode(&text, false, scratch);
+        std::mem::take(&mut scratch.ids)
+    });
+    assert!(ids == expected);
 }
