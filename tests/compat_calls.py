@@ -66,7 +66,7 @@ def outcome(run: Callable[[], Any]) -> Any:
         return plain(run())
     except Exception as error:
         if sys.version_info < (3, 11) and type(error) is ValueError and not str(error):
-            # There sentencepiece's messages that are not UTF-8 get lost, and with them the kind of ValueError.
+            # There a message of sentencepiece's that is not UTF-8 gets lost, and the kind of ValueError too.
             return UnicodeDecodeError
         return type(error)
 
