@@ -8,10 +8,11 @@ use std::thread::ScopedJoinHandle;
 
 use crate::chunk;
 use crate::decode::{self, Beginning, Texts};
-use crate::encode::{self, Scratch, Token};
+use crate::encode::{self, Scratch};
 use crate::lazy::Lazy;
 use crate::model;
 use crate::normalize::Normalizer;
+use crate::tokens::{self, Token};
 use crate::utf8;
 use crate::vocab::Vocab;
 
@@ -353,9 +354,9 @@ impl Engine {
         }
         let tokens = match dropout {
             None => {
-                self.spans(&normalized, compact).unwrap_or_else(|| encode::tokens(&self.vocab, &normalized, compact))
+                self.spans(&normalized, compact).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, compact))
             }
-            Some((alpha, seed)) => encode::sample(&self.vocab, &normalized, compact, alpha, seed),
+            Some((alpha, seed)) => tokens::sample(&self.vocab, &normalized, compact, alpha, seed),
         };
         Aligned { tokens, text: normalized, compact, origins }
     }
@@ -370,7 +371,7 @@ impl Engine {
             } else {
                 encode::encode_with_words(&self.vocab, joinable, text, scratch);
             }
-            encode::spans(&self.vocab, text, &scratch.ids)
+            tokens::spans(&self.vocab, text, &scratch.ids)
         })
     }
 

@@ -19,7 +19,8 @@
 //! | `found.rs`     | what it became, in one word                                                 |
 //! | `cache.rs`     | remembers chunks                                                            |
 //! | `dropout.rs`   | chances for merges to be left out                                           |
-//! | `encode.rs`    | text -> ids, or ids with spans                                              |
+//! | `encode.rs`    | text -> ids                                                                 |
+//! | `tokens.rs`    | text -> ids with spans                                                      |
 //! | `decode.rs`    | ids -> text                                                                 |
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
 //! | `settled.rs`   | how much of a text more text cannot change                                  |
@@ -65,6 +66,7 @@ mod python_train;
 mod python_values;
 pub mod settled;
 pub mod table;
+pub mod tokens;
 pub mod training;
 pub mod utf8;
 pub mod vocab;

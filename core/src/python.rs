@@ -45,7 +45,7 @@ impl Engine {
             found.0.push(token.id);
             found.1.push(if Some(token.id) == vocab.unk {
                 piece.clear();
-                crate::encode::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
+                crate::tokens::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
                 PyBytes::new(py, &piece).unbind()
             } else {
                 texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
