@@ -7,9 +7,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
-use crate::engine;
-use crate::matcher;
-use crate::python_values::{bytes_of, ids_of, join, string, utf8, Ints, Lists, PausedCollector};
+use cpbpe::engine;
+use cpbpe::matcher;
+mod training;
+mod values;
+use crate::values::{bytes_of, ids_of, join, string, utf8, Ints, Lists, PausedCollector};
 
 /// From this size on the interpreter is free for others while we work. Below, giving it up costs more than
 /// anyone could gain.
@@ -45,7 +47,7 @@ impl Engine {
             found.0.push(token.id);
             found.1.push(if Some(token.id) == vocab.unk {
                 piece.clear();
-                crate::tokens::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
+                cpbpe::tokens::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
                 PyBytes::new(py, &piece).unbind()
             } else {
                 texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
@@ -241,7 +243,7 @@ impl Engine {
     }
 
     fn cut(&self, py: Python<'_>, text: &[u8]) -> usize {
-        py.detach(|| crate::settled::last_cut(&self.engine.vocab, text))
+        py.detach(|| cpbpe::settled::last_cut(&self.engine.vocab, text))
     }
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
@@ -323,5 +325,5 @@ mod _core {
     #[pymodule_export]
     use super::{Engine, Matcher};
     #[pymodule_export]
-    use crate::python_train::{learn, merge_words, Counter};
+    use crate::training::{learn, merge_words, Counter};
 }

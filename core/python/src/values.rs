@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
-use crate::engine;
+use cpbpe::engine;
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -231,6 +231,6 @@ pub fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
     }
     let _ = PyErr::take(py);
     let mut repaired = Vec::new();
-    crate::utf8::repair_into(text, &mut repaired);
+    cpbpe::utf8::repair_into(text, &mut repaired);
     PyString::new(py, &String::from_utf8_lossy(&repaired))
 }

@@ -1,6 +1,6 @@
 //! How often pairs stand in the text: counted one by one, or bounded from above.
 
-use crate::training::pairs::{key, Map};
+use crate::train::pairs::{key, Map};
 
 /// How often something stands in the text: repetitions of words included, and not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

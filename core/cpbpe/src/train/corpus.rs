@@ -9,11 +9,11 @@ use memchr::memmem;
 
 use crate::model::NormalizerOptions;
 use crate::normalize::Normalizer;
-use crate::training::columns::{expand, joined, sorted, Columns};
-use crate::training::count::{Table, SLACK};
-use crate::training::part::Stopped;
-use crate::training::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
-use crate::training::tallies::{Rule, Tallies};
+use crate::train::columns::{expand, joined, sorted, Columns};
+use crate::train::count::{Table, SLACK};
+use crate::train::part::Stopped;
+use crate::train::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
+use crate::train::tallies::{Rule, Tallies};
 use crate::utf8;
 use crate::words::Words;
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::training::columns::Words;
-use crate::training::learn::{Failure, Learned, Monitor, Spec};
-use crate::training::piece::{BOUNDARY, UNKNOWN};
+use crate::train::columns::Words;
+use crate::train::learn::{Failure, Learned, Monitor, Spec};
+use crate::train::piece::{BOUNDARY, UNKNOWN};
 
 /// How often each code point stands in the text.
 pub fn count_characters(words: &Words, monitor: &Monitor) -> Result<Vec<u64>, Failure> {

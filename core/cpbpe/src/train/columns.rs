@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicBool;
 
-use crate::training::count::Table;
-use crate::training::part::{check, Stopped};
+use crate::train::count::Table;
+use crate::train::part::{check, Stopped};
 use crate::utf8::SPACE;
 
 /// So many words are worked on before looking whether to stop.

@@ -14,12 +14,12 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 
-use crate::training::characters::{accept, count_characters};
-use crate::training::columns::{joined, Words};
-use crate::training::pairs::{key, Entry, Map, Pair, Queue, Texts};
-use crate::training::part::{check, Changes, Merge, Part, Stopped, Watch, WALL};
-use crate::training::piece::{Rules, Shape, ALONE};
-use crate::training::weights::{Bounds, PairCounts};
+use crate::train::characters::{accept, count_characters};
+use crate::train::columns::{joined, Words};
+use crate::train::pairs::{key, Entry, Map, Pair, Queue, Texts};
+use crate::train::part::{check, Changes, Merge, Part, Stopped, Watch, WALL};
+use crate::train::piece::{Rules, Shape, ALONE};
+use crate::train::weights::{Bounds, PairCounts};
 
 /// All that decides which merges are learned; `LearnSpec` in `cpbpe/train_engine.py`.
 #[derive(Clone, Debug)]

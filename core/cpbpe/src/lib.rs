@@ -58,16 +58,10 @@ pub mod merge;
 pub mod model;
 pub mod normalize;
 pub mod prefetch;
-#[cfg(feature = "python")]
-mod python;
-#[cfg(feature = "python")]
-mod python_train;
-#[cfg(feature = "python")]
-mod python_values;
 pub mod settled;
 pub mod table;
 pub mod tokens;
-pub mod training;
+pub mod train;
 pub mod utf8;
 pub mod vocab;
 pub mod words;

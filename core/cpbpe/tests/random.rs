@@ -1,12 +1,12 @@
 //! Random vocabularies and random text: what the fast ways give must be what the slow way gives.
 //!
 //! The unsafe lines of the crate are all on the paths taken here, with debug assertions on. `CPBPE_SECONDS=3600 cargo
-//! test --no-default-features --test random` goes on for an hour.
+//! test --test random` goes on for an hour.
 
 use std::time::{Duration, Instant};
 
-use _core::encode;
-use _core::engine::{Batch, Engine};
+use cpbpe::encode;
+use cpbpe::engine::{Batch, Engine};
 
 /// A generator of numbers that is good enough, and the same everywhere.
 struct Chance(u64);

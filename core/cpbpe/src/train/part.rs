@@ -14,8 +14,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::training::pairs::{key, Map, NONE};
-use crate::training::weights::{Amount, Bounds, PairCounts, DENSE};
+use crate::train::pairs::{key, Map, NONE};
+use crate::train::weights::{Amount, Bounds, PairCounts, DENSE};
 
 /// Between words, and in the place of every character that no piece will hold.
 pub const WALL: u32 = 0;

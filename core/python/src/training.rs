@@ -13,13 +13,13 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::model::NormalizerOptions;
-use crate::training::columns::{self, Columns, Words};
-use crate::training::corpus;
-use crate::training::learn::{self as train, Failure, Monitor, PHASES};
-use crate::training::part::Stopped;
-use crate::training::piece::Rules;
-use crate::training::tallies::RULES;
+use cpbpe::model::NormalizerOptions;
+use cpbpe::train::columns::{self, Columns, Words};
+use cpbpe::train::corpus;
+use cpbpe::train::learn::{self as train, Failure, Monitor, PHASES};
+use cpbpe::train::part::Stopped;
+use cpbpe::train::piece::Rules;
+use cpbpe::train::tallies::RULES;
 
 /// How often signals are looked for.
 const INTERVAL: Duration = Duration::from_millis(100);

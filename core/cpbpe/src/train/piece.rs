@@ -6,7 +6,7 @@
 //!
 //! Text is compact here: a space stands for U+2581, and U+2581 for a space (of which normalized text has none).
 
-use crate::training::scripts::SCRIPTS;
+use crate::train::scripts::SCRIPTS;
 
 /// Stands for unknown characters, compact or not.
 pub const UNKNOWN: char = '\u{2585}';
