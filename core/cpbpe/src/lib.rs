@@ -49,6 +49,7 @@ pub mod decode;
 pub mod dropout;
 pub mod encode;
 pub mod engine;
+pub mod error;
 pub mod found;
 pub mod key;
 pub mod lazy;
