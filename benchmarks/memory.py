@@ -41,7 +41,7 @@ Report = dict[str, Any]
 
 def enlarge(data: bytes, size: int) -> bytes:
     """A model with made-up pieces, each the join of two earlier ones."""
-    from cpbpe import model_pb2
+    from cpbpe.model.formats import model_pb2
 
     model = model_pb2.ModelProto.FromString(data)
     kinds = model_pb2.ModelProto.SentencePiece

@@ -29,7 +29,7 @@ from typing import Any
 from benchmarks import tokenizer_json
 from benchmarks.cases import LIBRARIES, Files, Library
 from benchmarks.run import commit, default_model, machine, versions
-from cpbpe import model_pb2
+from cpbpe.model.formats import model_pb2
 
 SIZES = {10_000: 20, 100_000: 5, 1_000_000: 2, 10_000_000: 1}  # bytes -> how many texts
 LIMIT = 20.0

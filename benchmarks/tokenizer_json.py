@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cpbpe import model_pb2
+from cpbpe.model.formats import model_pb2
 
 Piece = model_pb2.ModelProto.SentencePiece
 

@@ -10,21 +10,21 @@
 
 from typing import TYPE_CHECKING
 
-from cpbpe.encoding import Encoding
-from cpbpe.engine import engine
+from cpbpe.engine.choice import engine_name
 from cpbpe.errors import ModelError, TrainingError
-from cpbpe.lossless import Losslessness
-from cpbpe.ragged import Ragged
-from cpbpe.spec import PieceType
-from cpbpe.special import Special
-from cpbpe.streaming import StreamDecoder, StreamEncoder
-from cpbpe.stretches import Part
-from cpbpe.tokenizer import Tokenizer, load
+from cpbpe.model.spec import PieceType
+from cpbpe.tokenizer.alignment import Encoding
+from cpbpe.tokenizer.lossless import Losslessness
+from cpbpe.tokenizer.ragged import Ragged
+from cpbpe.tokenizer.special_text import Part
+from cpbpe.tokenizer.special_tokens import Special
+from cpbpe.tokenizer.streaming import StreamDecoder, StreamEncoder
+from cpbpe.tokenizer.tokenizer import Tokenizer, load
 
 if TYPE_CHECKING:
-    from cpbpe.trainer import TrainingResult, train
     from cpbpe.training.options import PRESETS, TrainOptions
     from cpbpe.training.report import Report
+    from cpbpe.training.train import TrainingResult, train
     from cpbpe.training.word_counts import WordCounts
 
 __version__ = "0.1.0"
@@ -47,7 +47,7 @@ __all__ = [
     "TrainingResult",
     "WordCounts",
     "__version__",
-    "engine",
+    "engine_name",
     "load",
     "train",
 ]
@@ -56,9 +56,9 @@ _TRAINING = {
     "PRESETS": "training.options",
     "Report": "training.report",
     "TrainOptions": "training.options",
-    "TrainingResult": "trainer",
+    "TrainingResult": "training.train",
     "WordCounts": "training.word_counts",
-    "train": "trainer",
+    "train": "training.train",
 }
 
 
@@ -66,7 +66,7 @@ def __getattr__(name: str) -> object:
     """Import what training needs when it is first asked for: most programs only encode."""
     if name not in _TRAINING:
         raise AttributeError(f"module 'cpbpe' has no attribute {name!r}")
-    from cpbpe.late import imported
+    from cpbpe.lazy import imported
 
     value = getattr(imported(f"cpbpe.{_TRAINING[name]}"), name)
     globals()[name] = value

@@ -1,4 +1,4 @@
-"""The compiled core; see `cpbpe.engine.Engine` and `cpbpe.train_engine` for what its methods do."""
+"""The compiled core; see `cpbpe.engine.choice.Engine` and `cpbpe.engine.training` for what its methods do."""
 
 from collections.abc import Callable
 from typing import Any, final

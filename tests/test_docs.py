@@ -1,4 +1,4 @@
-"""Every example in the documentation runs: README.md, the pages in cpbpe/docs, and the docstrings.
+"""Every example in the documentation runs: README.md, the pages in docs, and the docstrings.
 
 They run in a folder that holds a `tokenizer.model`, Mistral 7B's as mistral-common carries it, and a
 `corpus.txt`, which is the package's LICENSE.
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cpbpe import Tokenizer
-from tests import zoo
+from tests.support import zoo
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
@@ -32,7 +32,7 @@ def test_docstrings(name: str) -> None:
     assert doctest.testmod(module, extraglobs={"Tokenizer": Tokenizer}).failed == 0
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "cpbpe" / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_pages(page: Path) -> None:
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0

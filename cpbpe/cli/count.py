@@ -46,7 +46,7 @@ def refuse_options(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Count as the arguments say."""
-    from cpbpe.trainer import check_prefix
+    from cpbpe.training.train import check_prefix
     from cpbpe.training.word_counts import WordCounts
 
     options = options_of(arguments)

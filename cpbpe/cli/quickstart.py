@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cpbpe.cli.train import Commands
 
 if TYPE_CHECKING:
-    from cpbpe.tokenizer import Tokenizer
+    from cpbpe.tokenizer.tokenizer import Tokenizer
 
 TEXT = "The llama reads stories, читает слова и 喜欢面包 🙂!"
 """Three scripts and an emoji."""
@@ -44,8 +44,8 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show training, encoding and decoding."""
-    from cpbpe.engine import engine
-    from cpbpe.trainer import check_prefix, train
+    from cpbpe.engine.choice import engine_name
+    from cpbpe.training.train import check_prefix, train
 
     check_prefix(arguments.out)
     begun = time.perf_counter()
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = result.report
     print(
         f"Trained {report.vocab_size:,} pieces on {report.reading.bytes:,} bytes of text in several "
-        f"languages, in {took:.2f} s (engine: {engine()})."
+        f"languages, in {took:.2f} s (engine: {engine_name()})."
     )
     print(
         f"{report.special_pieces} are special (256 of these are bytes), {report.characters} are characters, "

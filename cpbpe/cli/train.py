@@ -48,8 +48,8 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.trainer import check_prefix, train
-    from cpbpe.training.files import write_all
+    from cpbpe.model.files import write_all
+    from cpbpe.training.train import check_prefix, train
 
     options = options_of(arguments)
     name = arguments.out.removesuffix(".model")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cpbpe import late
+from cpbpe import lazy as late
 from cpbpe.errors import TrainingError
 
 _TRUE = ("true", "t", "yes", "y", "1")

@@ -2,7 +2,7 @@
 
 It is a `transformers.PreTrainedTokenizer`, one written in Python. What transformers does with ids (padding,
 truncation, tensors, chat templates, saving) is inherited; what it does with text, `cpbpe.Tokenizer` does.
-It works with transformers 4.40 and newer. `cpbpe/docs/transformers.md` compares it with transformers' own.
+It works with transformers 4.40 and newer. `docs/transformers.md` compares it with transformers' own.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ except ImportError as error:
         "pip install 'cpbpe[transformers]'"
     ) from error
 
-from cpbpe.checks import check_ids, text_of, threads_for
-from cpbpe.engine import Engine
-from cpbpe.finding import make_finder
-from cpbpe.special import Scanner
-from cpbpe.stretches import Decoder, Encoder
-from cpbpe.tokenizer import Tokenizer
+from cpbpe.engine.choice import Engine
+from cpbpe.text.finder import make_finder
+from cpbpe.tokenizer.checks import check_ids, text_of, threads_for
+from cpbpe.tokenizer.special_text import Decoder, Encoder
+from cpbpe.tokenizer.special_tokens import Scanner
+from cpbpe.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["CpbpeTokenizer"]
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cpbpe.checks import checked_threads
-from cpbpe.errors import TrainingError
-from cpbpe.train_engine import (
+from cpbpe.engine.training import (
     BOUNDARY,
     EXAMPLE_BYTES,
     EXAMPLES,
@@ -20,6 +18,8 @@ from cpbpe.train_engine import (
     Words,
     make_counter,
 )
+from cpbpe.errors import TrainingError
+from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.options import Pretokenizer, TrainOptions
 from cpbpe.training.progress import Display

@@ -1,6 +1,6 @@
 """From what training found to a model file: which piece gets which id and score, and what the file records.
 
-The counterpart of `cpbpe.model`, which reads such files. Byte for byte what sentencepiece 0.2.3 writes. A
+The counterpart of `cpbpe.model.formats.sentencepiece`, which reads such files. Byte for byte what sentencepiece 0.2.3 writes. A
 model of any smaller vocabulary can be built of the same findings, because merges are found best first.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cpbpe import late
+from cpbpe import lazy as late
+from cpbpe.engine.training import Learned
 from cpbpe.errors import TrainingError
-from cpbpe.train_engine import Learned
 
 
 @dataclass(frozen=True)

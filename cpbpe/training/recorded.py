@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cpbpe.train_engine import Learned
+from cpbpe.engine.training import Learned
 from cpbpe.training.model_build import Built, build
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.rules import charsmap_of, denormalizer_charsmap_of

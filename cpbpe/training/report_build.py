@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from cpbpe.engine import engine
-from cpbpe.train_engine import Learned
+from cpbpe.engine.choice import engine_name
+from cpbpe.engine.training import Learned
 from cpbpe.training.model_build import Built
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.report import Curve, Report
@@ -35,7 +35,7 @@ def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, bui
         tokens = tuple(symbols + extra for symbols in learned.symbols[: merges + 1])
         curve = Curve(special + len(singles), tokens, text_bytes)
     return Report(
-        engine=engine(),
+        engine=engine_name(),
         vocab_size=built.size,
         special_pieces=special,
         merges=merges,

@@ -18,7 +18,7 @@ def charsmap_of(options: TrainOptions) -> bytes:
         return from_file("normalization_rule_tsv", options.normalization_rule_tsv)
     if options.normalization_rule_name == "identity":
         return b""
-    from cpbpe.training.charsmap_build import rule_charsmap
+    from cpbpe.text.charsmap_build import rule_charsmap
 
     return rule_charsmap(options.normalization_rule_name)
 
@@ -34,7 +34,7 @@ def denormalizer_charsmap_of(options: TrainOptions) -> bytes | None:
 
 def from_file(option: str, path: str) -> bytes:
     """The rules in a file, compiled. What is wrong with it is said with its name and line."""
-    from cpbpe.training.charsmap_build import charsmap_from_tsv
+    from cpbpe.text.charsmap_build import charsmap_from_tsv
 
     with open(path, "rb") as file:
         data = file.read()
@@ -47,7 +47,7 @@ def from_file(option: str, path: str) -> bytes:
 
 
 def _from_pairs(rules: Rules) -> bytes:
-    from cpbpe.training.charsmap_build import charsmap_from_rules
+    from cpbpe.text.charsmap_build import charsmap_from_rules
 
     try:
         return charsmap_from_rules(dict(rules).items())

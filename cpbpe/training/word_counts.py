@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
-from cpbpe.engine import say_if_slow
+from cpbpe.engine.choice import say_if_slow
+from cpbpe.engine.training import Words, merge_words
 from cpbpe.errors import TrainingError
-from cpbpe.train_engine import Words, merge_words
+from cpbpe.model.files import write_all
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
-from cpbpe.training.files import write_all
 from cpbpe.training.options import TrainOptions, preset
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Reading

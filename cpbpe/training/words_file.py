@@ -15,8 +15,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from cpbpe.late import numpy
-from cpbpe.train_engine import Words, merge_words
+from cpbpe.engine.training import Words, merge_words
+from cpbpe.lazy import numpy
 
 BLOCK_WORDS = 1 << 16
 """So many words at most are in a block."""

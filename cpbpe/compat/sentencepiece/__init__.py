@@ -7,7 +7,7 @@ A program changes its import line and no more:
 >>> sp.encode("Hello world")
 [22557, 1526]
 
-The page `cpbpe/docs/sentencepiece.md` lists what is different, and why.
+The page `docs/sentencepiece.md` lists what is different, and why.
 """
 
 from __future__ import annotations

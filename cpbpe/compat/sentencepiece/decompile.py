@@ -1,4 +1,4 @@
-"""All rules of a charsmap: `cpbpe.charsmap` finds the one that applies, and this lists them."""
+"""All rules of a charsmap: `cpbpe.text.charsmap` finds the one that applies, and this lists them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_RULES = 10_000_000
 def rules_of(charsmap: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield what each rule replaces, and by what. The charsmap is one that `Charsmap` has checked.
 
-    >>> from cpbpe.training.charsmap_build import charsmap_from_rules
+    >>> from cpbpe.text.charsmap_build import charsmap_from_rules
     >>> list(rules_of(charsmap_from_rules([("ab", "c"), ("a", "")])))
     [(b'a', b''), (b'ab', b'c')]
     """

@@ -10,12 +10,12 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from cpbpe.checks import MAX_THREADS, threads_for
 from cpbpe.compat.sentencepiece.loaded import Loaded, Options
 from cpbpe.compat.sentencepiece.results import Analysis
 from cpbpe.compat.sentencepiece.settings import ThreadPool
 from cpbpe.compat.sentencepiece.values import as_bool, as_float, as_int, as_text, as_texts, not_utf8, utf8
-from cpbpe.late import imported
+from cpbpe.lazy import imported
+from cpbpe.tokenizer.checks import MAX_THREADS, threads_for
 
 ReturnType = Any
 """int, str, bytes, "numpy", "offset_mapping", "proto" or "serialized_proto"."""

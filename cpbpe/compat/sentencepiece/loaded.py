@@ -14,14 +14,14 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
-from cpbpe import late
-from cpbpe.checks import bounds, numpy
+from cpbpe import lazy as late
 from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
 from cpbpe.compat.sentencepiece.values import INT_MAX, as_ids, as_pieces, not_utf8, utf8
-from cpbpe.engine import Engine, make_engine
-from cpbpe.late import kept
-from cpbpe.model import parse
-from cpbpe.spec import PieceType
+from cpbpe.engine.choice import Engine, make_engine
+from cpbpe.lazy import kept
+from cpbpe.model.formats.sentencepiece import parse
+from cpbpe.model.spec import PieceType
+from cpbpe.tokenizer.checks import bounds, numpy
 
 MAX_NBEST_SIZE = 512
 T = TypeVar("T")

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import Any
 
-from cpbpe import late
-from cpbpe.charsmap import Charsmap
-from cpbpe.checks import text_of
+from cpbpe import lazy as late
 from cpbpe.compat.sentencepiece.decompile import rules_of
 from cpbpe.compat.sentencepiece.loaded import read_file
 from cpbpe.compat.sentencepiece.results import positions_in
 from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
-from cpbpe.engine import Engine, make_engine
+from cpbpe.engine.choice import Engine, make_engine
 from cpbpe.errors import ModelError
-from cpbpe.late import kept
-from cpbpe.reference import Matcher, Normalizer
-from cpbpe.spec import NormalizerSpec
+from cpbpe.lazy import kept
+from cpbpe.model.spec import NormalizerSpec
+from cpbpe.reference.encoding import Matcher, Normalizer
+from cpbpe.text.charsmap import Charsmap
+from cpbpe.tokenizer.checks import text_of
 
 _FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
 
@@ -192,7 +192,7 @@ def _of_model(data: bytes) -> Any:
 
 
 def _of_file(name: str | bytes) -> Any:
-    from cpbpe.training.charsmap_build import charsmap_from_tsv
+    from cpbpe.text.charsmap_build import charsmap_from_tsv
 
     data = read_file(name)
     try:
@@ -206,7 +206,7 @@ def _of_file(name: str | bytes) -> Any:
 
 
 def _of_name(name: str | bytes) -> Any:
-    from cpbpe.training.charsmap_build import rule_charsmap
+    from cpbpe.text.charsmap_build import rule_charsmap
     from cpbpe.training.options import RULE_NAMES
 
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
@@ -216,7 +216,7 @@ def _of_name(name: str | bytes) -> Any:
 
 
 def _of_map(norm_map: Any) -> Any:
-    from cpbpe.training.charsmap_build import charsmap_from_rules
+    from cpbpe.text.charsmap_build import charsmap_from_rules
 
     if not is_list_like(norm_map):
         hint = "; give it its items()" if isinstance(norm_map, dict) else ""

@@ -33,7 +33,7 @@ from cpbpe.compat.sentencepiece.values import (
     utf8,
 )
 from cpbpe.errors import ModelError
-from cpbpe.spec import PieceType
+from cpbpe.model.spec import PieceType
 
 Self = TypeVar("Self", bound="SentencePieceProcessor")
 T = TypeVar("T")

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from cpbpe.reference import (
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.reference.encoding import (
     BYTE_PIECES,
     REPLACEMENT,
     SPACE,
@@ -20,7 +21,6 @@ from cpbpe.reference import (
     character_length,
     valid_character,
 )
-from cpbpe.spec import ModelSpec, PieceType
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
 _STARTS = [value & 0xC0 != 0x80 for value in range(256)]

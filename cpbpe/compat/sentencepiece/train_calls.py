@@ -10,14 +10,14 @@ from typing import Any, Protocol, TextIO
 
 from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
-from cpbpe.trainer import Clock, TrainingResult, check_prefix, train_on
+from cpbpe.model.files import write_all
 from cpbpe.training.counting import threads_or_all
-from cpbpe.training.files import write_all
 from cpbpe.training.model_build import vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
 from cpbpe.training.recorded import Recorded
 from cpbpe.training.rules import from_file
+from cpbpe.training.train import Clock, TrainingResult, check_prefix, train_on
 from cpbpe.training.word_counts import WordCounts
 
 
@@ -211,7 +211,7 @@ def _named_rules(name: str) -> bytes:
         return b""
     if name not in RULE_NAMES:
         raise TrainingError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
-    from cpbpe.training.charsmap_build import rule_charsmap
+    from cpbpe.text.charsmap_build import rule_charsmap
 
     return rule_charsmap(name)
 

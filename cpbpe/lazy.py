@@ -1,0 +1,73 @@
+"""What is made when it is first needed, and what is imported then: numpy and protobuf take longer than cpbpe.
+
+Another thread may fork the process at just that moment. Then the child has whatever lock was taken, and not
+the thread that would release it, and waits forever. So nothing here makes others wait for a value, and nobody
+forks while one of these imports runs, for each of which Python takes a lock: the fork waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from threading import RLock
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+_IMPORTING = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_IMPORTING.acquire, after_in_parent=_IMPORTING.release, after_in_child=_IMPORTING.release
+    )
+
+
+class kept(Generic[T]):  # noqa: N801 (used like property)
+    """A property that is made once, and kept in the object.
+
+    It is `functools.cached_property` without the lock that this has before Python 3.12. Two threads at once
+    may make a value each, and both get the same one.
+    """
+
+    def __init__(self, make: Callable[[Any], T]):
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> kept[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> kept[T] | T:
+        if instance is None:
+            return self
+        value: T = instance.__dict__.setdefault(self._name, self._make(instance))
+        return value
+
+
+def imported(name: str) -> Any:
+    """A module, imported as the top of this file says."""
+    with _IMPORTING:
+        return import_module(name)
+
+
+@cache
+def numpy() -> Any:
+    """The module numpy."""
+    return imported("numpy")
+
+
+@cache
+def model_pb2() -> Any:
+    """The messages of a model file, and with them protobuf."""
+    return imported("cpbpe.model.formats.model_pb2")
+
+
+@cache
+def decode_error() -> type[Exception]:
+    """What protobuf raises for bytes that are no message."""
+    error: type[Exception] = imported("google.protobuf.message").DecodeError
+    return error

@@ -1,0 +1,86 @@
+"""Say what a file is that somebody took for a model.
+
+Asked only about data that did not parse, or about the beginning of a file before all of it is read;
+`cpbpe.model.formats.sentencepiece` does the parsing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"GGUF", "it is a GGUF file (llama.cpp weights); its tokenizer must be exported to a .model file first"),
+    (b"PK\x03\x04", "it is a zip archive (PyTorch weights, perhaps); look for tokenizer.model beside it"),
+    (b"\x1f\x8b", "it is compressed with gzip; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "it is compressed with zstd; decompress it first"),
+    (b"\xfd7zXZ\x00", "it is compressed with xz; decompress it first"),
+    (b"version https://git-lfs", "it is a Git LFS pointer, not the file itself; 'git lfs pull' fetches that"),
+)
+
+
+def describe(data: bytes, complete: bool = True) -> str | None:
+    """What `data` is, as the end of a sentence, or None when it looks like nothing known.
+
+    With `complete=False` it is only the head of a file, and only what a model cannot begin with counts.
+
+    >>> describe(b"GGUF" + bytes(20))[:17]
+    'it is a GGUF file'
+    >>> describe(bytes([10, 14, 10, 5])) is None
+    True
+    """
+    for magic, meaning in _MAGIC:
+        if data.startswith(magic):
+            return meaning
+    if not complete:
+        return None
+    if data[8:9] == b"{" and int.from_bytes(data[:8], "little") < 1 << 32:
+        return "it is a safetensors file (weights); look for tokenizer.model beside it"
+    start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:256]
+    if start[:1] in (b"{", b"["):
+        return _describe_json(data)
+    if start[:14].lower() == b"<!doctype html" or start[:5].lower() == b"<html":
+        return "it is an HTML page, such as a download site shows for an error or a login"
+    lines = data.split(b"\n", 20)[:20]
+    lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
+    if lines and all(map(_is_rank_line, lines)):
+        return "it is a .tiktoken rank file (byte-level BPE), another kind of vocabulary"
+    if lines and all(map(_is_vocab_line, lines)):
+        return "it is a .vocab text, the readable list of a model's pieces; load the .model file beside it"
+    if lines and all(len(line.split(b" ")) == 2 or line.startswith(b"#version") for line in lines):
+        return "it is a text of merges (merges.txt), one half of a byte-level BPE; another kind of vocabulary"
+    return None
+
+
+def _describe_json(data: bytes) -> str | None:
+    try:
+        content = json.loads(data)
+    except ValueError:
+        return None if b"\0" in data else "it begins like JSON, but is not valid JSON either"
+    keys = content.keys() if isinstance(content, dict) else ()
+    if "model" in keys and ("added_tokens" in keys or "pre_tokenizer" in keys):
+        return "it is JSON, a tokenizer.json of the tokenizers library; look for tokenizer.model beside it"
+    if "tokenizer_class" in keys:
+        return "it is JSON, a tokenizer_config.json; look for tokenizer.model beside it"
+    if "config" in keys and "vocab" in keys:
+        return "it is JSON, a tekken.json (byte-level BPE), another kind of vocabulary"
+    return "it is JSON"
+
+
+def _is_rank_line(line: bytes) -> bool:
+    token, _, rank = line.partition(b" ")
+    try:
+        base64.b64decode(token, validate=True)
+    except binascii.Error:
+        return False
+    return rank.isdigit()
+
+
+def _is_vocab_line(line: bytes) -> bool:
+    piece, tab, score = line.rpartition(b"\t")
+    try:
+        float(score)
+    except ValueError:
+        return False
+    return bool(piece and tab)

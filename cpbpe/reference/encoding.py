@@ -1,0 +1,519 @@
+r"""SentencePiece BPE, the whole algorithm in plain Python, to be read from top to bottom.
+
+This file is the specification of cpbpe: faster engines must give what it gives, and it must give
+what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). It has
+no more cleverness than a heap and a memory of results, and is therefore slow.
+
+A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
+texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/spec.py` lists the types;
+most pieces are NORMAL, that is, learned from text. While a text is being encoded, what it is cut into
+at that moment are its *symbols*. Five ideas make up the rest:
+
+1. **A space is a letter.** Spaces are written as `▁` (U+2581, three bytes) and then treated like any
+   other character, so joining the pieces gives the text back and no rule about words is needed.
+   Usually one more `▁`, the dummy prefix, is put in front of the text, so that "world" at the start
+   and "world" in the middle become the same piece, `▁world`. (`Normalizer`)
+2. **Merge the best pair, again and again.** The text starts as single characters. Of all pairs of
+   neighbours whose joined text is a piece, the pair whose piece has the highest score becomes one
+   symbol; repeat until no pair is left. This is byte pair encoding, BPE, and the scores are all that
+   was learned: training gave the first merge it found the highest. (`ReferenceEngine._merge`)
+3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
+   merge will ever join them, so the text may be cut there and the parts be merged on their own. The
+   parts are short and come again and again, so their results are remembered. (`_segment`)
+4. **No character is lost.** One that has no piece becomes the bytes that UTF-8 writes it with, each a
+   piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
+   This happens after all merging, so bytes never merge. (`encode`)
+5. **Decoding is joining.** Pieces are put one after the other, bytes become characters, `▁` becomes a
+   space, and the space that idea 1 put in front goes away. (`_join`)
+
+All text in this file is bytes in UTF-8, because positions are counted in bytes and because input may
+be broken: a byte that belongs to no character becomes U+FFFD on the way in.
+
+A vocabulary small enough to follow by hand: three merges, best first, then the characters.
+
+>>> pieces = ["<unk>", "ab", "ra", "abra", "▁", "a", "b", "c", "d", "r"]
+>>> toy = ReferenceEngine(ModelSpec(
+...     pieces=tuple(piece.encode() for piece in pieces),
+...     scores=(0, 0, -1, -2, -3, -4, -5, -6, -7, -8),
+...     types=(PieceType.UNKNOWN,) + (PieceType.NORMAL,) * 9,
+... ))
+>>> [token.piece.decode() for token in toy.encode(b"abracadabra")]
+['▁', 'abra', 'c', 'a', 'd', 'abra']
+>>> [token.id for token in toy.encode(b"abracadabra")]
+[4, 3, 7, 5, 8, 3]
+>>> toy.decode_ids([4, 3, 7, 5, 8, 3])
+b'abracadabra'
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from heapq import heappop, heappush
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.reference.dropout import chance
+from cpbpe.text.charsmap import Charsmap
+
+SPACE, REPLACEMENT = "▁".encode(), "\ufffd".encode()
+BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
+MAX_USER_DEFINED_MATCHES = 64
+MAX_SPLIT_DEPTH = 100
+CACHED_CHUNKS = 1 << 16
+CACHED_CHUNK_BYTES = 64
+
+MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # what merging may make
+
+
+Dropout = tuple[float, int]  # the chance of a merge to be left out, and a mixed seed
+
+
+class Token(NamedTuple):
+    """One piece of an encoded text."""
+
+    id: int
+    """Its id in the vocabulary."""
+    piece: bytes
+    """Its text. For the UNKNOWN piece this is the text that is unknown, not `<unk>`."""
+    begin: int
+    """Where the input it came from begins, in bytes."""
+    end: int
+    """Where that input ends."""
+
+
+# --- Characters -----------------------------------------------------------------------------------
+
+
+def character_length(text: bytes, at: int) -> int:
+    r"""How many bytes the character at `at` takes, going by its first byte alone.
+
+    >>> character_length("a▁".encode(), 0), character_length("a▁".encode(), 1)
+    (1, 3)
+    """
+    return (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)[text[at] >> 4]
+
+
+def valid_character(text: bytes, at: int) -> bytes | None:
+    r"""The character at `at`, or None if the bytes there are not a character.
+
+    Overlong forms, surrogates and values above U+10FFFF are not characters; a U+FFFD that
+    somebody wrote is one.
+
+    >>> valid_character("é".encode(), 0), valid_character(b"\xc0\x80", 0)
+    (b'\xc3\xa9', None)
+    """
+    character = text[at : at + character_length(text, at)]
+    try:
+        character.decode()
+    except UnicodeDecodeError:
+        return None
+    return character
+
+
+def repair(text: bytes) -> bytes:
+    r"""Write U+FFFD for every byte that belongs to no character; three such bytes become three.
+
+    >>> repair(b"a\xe2\x96!").decode()
+    'a��!'
+    """
+    with suppress(UnicodeDecodeError):
+        return text.decode().encode()
+    repaired = bytearray()
+    at = 0
+    while at < len(text):
+        character = valid_character(text, at)
+        repaired += character or REPLACEMENT
+        at += len(character or b"?")
+    return bytes(repaired)
+
+
+class Matcher:
+    """Finds the longest of some words at a place in a text: the USER_DEFINED pieces.
+
+    >>> words = Matcher([b"ab", b"abcd", b"x"])
+    >>> [words.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
+    [2, 0, 4, 2]
+    """
+
+    def __init__(self, words: Iterable[bytes]):
+        self._words = frozenset(words)
+        self._lengths = sorted({len(word) for word in self._words})
+
+    def longest(self, text: bytes, at: int) -> int:
+        """The length of the longest word at `at`, 0 if none is there.
+
+        sentencepiece has room for 64 matches, shortest first, and picks the longest of those.
+        """
+        lengths = [length for length in self._lengths if at + length <= len(text)]
+        found = [length for length in lengths if text[at : at + length] in self._words]
+        return max(found[:MAX_USER_DEFINED_MATCHES], default=0)
+
+
+# --- Idea 1: a space is a letter ------------------------------------------------------------------
+
+
+class Normalizer:
+    r"""Rewrites text into the form that is segmented, and remembers where each byte came from.
+
+    >>> plain = Normalizer(NormalizerSpec(), Matcher([]))
+    >>> plain.normalize("  Hello   world ".encode())[0].decode()
+    '▁Hello▁world'
+    >>> plain.normalize(b"a  b")        # '▁a▁b': the map says that b came from position 3
+    (b'\xe2\x96\x81a\xe2\x96\x81b', [0, 0, 0, 0, 1, 1, 1, 3, 4])
+    """
+
+    def __init__(self, spec: NormalizerSpec, user_defined: Matcher, where: str = "normalizer_spec"):
+        self.spec = spec
+        self._user_defined = user_defined
+        self._charsmap = Charsmap(spec.charsmap, where) if spec.charsmap else None
+
+    def _next(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
+        """What stands at `at` once rewritten, and how many bytes of `text` that uses up.
+
+        No rule may break a user-defined piece, so one that stands here is taken as it is. (It is
+        looked for again when the normalized text is segmented.) If there is none, the longest rule
+        applies; if no rule does, the character stays.
+        """
+        length = self._user_defined.longest(text, at)
+        if length:
+            return text[at : at + length], length
+        rule = self._charsmap.longest(text, at) if self._charsmap else None
+        if rule is not None:
+            return rule
+        character = valid_character(text, at)
+        if character is None:
+            return (text[at : at + 1] if keep_invalid else REPLACEMENT), 1
+        return character, len(character)
+
+    def normalize(self, text: bytes, keep_invalid: bool = False) -> tuple[bytes, list[int]]:
+        """The normalized text, and for each of its bytes (and its end) the place in `text` it came from.
+
+        With `keep_invalid`, bytes that belong to no character stay what they are.
+        """
+        squeeze = self.spec.remove_extra_whitespaces
+        space = SPACE if self.spec.escape_whitespaces else b" "
+        result = bytearray()
+        origins: list[int] = []
+
+        def add(part: bytes, origin: int) -> None:
+            escaped = part.replace(b" ", space)
+            result.extend(escaped)
+            origins.extend([origin] * len(escaped))
+
+        # Leading spaces go first: a text of nothing else is empty, and gets no dummy prefix.
+        at = 0
+        while squeeze and at < len(text):
+            rewritten, used = self._next(text, at, keep_invalid)
+            if rewritten != b" ":
+                break
+            at += used
+        if at == len(text):
+            return b"", [at]
+
+        if self.spec.add_dummy_prefix and not self.spec.suffix:
+            add(b" ", at)
+
+        drop_spaces = squeeze  # at the beginning, and after a space
+        while at < len(text):
+            rewritten, used = self._next(text, at, keep_invalid)
+            if drop_spaces:
+                rewritten = rewritten.lstrip(b" ")
+            add(rewritten, at)
+            if rewritten:
+                drop_spaces = squeeze and rewritten.endswith(b" ")
+            at += used
+
+        # Trailing spaces go, and with them the dummy prefix if nothing follows it, and any `▁` that
+        # stood in the text itself.
+        end = at
+        while squeeze and result.endswith(space):
+            del result[-len(space) :]
+            end = origins[len(result)]
+            del origins[len(result) :]
+
+        if self.spec.add_dummy_prefix and self.spec.suffix:
+            add(b" ", end)
+        return bytes(result), [*origins, end]
+
+
+# --- Ideas 2 to 5: the engine ---------------------------------------------------------------------
+
+
+def score_key(score: float) -> int:
+    """A number that orders scores as sentencepiece does: by the bits of the float32.
+
+    It is the order of numbers, except that -0.0 is below 0.0 and that NaN has a place.
+
+    >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
+    [-2.0, -1.5, -0.0, 0.0, 3.0]
+    """
+    bits: int = struct.unpack("<i", struct.pack("<f", score))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFF) - 1
+
+
+class ReferenceEngine:
+    """Encodes and decodes for one model. It never changes, except for what `_segment_chunk` remembers."""
+
+    name = "reference"
+
+    def __init__(self, spec: ModelSpec, keep_space: bool = False):
+        """`keep_space`: a space that decoding would drop at the beginning stays."""
+        self.spec = spec
+        self._keep_space = keep_space
+        # sentencepiece leaves a piece that is one NUL character out of every table.
+        self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
+        types = {piece: spec.types[id] for piece, id in self._ids.items()}
+        self._unk = next((id for id, type in enumerate(spec.types) if type == PieceType.UNKNOWN), -1)
+        self._unused = {piece for piece, type in types.items() if type == PieceType.UNUSED}
+        self.user_defined = Matcher(
+            [piece for piece, type in types.items() if type == PieceType.USER_DEFINED]
+        )
+
+        # What merging may make, and when: the lowest rank is the highest score.
+        mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
+        self._rank = {piece: -score_key(spec.scores[self._ids[piece]]) for piece in mergeable}
+        self.joinable = self._joinable_pairs()
+        self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
+
+        self.normalizer = Normalizer(spec.normalizer, self.user_defined)
+        self._denormalizer = None
+        if spec.denormalizer is not None and spec.denormalizer.charsmap:
+            self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
+
+    def _joinable_pairs(self) -> set[bytes] | None:
+        """Every two characters that some piece holds side by side; None if cutting could change a result.
+
+        It could in two rare cases. A piece that is not UTF-8 has no characters to go by. And an
+        UNUSED piece is split into the last pair that was seen to make it *in the whole text*
+        (`_split`), so what stands elsewhere in the text matters.
+        """
+        if self._unused:
+            return None
+        pairs: set[bytes] = set()
+        for piece in self._rank:
+            try:
+                characters = piece.decode()
+            except UnicodeDecodeError:
+                return None
+            pairs.update((left + right).encode() for left, right in pairwise(characters))
+        return pairs
+
+    def normalize(self, text: bytes) -> bytes:
+        """The text as it is segmented."""
+        return self.normalizer.normalize(text)[0]
+
+    # --- Idea 3: what can never merge can be cut --------------------------------------------------
+
+    def _segment(self, text: bytes, dropout: Dropout | None = None) -> Iterator[tuple[bytes, int]]:
+        """Yield the final symbols of a normalized text with their ids; an unknown one has the id `_unk`.
+
+        A user-defined piece that the text holds is one symbol, and frozen: it never merges, even
+        where a longer piece contains it. All else starts as single characters.
+
+        The text is cut between two characters that no piece holds side by side: for a merge to join
+        them, the joined symbol would have to be a piece that does. Every chunk then merges as if it
+        stood alone, because merges in one chunk do not change the symbols of another.
+
+        >>> toy = ReferenceEngine(ModelSpec((b"<unk>", b"a", b"b", b"ab"), (0, 0, 0, 0),
+        ...                                 (PieceType.UNKNOWN,) + (PieceType.NORMAL,) * 3))
+        >>> list(toy._segment(b"abba"))        # chunks: 'ab', 'b', 'a'
+        [(b'ab', 3), (b'b', 2), (b'a', 1)]
+        """
+        chunk: list[bytes] = []
+        frozen: set[int] = set()
+        at = begin = 0
+        while at < len(text):
+            user_defined = self.user_defined.longest(text, at)
+            symbol = text[at : at + (user_defined or character_length(text, at))]
+            at += len(symbol)
+            if self.joinable is not None and (
+                user_defined or frozen or (chunk and chunk[-1] + symbol not in self.joinable)
+            ):
+                yield from self._segment_chunk(chunk, frozen, begin, dropout)
+                begin += len(chunk)
+                chunk, frozen = [], set()
+            if user_defined:
+                frozen.add(len(chunk))
+            chunk.append(symbol)
+        yield from self._segment_chunk(chunk, frozen, begin, dropout)
+
+    def _segment_chunk(
+        self, chunk: list[bytes], frozen: set[int], begin: int, dropout: Dropout | None
+    ) -> list[tuple[bytes, int]]:
+        """The result for one chunk, from memory if it is there. The memory is emptied when full.
+
+        Remembering by text alone is enough: where a user-defined piece begins, it was found, so the
+        same text always has the same frozen symbols. (A chunk that is sampled depends on its place, too.)
+        """
+        if dropout is not None:
+            return self._merge(chunk, frozen, begin, dropout)
+        text = b"".join(chunk)
+        symbols = self._remembered.get(text)
+        if symbols is None:
+            symbols = self._merge(chunk, frozen)
+            if len(text) <= CACHED_CHUNK_BYTES:
+                if len(self._remembered) >= CACHED_CHUNKS:
+                    self._remembered.clear()
+                self._remembered[text] = symbols
+        return symbols
+
+    # --- Idea 2: merge the best pair, again and again ---------------------------------------------
+
+    def _merge(
+        self, symbols: list[bytes], frozen: set[int], begin: int = 0, dropout: Dropout | None = None
+    ) -> list[tuple[bytes, int]]:
+        """Merge neighbours until no pair is a piece: highest score first, then leftmost.
+
+        Whether the halves of a piece are pieces themselves does not matter, only whether the
+        joined text is one, and of a type that merges.
+
+        A symbol is identified by its place in the list. Merging puts the joined text in the place of
+        the left symbol and leaves an empty one in the place of the right. Pairs are never taken out
+        of the heap before their time: one whose symbols have changed since shows it, because then
+        one of them is empty, or together they are longer than they were.
+
+        With `dropout` a pair whose turn has come is left out for good, with a certain chance, so that a text
+        has many segmentations (BPE-dropout). `begin` is the place of the chunk, for the chance to depend on.
+        """
+        symbols = list(symbols)
+        before = list(range(-1, len(symbols) - 1))
+        after = [*range(1, len(symbols)), -1]
+        splits: dict[bytes, tuple[bytes, bytes]] = {}
+        heap: list[tuple[int, int, int, int]] = []
+
+        def consider(left: int, right: int) -> None:
+            if left < 0 or right < 0 or left in frozen or right in frozen:
+                return
+            joined = symbols[left] + symbols[right]
+            if joined in self._rank:
+                heappush(heap, (self._rank[joined], left, right, len(joined)))
+            if joined in self._unused:
+                splits[joined] = symbols[left], symbols[right]
+
+        for left in range(len(symbols) - 1):
+            consider(left, left + 1)
+        while heap:
+            _, left, right, length = heappop(heap)
+            if not symbols[left] or not symbols[right] or len(symbols[left]) + len(symbols[right]) != length:
+                continue
+            if dropout is not None:
+                end = after[right] if after[right] >= 0 else len(symbols)
+                if chance(dropout[1], begin + left, begin + right, begin + end) < dropout[0]:
+                    continue
+            symbols[left] += symbols[right]
+            symbols[right] = b""
+            after[left] = after[right]
+            if after[left] >= 0:
+                before[after[left]] = left
+            consider(before[left], left)
+            consider(left, after[left])
+
+        return [part for symbol in symbols if symbol for part in self._split(symbol, splits)]
+
+    def _split(
+        self, symbol: bytes, splits: dict[bytes, tuple[bytes, bytes]], depth: int = 0
+    ) -> Iterator[tuple[bytes, int]]:
+        """Yield a symbol with its id; an UNUSED one in two parts, and these again if they are UNUSED.
+
+        UNUSED pieces are how a vocabulary is made smaller after training: they still merge, so
+        that longer pieces built on them can be reached, but must not be seen. `splits` holds the
+        last pair that was seen to make each, whether it was merged or not. An UNUSED piece that no
+        pair makes, a single character, is unknown. sentencepiece stops at a depth of 100, so that
+        a crafted model cannot exhaust the stack, and gives out what it has there.
+        """
+        if depth > MAX_SPLIT_DEPTH:
+            yield symbol, self._ids.get(symbol, self._unk)
+        elif symbol in splits:
+            for half in splits[symbol]:
+                yield from self._split(half, splits, depth + 1)
+        elif symbol in self._rank and symbol not in self._unused:
+            yield symbol, self._ids[symbol]
+        else:
+            yield symbol, self._unk
+
+    # --- Idea 4: nothing is lost ------------------------------------------------------------------
+
+    def encode(self, text: bytes, dropout: Dropout | None = None) -> list[Token]:
+        """Normalize, segment, and give unknown symbols their bytes or the UNKNOWN piece.
+
+        Bytes come last on purpose. If they came first, they would be symbols like any other, and the
+        vocabulary could merge them; SentencePiece merges characters only.
+
+        Of the bytes of one character all but the last have an empty span, so that the spans of a
+        text neither overlap nor repeat. Unknown symbols side by side become one token.
+        """
+        normalized, origins = self.normalizer.normalize(text)
+        tokens: list[Token] = []
+        at = 0
+        segmented = self._segment(normalized, dropout)
+        for unknown, group in groupby(segmented, lambda found: found[1] == self._unk):
+            symbols = list(group)
+            if unknown and not self.spec.byte_fallback:
+                symbols = [(b"".join(symbol for symbol, _ in symbols), self._unk)]
+            for symbol, id in symbols:
+                begin, end = origins[at], origins[at + len(symbol)]
+                at += len(symbol)
+                if unknown and self.spec.byte_fallback:
+                    pieces = [BYTE_PIECES[byte] for byte in symbol]
+                    tokens += [Token(self._ids[piece], piece, begin, begin) for piece in pieces]
+                    tokens[-1] = tokens[-1]._replace(end=end)
+                else:
+                    tokens.append(Token(id, symbol, begin, end))
+        return tokens
+
+    # --- Idea 5: decoding is joining --------------------------------------------------------------
+
+    def decode_ids(self, ids: Sequence[int], keep_invalid: bool = False) -> bytes:
+        """The text of a sequence of ids, which must be inside the vocabulary."""
+        return self._join(((self.spec.pieces[id], id) for id in ids), keep_invalid)
+
+    def decode_pieces(self, pieces: Sequence[bytes]) -> bytes:
+        """The text of a sequence of pieces; what is no piece counts as unknown and stays as it is."""
+        return self._join(((piece, self._ids.get(piece, self._unk)) for piece in pieces), False)
+
+    def _join(self, pieces: Iterable[tuple[bytes, int]], keep_invalid: bool) -> bytes:
+        """Put the pieces together: bytes into characters, `▁` into spaces, no space in front.
+
+        Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The
+        beginning" lasts until there is text or a `▁` was dropped, so a CONTROL piece does not end
+        it. With remove_extra_whitespaces the text had no space in front at all, so the first `▁` of
+        every piece goes as long as there is no text. (A dummy prefix that stands behind, `suffix`,
+        is not dropped: decoding then ends in a space.)
+
+        A denormalizer, in the few models that have one, rewrites the result as a normalizer would.
+        """
+        spec = self.spec.normalizer
+        drops_space = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not self._keep_space
+        at_beginning = True
+        result = bytearray()
+        run = bytearray()  # BYTE pieces that wait for the end of their run
+
+        def end_run() -> None:
+            result.extend(run if keep_invalid else repair(bytes(run)))
+            run.clear()
+
+        for piece, id in pieces:
+            type = self.spec.types[id] if id >= 0 else PieceType.UNKNOWN
+            if type == PieceType.BYTE:
+                run.append(int(piece[3:5], 16))
+                continue
+            end_run()
+            at_beginning = at_beginning and not result
+            if type == PieceType.CONTROL:
+                continue
+            drop = at_beginning and drops_space and piece.startswith(SPACE)
+            if type != PieceType.UNKNOWN:
+                result += piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
+            elif id >= 0 and piece == self.spec.pieces[id]:
+                result += self.spec.unk_surface
+            else:  # when decoding pieces, the unknown text is still there
+                result += piece
+            if drop and not spec.remove_extra_whitespaces:
+                at_beginning = False
+        end_run()
+        if self._denormalizer is None:
+            return bytes(result)
+        return self._denormalizer.normalize(bytes(result), keep_invalid)[0]

@@ -1,0 +1,475 @@
+r"""How SentencePiece BPE is trained, the whole algorithm in plain Python, to be read from top to bottom.
+
+This file is the specification of training: the compiled core must give what it gives, and it must give
+what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). What a piece, a
+score and `▁` are is told in `cpbpe/reference.py`, which uses what is learned here. Four ideas:
+
+1. **Count words, not text.** Merging looks at neighbours only, and most neighbours can never merge: no
+   piece crosses a space, or goes from Latin to Cyrillic. So the text is cut between them, and equal parts are
+   counted once. Nothing is approximated: a cut is made only where no piece could span it. (`can_join`)
+2. **Rare characters are left out.** The most frequent ones are accepted until they cover enough of the text;
+   each of the others becomes a wall that nothing merges with. (`accept_characters`)
+3. **Merge the most frequent pair, again and again.** That is all of training: the pair becomes a symbol, its
+   text the next piece, and the counts around every place where it stood change. (`learn`)
+4. **What is equally frequent is ordered by its text**: fewer characters first, then the smaller bytes. So the
+   result depends on nothing but the words and their counts. (`learn`)
+
+A corpus small enough to follow by hand:
+
+>>> counter = ReferenceCounter(CountSpec())
+>>> counter.add([b"low lower lowest", b"newer newest"])
+>>> words = counter.drain()
+>>> found = learn(words, LearnSpec(vocab_size=17, meta_pieces=3, character_coverage=1.0))
+>>> "".join(found.characters)
+'ew▁lonrst'
+>>> [(piece.decode(), frequency) for piece, frequency in zip(found.merges, found.frequencies)]
+[('we', 4), ('lo', 3), ('▁lo', 3), ('ne', 2), ('st', 2)]
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections import Counter as Multiset
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from time import monotonic
+
+from cpbpe.engine.training import (
+    BOUNDARY,
+    EXAMPLE_BYTES,
+    EXAMPLES,
+    SKIP_RULES,
+    UNKNOWN,
+    CountSpec,
+    Learned,
+    LearnSpec,
+    PieceRules,
+    Progress,
+    Skipped,
+    Tallies,
+    Words,
+    skip_rule,
+)
+from cpbpe.model.spec import NormalizerSpec
+from cpbpe.reference.encoding import SPACE, Matcher, Normalizer, repair
+from cpbpe.text.scripts import INHERITED, script
+
+WS, UNK, BND, NUL = SPACE.decode(), UNKNOWN.decode(), BOUNDARY.decode(), "\0"
+NEVER_IN_A_PIECE = frozenset((UNK, BND, NUL, " "))
+DIGITS = frozenset("0123456789０１２３４５６７８９")
+ANY = ""  # the script of what goes with everything
+MAX_COUNT = (1 << 63) - 1
+MAX_SYMBOL_MATCHES = 64
+
+
+# --- What a piece may be --------------------------------------------------------------------------
+
+
+def piece_script(character: str, before: str, rules: PieceRules) -> str:
+    """The script of a character that is not `▁`, behind a piece whose script so far is `before`.
+
+    Japanese mixes three scripts inside a word, so they count as one. The long vowel mark has no
+    script in Unicode and joins them. A combining mark takes the script before it.
+    """
+    if character in DIGITS and not rules.split_by_number:
+        return ANY
+    name = script(character)
+    if name in ("Hiragana", "Katakana") or character == "ー":
+        return "Han"
+    return before if name == INHERITED else name
+
+
+def is_valid(piece: str, rules: PieceRules) -> bool:
+    """Whether training may make this piece.
+
+    >>> rules = PieceRules()
+    >>> [is_valid(piece, rules) for piece in ("▁the", "the▁", "日本の", "abв", "x1", "▁▁")]
+    [True, False, True, False, False, False]
+    >>> is_valid("▁▁", PieceRules(allow_whitespace_only_pieces=True))
+    True
+    """
+    if not 0 < len(piece) <= rules.max_sentencepiece_length or not NEVER_IN_A_PIECE.isdisjoint(piece):
+        return False
+    if rules.split_digits and len(piece) > 1 and not DIGITS.isdisjoint(piece):
+        return False
+    if rules.split_by_unicode_script:
+        so_far = ANY
+        for character in piece.replace(WS, ""):
+            name = piece_script(character, so_far, rules)
+            if ANY not in (name, so_far) and name != so_far:
+                return False
+            so_far = name
+    if rules.allow_whitespace_only_pieces and piece.strip(WS) == "":
+        return True
+    if rules.treat_whitespace_as_suffix:
+        piece = piece[::-1]
+    if rules.split_by_whitespace:
+        return WS not in piece[1:]  # only in front
+    return len(piece) == 1 or not piece.endswith(WS)  # anywhere but at the end
+
+
+# --- Idea 1: count words, not text ----------------------------------------------------------------
+
+
+def can_join(a: str, b: str, rules: PieceRules) -> bool:
+    """Whether some valid piece could hold the character `b` right behind `a`; if not, the text is cut here.
+
+    Merging makes valid pieces only, so it never joins two symbols across a place where the answer is no; and
+    whether a pair is merged, and how often it is seen, depends on nothing but what stands beside it. So
+    cutting there changes no count. Each no has its reason in `is_valid`, for any piece that holds `ab`:
+
+    * it has two characters or more, and none that no piece holds; with split_digits no digit.
+    * With split_by_whitespace, `b` is not at its start, so it is no `▁`, unless the piece is nothing but
+      `▁`, in which case `a` is one too. (As suffixes, `a` is not at its end.) Without split_by_whitespace
+      a `▁` may have anything on both sides.
+    * With split_by_unicode_script, the script of `a` is what `b` is compared with. It is known, unless `a` is
+      `▁` or a combining mark, whose script is that of what stood before. If `b` is one of these it goes with
+      anything. So does a digit, without split_by_number.
+
+    >>> [can_join(a, b, PieceRules()) for a, b in ("ab", "a▁", "▁a", "aя", "a1", "1.")]
+    [True, False, True, False, False, True]
+    """
+    if rules.max_sentencepiece_length < 2 or not NEVER_IN_A_PIECE.isdisjoint((a, b)):
+        return False
+    if rules.split_digits and not DIGITS.isdisjoint((a, b)):
+        return False
+    if rules.split_by_whitespace:
+        inner, outer = (a, b) if rules.treat_whitespace_as_suffix else (b, a)
+        if inner == WS and not (rules.allow_whitespace_only_pieces and outer == WS):
+            return False
+    if rules.split_by_unicode_script and WS not in (a, b):
+        left, right = piece_script(a, ANY, rules), piece_script(b, ANY, rules)  # ANY for a combining mark
+        return ANY in (left, right) or left == right
+    return True
+
+
+class ReferenceCounter:
+    """Counts words; `cpbpe.engine.training.Counter` says what each method is for."""
+
+    def __init__(self, spec: CountSpec):
+        self.spec = spec
+        # While training, no symbol is protected from the rules: they are looked for in what the rules left.
+        self._normalizer = Normalizer(
+            NormalizerSpec(
+                charsmap=spec.charsmap,
+                add_dummy_prefix=spec.add_dummy_prefix,
+                remove_extra_whitespaces=spec.remove_extra_whitespaces,
+                suffix=spec.rules.treat_whitespace_as_suffix,
+            ),
+            Matcher(()),
+        )
+        self._symbols = _any_of(spec.symbols)
+        self._joins: dict[tuple[str, str], bool] = {}
+        self._words: Multiset[bytes] = Multiset()
+        self._sentences = self._bytes = 0
+        self._skipped = {rule: Skipped() for rule in SKIP_RULES}
+
+    def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
+        for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
+            prepared = self._prepare(sentence)
+            if prepared is not None:
+                self._count(prepared, count)
+
+    def add_block(self, data: bytes, threads: int = 1) -> None:
+        if self.spec.keep_newlines:
+            self.add(re.findall(rb"[^\n]*\n+|[^\n]+", data))
+        elif data:
+            self.add(data.removesuffix(b"\n").split(b"\n"))
+
+    def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
+        return [self._prepare(sentence) for sentence in sentences]
+
+    def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
+        for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
+            self._count(sentence, count)
+
+    def add_words(self, words: Words) -> None:
+        for word, count in unpack(words):
+            self._words[word] += count
+
+    def tallies(self) -> Tallies:
+        return Tallies(self._sentences, self._bytes, dict(self._skipped))
+
+    def distinct(self) -> int:
+        return len(self._words)
+
+    def memory(self) -> int:
+        return 150 * len(self._words) + 10 * len(self._joins)
+
+    def drain(self) -> Words:
+        words = pack(self._words)
+        self._words.clear()
+        return words
+
+    def _prepare(self, sentence: bytes) -> bytes | None:
+        """Normalize and put BOUNDARY in the place of symbols; or tally why the sentence is skipped."""
+        number = self._sentences
+        self._sentences += 1
+        self._bytes += len(sentence)
+        rule = skip_rule(sentence, self.spec.max_sentence_length)
+        if rule is None or (rule == "reserved" and not self.spec.skip_reserved):
+            text = self._normalizer.normalize(sentence)[0]
+            if text:
+                text = self._symbols.sub(BOUNDARY, text) if self._symbols else text
+                return text.replace(self.spec.delimiter, BOUNDARY) if self.spec.delimiter else text
+            rule = "blank"
+        seen = self._skipped[rule]
+        example = [(number, sentence[:EXAMPLE_BYTES])] if seen.sentences < EXAMPLES else []
+        self._skipped[rule] = Skipped(
+            seen.sentences + 1, seen.size + len(sentence), (*seen.examples, *example)
+        )
+        return None
+
+    def _count(self, text: bytes, count: int) -> None:
+        """Cut a normalized sentence into words and count them."""
+        for word in self._cut(repair(text).decode()):
+            self._words[word.encode()] += count
+
+    def _cut(self, text: str) -> Iterator[str]:
+        joins, rules = self._joins, self.spec.rules
+        begin = 0
+        for at in range(1, len(text)):
+            pair = text[at - 1], text[at]
+            if pair not in joins:
+                joins[pair] = can_join(*pair, rules)
+            if not joins[pair]:
+                yield text[begin:at]
+                begin = at
+        if text:
+            yield text[begin:]
+
+
+def _any_of(symbols: Iterable[bytes]) -> re.Pattern[bytes] | None:
+    """Finds symbols: the leftmost, and there the longest.
+
+    sentencepiece looks at no more than 64 that begin at one place, the shortest ones. So a symbol that has 64
+    others as its beginnings is never found.
+    """
+    chosen = set(symbols)
+    found = [s for s in chosen if sum(s[:n] in chosen for n in range(1, len(s))) < MAX_SYMBOL_MATCHES]
+    return re.compile(b"|".join(map(re.escape, sorted(found, key=len, reverse=True)))) if found else None
+
+
+def pack(counts: Multiset[bytes]) -> Words:
+    """Words in their portable form."""
+    words = sorted(counts)
+    if any(counts[word] > MAX_COUNT for word in words):
+        raise OverflowError("a word was counted 2**63 times or more")
+    ends = array("Q")
+    end = 0
+    for word in words:
+        end += len(word)
+        ends.append(end)
+    return Words(b"".join(words), _little(ends), _little(array("Q", map(counts.__getitem__, words))))
+
+
+def unpack(words: Words) -> Iterator[tuple[bytes, int]]:
+    """The words with their counts.
+
+    >>> list(unpack(pack(Multiset({b"on": 2, b"and": 1}))))
+    [(b'and', 1), (b'on', 2)]
+    """
+    begin = 0
+    for (end,), (count,) in zip(
+        struct.iter_unpack("<Q", words.ends), struct.iter_unpack("<Q", words.counts), strict=True
+    ):
+        yield words.blob[begin:end], count
+        begin = end
+
+
+def merge_words(parts: Sequence[Words]) -> Words:
+    """One list of words from several, counts added up."""
+    counts: Multiset[bytes] = Multiset()
+    for part in parts:
+        for word, count in unpack(part):
+            counts[word] += count
+    return pack(counts)
+
+
+def _little(column: array[int]) -> bytes:
+    return struct.pack(f"<{len(column)}Q", *column)
+
+
+# --- Idea 2: rare characters are left out ---------------------------------------------------------
+
+
+def accept_characters(counts: Multiset[str], spec: LearnSpec) -> set[str]:
+    """Which characters become pieces: required ones, then the most frequent, until enough text is covered.
+
+    BOUNDARY counts as text, though it is no character. NUL does not count at all. All comparisons are in
+    float32, like sentencepiece's. Once the text is covered, even required characters that are rarer are
+    left out (such as those that the text does not hold).
+
+    >>> counts = Multiset("aaaaaabbbc")
+    >>> sorted(accept_characters(counts, LearnSpec(9, 1, character_coverage=0.89)))
+    ['a', 'b']
+    """
+    if spec.auto_character_coverage:
+        return set(counts) - NEVER_IN_A_PIECE
+    required = set(spec.required_chars) - {NUL}
+    candidates = (required | set(counts)) - {NUL}
+    total = sum(counts[c] for c in candidates)
+    accepted: set[str] = set()
+    covered = 0
+    for c in sorted(candidates, key=lambda c: (c not in required, -counts[c], c)):
+        if not total or _float32(float(covered) / float(total)) >= _float32(spec.character_coverage):
+            break
+        covered += counts[c]
+        if c not in NEVER_IN_A_PIECE:
+            accepted.add(c)
+    return accepted
+
+
+def _float32(value: float) -> float:
+    rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return rounded
+
+
+# --- Ideas 3 and 4: merging -------------------------------------------------------------------------
+
+
+def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Learned:
+    """Accept characters, then merge until the vocabulary is full or no pair is left.
+
+    **Frequencies.** The frequency of a pair is how often it stands in the text, overlaps included: `aaa`
+    holds `a`+`a` twice. Merging goes from left to right, so that it merges once.
+
+    **Nothing is forgotten.** When every pair that stands in the text has been merged and the vocabulary is
+    not full, pairs that stood in the text once follow, with a frequency of 0, in the order of idea 4. It is
+    enough that a pair stood there for a moment: while `ab` is merged in `abab`, the text is `ab`+`a`+`b`, and
+    `aba` is remembered. That is of no use, but sentencepiece does it, and its models have such pieces.
+
+    **There are no ties.** `ab`+`c` and `a`+`bc` are two pairs with one text, but only one of them can stand
+    in the text at a time. For take any part of the text that is made of whole symbols now. It has been so
+    from the start, because symbols only grow. So all merges that touched it were inside it, and as they go
+    from left to right, its own text alone decides which they were. So equal texts are made of equal symbols.
+    For the same reason no pair ever has the text of a piece that is there already.
+    """
+    report = _Reporter(progress)
+    counted = list(unpack(words))
+    total = sum(count * len(word) for word, count in counted)
+    if total > MAX_COUNT:
+        raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
+
+    # A count of every character, and the text as one long list of symbols. A symbol is an index into
+    # `texts`; 0 is the wall between words, and stands for every character that no piece will hold.
+    characters: Multiset[str] = Multiset()
+    for done, (word, count) in enumerate(counted):
+        report("characters", done, len(counted))
+        for character in word.decode():
+            characters[character] += count
+    accepted = accept_characters(characters, spec)
+    ranked = sorted(set(characters) | accepted, key=lambda c: (-characters[c], c))
+    texts = ["", *(c for c in ranked if c in accepted)]
+    ids = {text: id for id, text in enumerate(texts) if id}
+    limit = spec.vocab_size - spec.meta_pieces - (0 if spec.auto_character_coverage else len(accepted))
+
+    text = [0]
+    weight = [0]  # of each place in the text: how often its word was seen
+    for done, (word, count) in enumerate(counted if limit > 0 else ()):
+        report("pairs", done, len(counted))
+        symbols = [ids.get(c, 0) for c in word.decode()]
+        text += [*symbols, 0]
+        weight += [count] * (len(symbols) + 1)
+    before = list(range(-1, len(text) - 1))
+    after = list(range(1, len(text) + 1))
+
+    frequency: dict[tuple[int, int], int] = {}  # of the pairs that may still be merged
+    places: dict[tuple[int, int], list[int]] = {}  # where they stand, or stood, from left to right
+    invalid: set[tuple[int, int]] = set()
+    fresh: list[tuple[int, int]] = []  # pairs that are not in the queue yet
+    queue: list[tuple[int, int, bytes, tuple[int, int]]] = []
+
+    def see(left: int, right: int) -> None:
+        """A pair stands at these two places of the text."""
+        pair = text[left], text[right]
+        if pair not in frequency:
+            if 0 in pair or pair in invalid:
+                return
+            if not is_valid(texts[pair[0]] + texts[pair[1]], spec.rules):
+                invalid.add(pair)
+                return
+            fresh.append(pair)
+            frequency[pair] = 0
+            places[pair] = []
+        frequency[pair] += weight[left]
+        places[pair].append(left)
+
+    def unsee(left: int, right: int) -> None:
+        pair = text[left], text[right]
+        if pair in frequency:
+            frequency[pair] -= weight[left]
+
+    def entry(pair: tuple[int, int]) -> tuple[int, int, bytes, tuple[int, int]]:
+        """What is smallest for the pair to merge next."""
+        left, right = texts[pair[0]], texts[pair[1]]
+        return -frequency[pair], len(left + right), (left + right).encode(), pair
+
+    for at in range(len(text) - 1):
+        see(at, at + 1)
+    queue += map(entry, fresh)
+    fresh.clear()
+    heapify(queue)
+
+    symbols_left = sum(characters.values())
+    merges: list[bytes] = []
+    frequencies = array("Q")
+    remaining = array("Q", [symbols_left])
+
+    while len(merges) < limit and queue:
+        report("merges", len(merges), limit)
+        negative, _, piece, pair = heappop(queue)
+        if frequency[pair] != -negative:
+            heappush(queue, entry(pair))  # it has become rarer since
+            continue
+        del frequency[pair]
+        spots = places.pop(pair)
+        merges.append(piece)
+        frequencies.append(-negative)
+
+        new = len(texts)
+        texts.append(piece.decode())
+        for left in spots:
+            right = after[left]
+            if (text[left], text[right]) != pair:
+                continue  # something else was merged here, or this pair overlapped with itself
+            previous, following = before[left], after[right]
+            unsee(previous, left)
+            unsee(right, following)
+            text[left], text[right] = new, 0
+            after[left], before[following] = following, left
+            see(previous, left)
+            see(left, following)
+            symbols_left -= weight[left]
+        remaining.append(symbols_left)
+        for pair in fresh:
+            heappush(queue, entry(pair))
+        fresh.clear()
+
+    left_out = [c for c in ranked if c not in accepted and c not in (BND, NUL)]
+    return Learned(
+        characters=tuple(texts[1 : len(accepted) + 1]),
+        character_counts=array("Q", (characters[c] for c in ranked if c in accepted)),
+        dropped_characters=tuple(left_out),
+        dropped_counts=array("Q", (characters[c] for c in left_out)),
+        boundaries=characters[BND],
+        nuls=characters[NUL],
+        merges=tuple(merges),
+        frequencies=frequencies,
+        symbols=remaining,
+    )
+
+
+class _Reporter:
+    """Calls a progress function five times a second at most."""
+
+    def __init__(self, progress: Progress | None):
+        self._progress = progress
+        self._next = 0.0
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if self._progress and (now := monotonic()) >= self._next:
+            self._next = now + 0.2
+            self._progress(phase, done, total)

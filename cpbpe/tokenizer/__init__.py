@@ -1,0 +1,1 @@
+"""What users hold: the tokenizer, and what stands around it."""

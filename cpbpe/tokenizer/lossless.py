@@ -1,0 +1,184 @@
+"""Whether every text comes back from its ids, and if not, why: `Tokenizer.is_lossless`.
+
+The question is whether `tok.decode(tok.encode(text)) == text` for every text that does not hold U+2581: this
+character is how a space is written in pieces, so it reads as a space. What can stand in the way is in the
+model's settings, and in a few of its pieces, so the answer takes no search. But no text is said to be lost
+without proof: each reason has an example, for which the reference engine has shown it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.reference.encoding import SPACE, ReferenceEngine, repair
+from cpbpe.text.charsmap import _LEAF, Charsmap, _has_leaf, _label, _offset
+from cpbpe.tokenizer.checks import text_of
+
+_RARE = "\U0010fffd"
+_STRANGERS = "é€中日ж☃🦙" + _RARE
+_REWRITTEN = ("ﬁ", "①", "Ａ", "A", "é", "\t", "\n", "…")
+_MANY_NODES = 1 << 22
+"""A crafted trie may have cycles; no more nodes than this are visited."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Something that does not come back."""
+
+    reason: str
+    """What is lost, in a sentence."""
+    example: str
+    """A text that does not come back."""
+    becomes: str
+    """What comes back instead."""
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.example!r} becomes {self.becomes!r}."
+
+
+@dataclass(frozen=True, repr=False)
+class Losslessness:
+    """The answer of `Tokenizer.is_lossless`: true if every text without U+2581 comes back, or false.
+
+    >>> import cpbpe
+    >>> answer = cpbpe.load("tokenizer.model").is_lossless()
+    >>> bool(answer), answer.reasons
+    (True, ())
+    >>> answer
+    <cpbpe.Losslessness: every text comes back>
+    """
+
+    reasons: tuple[Loss, ...] = ()
+    """Why not; nothing if every text comes back."""
+
+    def __bool__(self) -> bool:
+        return not self.reasons
+
+    def __str__(self) -> str:
+        if not self.reasons:
+            return "every text comes back"
+        return "some texts do not come back\n" + "\n".join(f"- {reason}" for reason in self.reasons)
+
+    def __repr__(self) -> str:
+        count = len(self.reasons)
+        more = f", for {count} {'reason' if count == 1 else 'reasons'}" if count else ""
+        return f"<cpbpe.Losslessness: {str(self).splitlines()[0]}{more}>"
+
+
+def losslessness(spec: ModelSpec) -> Losslessness:
+    """Whether every text comes back, with what is lost where it does not."""
+    engine: ReferenceEngine | None = None
+    found = []
+    for reason, examples in _suspects(spec):
+        engine = engine or ReferenceEngine(spec)
+        for example in examples:
+            data = example.encode()
+            becomes = text_of(engine.decode_ids([token.id for token in engine.encode(data)]))
+            if becomes != example and "▁" not in example:
+                found.append(Loss(reason, example, becomes))
+                break
+    return Losslessness(tuple(found))
+
+
+def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
+    """What could lose something, with texts that would show it. If there is nothing, every text comes back.
+
+    Because: without rules and without remove_extra_whitespaces, the normalized text is the text, with
+    its spaces written as `▁`, and with a dummy prefix. With byte_fallback every symbol of it becomes a piece
+    that spells it, or its bytes, if the symbol is one character; decoding puts these together again, and
+    reads `▁` in pieces, but not in bytes, as a space. In front it drops as many `▁` as were added.
+    """
+    normalizer = spec.normalizer
+    types = dict(zip(spec.pieces, spec.types, strict=True))
+    rules = Charsmap(normalizer.charsmap) if normalizer.charsmap else None
+
+    if not spec.byte_fallback:
+        every = chain(_STRANGERS, map(chr, range(0x100000, 0x100001 + len(spec.pieces))))
+        yield (
+            "Characters that are not in the vocabulary are lost: there is no byte fallback.",
+            (c for c in every if not _has_piece(types, c) and not (rules and rules.longest(c.encode(), 0))),
+        )
+    if normalizer.remove_extra_whitespaces:
+        yield (
+            "Spaces at both ends are removed, and all but one of several: remove_extra_whitespaces is on.",
+            ["a  b", " ", "  "],
+        )
+    if rules:
+        name = f", {normalizer.name!r}," if normalizer.name else ""
+        yield f"The normalization rules{name} rewrite some characters.", _rewritten(spec, rules)
+    if normalizer.add_dummy_prefix and normalizer.suffix:
+        yield "A space is added behind the text and not dropped: treat_whitespace_as_suffix is on.", ["a"]
+    elif normalizer.add_dummy_prefix and not normalizer.escape_whitespaces:
+        yield "The dummy prefix is a plain space and not dropped: escape_whitespaces is off.", ["a"]
+    if not _has_piece(types, "▁"):
+        yield (
+            "A space that merges with nothing does not come back: '▁' is no piece that text can yield.",
+            chain(["a b", " "], (f"{rare} {rare}" for rare in map(chr, range(0x10FFFD, 0x10F000, -1)))),
+        )
+    broken = [piece for piece, type in types.items() if type == PieceType.USER_DEFINED and _is_broken(piece)]
+    if broken:
+        yield (
+            "Some user-defined pieces end inside a character, and take it apart.",
+            chain.from_iterable(map(_completed, broken)),
+        )
+    if spec.denormalizer is not None and spec.denormalizer.charsmap:
+        keys = (key for key, _ in _rules(Charsmap(spec.denormalizer.charsmap, "denormalizer_spec")))
+        yield (
+            "The denormalizer rewrites what was decoded.",
+            chain(["a", "a b", "a  b"], chain.from_iterable(map(_completed, keys))),
+        )
+
+
+def _has_piece(types: dict[bytes, PieceType], character: str) -> bool:
+    """Whether text can yield a character as a piece. An UNUSED one is taken apart again."""
+    return types.get(character.encode()) in (PieceType.NORMAL, PieceType.USER_DEFINED)
+
+
+def _is_broken(piece: bytes) -> bool:
+    return repair(piece) != piece
+
+
+def _completed(data: bytes) -> Iterator[str]:
+    """Texts that begin with some bytes, and end with the character in which these end."""
+    for count in range(4):
+        for last in range(0x80, 0xC0 if count else 0x81):
+            text = data + bytes([last]) * count
+            if not _is_broken(text):
+                yield text.decode()
+
+
+# --- Rules ----------------------------------------------------------------------------------------
+
+
+def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
+    """Texts that the normalization rules may rewrite; first some that show well."""
+    for text in _REWRITTEN:
+        if rules.longest(text.encode(), 0):
+            yield text
+    for key, value in _rules(rules):
+        escapes = spec.normalizer.escape_whitespaces and value.replace(SPACE, b" ") == key
+        # A space may become `▁` here as well as later; half a character is none any more, even if unchanged.
+        if (value != key and not escapes) or _is_broken(key):
+            yield from _completed(key)
+
+
+def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:
+    """The rules of a charsmap, keys and values."""
+    units, values = charsmap._units, charsmap._replacements
+    waiting = [(b"", _offset(units[0]))]
+    for _ in range(_MANY_NODES):
+        if not waiting:
+            return
+        key, node = waiting.pop()
+        for byte in range(255, -1, -1):
+            child = node ^ byte
+            unit = units[child]
+            if _label(unit) == byte and unit:  # an empty unit seems to be the child for a NUL
+                longer, target = key + bytes((byte,)), child ^ _offset(unit)
+                waiting.append((longer, target))
+                if _has_leaf(unit):
+                    value = units[target] & ~_LEAF
+                    yield longer, values[value : values.index(0, value)]

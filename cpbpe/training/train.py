@@ -1,0 +1,295 @@
+"""Training: from a corpus to a tokenizer, with a report of all that happened on the way.
+
+This file arranges. In `cpbpe.training`, `options` checks the options, `corpus` reads the corpus, and
+`counting` counts it; an engine (`cpbpe.engine.training`) learns the merges; and `model_build` puts the model
+file together.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cpbpe.engine.training import Learned, LearnSpec, learn
+from cpbpe.errors import TrainingError
+from cpbpe.lazy import kept
+from cpbpe.model.files import write_all
+from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.training.corpus import Source
+from cpbpe.training.counting import count_setup, piece_rules, threads_or_all
+from cpbpe.training.model_build import Built, vocab_file
+from cpbpe.training.options import TrainOptions, preset
+from cpbpe.training.progress import Display, ProgressOption
+from cpbpe.training.recorded import Recorded, build_model
+from cpbpe.training.report import Phase, Report
+from cpbpe.training.report_build import make_report
+from cpbpe.training.rules import charsmap_of
+from cpbpe.training.word_counts import WordCounts, no_overflow
+
+_preset = preset  # the name is that of an argument below
+
+
+class TrainingResult:
+    """A trained model with its report, and with every smaller model that the same training gave.
+
+    >>> result = train(["the cat sat on the mat, the bat sat on the hat"], vocab_size=290)
+    >>> result.tokenizer.encode_pieces("the cat")
+    ['▁the', '▁cat']
+    >>> result.tokenizer_at(280).vocab_size
+    280
+    """
+
+    def __init__(
+        self, options: TrainOptions, recorded: Recorded, learned: Learned, built: Built, report: Report
+    ):
+        self._options = options
+        self._recorded = recorded
+        self._learned = learned
+        self._built = built
+        self._report = report
+
+    @property
+    def options(self) -> TrainOptions:
+        """The options of this training."""
+        return self._options
+
+    @property
+    def report(self) -> Report:
+        """What was read, left out, found and needed."""
+        return self._report
+
+    @property
+    def model_bytes(self) -> bytes:
+        """The model file."""
+        return self._built.data
+
+    @property
+    def built(self) -> Built:
+        """The model file with what it is made of."""
+        return self._built
+
+    @kept
+    def tokenizer(self) -> Tokenizer:
+        """The model, ready to be used."""
+        return Tokenizer.from_bytes(self._built.data)
+
+    def model_bytes_at(self, vocab_size: int) -> bytes:
+        """The model file that training with a smaller `vocab_size` would have given, byte for byte."""
+        least, most = self._least(), self._options.vocab_size
+        if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
+            raise TypeError(f"vocab_size is an integer, not {vocab_size!r}")
+        if not least <= vocab_size <= most:
+            raise TrainingError(
+                f"vocab_size is {vocab_size}, and this training gives models of {least} to {most} pieces"
+            )
+        if vocab_size == most:
+            return self._built.data
+        options = self._options.replace(vocab_size=vocab_size)
+        return build_model(options, self._recorded, self._learned).data
+
+    def tokenizer_at(self, vocab_size: int) -> Tokenizer:
+        """The tokenizer that training with a smaller `vocab_size` would have given, exactly."""
+        return Tokenizer.from_bytes(self.model_bytes_at(vocab_size))
+
+    def save(self, prefix: str | os.PathLike[str]) -> tuple[str, str]:
+        """Write `prefix`.model and `prefix`.vocab, and return their paths. The folder must be there.
+
+        Both are written under other names first and renamed when they are complete.
+        """
+        name = os.fspath(prefix)
+        if not isinstance(name, str):
+            raise TypeError(f"save() takes a path as str or Path, not {name!r}")
+        name = name.removesuffix(".model")
+        check_prefix(name)
+        vocab = vocab_file(self._built, self._options.vocabulary_output_piece_score)
+        paths = f"{name}.model", f"{name}.vocab"
+        write_all({paths[0]: self._built.data, paths[1]: vocab})
+        return paths
+
+    def __repr__(self) -> str:
+        return f"<cpbpe.TrainingResult: {self._report.vocab_size} pieces, {self._report.tokens:,} tokens>"
+
+    def _least(self) -> int:
+        special = len(self._options.special_pieces())
+        return special + (1 if self._options.auto_character_coverage else len(self._learned.characters))
+
+
+def train(
+    source: Source | WordCounts,
+    *,
+    vocab_size: int | None = None,
+    preset: str | TrainOptions = "llama2",
+    threads: int | None = None,
+    format: str | None = None,
+    field: str = "text",
+    column: str = "text",
+    memory_limit: int | None = None,
+    progress: ProgressOption = None,
+    **options: Any,
+) -> TrainingResult:
+    r"""Train a SentencePiece BPE model: the same that sentencepiece 0.2.3 trains, byte for byte.
+
+    `source` is where the text is: a path, a glob (``"corpus/**/*.txt"``), a directory, or a list of those;
+    an open file; an iterable of texts, str or bytes; a mapping from texts to counts; or `WordCounts`. In
+    files each line is a sentence. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the text is
+    in `field`) or "parquet" (in `column`); by default the file's name tells. Files whose name ends in .gz,
+    .xz, .bz2 or .zst are decompressed. (A list of str names files when all of them exist; Path objects are
+    always files, and what an iterator gives is always text.)
+
+    `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
+    options of it: see `TrainOptions` for what there is. What is wrong with them is said before work starts.
+
+    `threads` is how many are used, by default one for each processor. `memory_limit` is about how many bytes
+    the counts may take in memory while the corpus is read; beyond it they go to the disk for a while.
+    `progress` is a function that is called with a `cpbpe.training.progress.Step`, True for a bar, False for
+    silence; by default there is a bar if the error output is a terminal. The result does not depend on
+    any of these.
+
+    >>> result = train(["hello hello world"] * 3, vocab_size=275, preset="sentencepiece", byte_fallback=True)
+    >>> result.tokenizer.encode_pieces("hello")
+    ['▁hello']
+    >>> train(["hello"], vocab_size=8000)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    cpbpe.errors.TrainingError: vocab_size is 8000, and this corpus with these options gives ...
+    """
+    changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
+    complete = _preset(preset).replace(**changes)
+    with Display(progress) as display:
+        clock = Clock()
+        if isinstance(source, WordCounts):
+            if format is not None or memory_limit is not None:
+                name = "memory_limit" if format is None else "format"
+                raise TrainingError(
+                    f"{name} means nothing here: the source is WordCounts, so nothing is read"
+                )
+            counts = source
+            setup = count_setup(complete, charsmap_of(complete))
+            different = counts.setup.differences(setup)
+            if different:
+                raise TrainingError(
+                    "the counts were made under other options than training is to use; give it the same, or "
+                    f"count again; these differ: {', '.join(different)}"
+                )
+        else:
+            recorded = Recorded.of(complete)  # first, for rules in files may be wrong
+            with clock.phase("reading"):
+                counts = WordCounts.of(
+                    source,
+                    complete,
+                    threads=threads,
+                    format=format,
+                    field=field,
+                    column=column,
+                    memory_limit=memory_limit,
+                    display=display,
+                )
+        recorded = Recorded.of(complete)
+        return train_on(counts, complete, recorded, threads_or_all(threads), display, clock)
+
+
+def train_on(
+    counts: WordCounts,
+    options: TrainOptions,
+    recorded: Recorded,
+    threads: int,
+    display: Display,
+    clock: Clock,
+) -> TrainingResult:
+    """Learn from counts that fit the options, and put the model together."""
+    if not len(counts):
+        raise TrainingError(_nothing(counts))
+    spec = LearnSpec(
+        vocab_size=options.vocab_size,
+        meta_pieces=len(options.special_pieces()),
+        rules=piece_rules(options),
+        character_coverage=options.character_coverage,
+        required_chars=options.required_chars,
+        auto_character_coverage=options.auto_character_coverage,
+    )
+    with clock.phase("learning"), no_overflow():
+        learned = learn(counts.words, spec, threads, display.update)
+        display.update("merges", len(learned.merges), len(learned.merges))
+    with clock.phase("building"):
+        _check_least(options, spec, learned)
+        built = build_model(options, recorded, learned)
+        report = make_report(options, counts, learned, built)
+        if options.hard_vocab_limit and built.size < options.vocab_size:
+            least = spec.meta_pieces + (1 if options.auto_character_coverage else len(learned.characters))
+            raise TrainingError(
+                f"vocab_size is {options.vocab_size}, and this corpus with these options gives {least} to "
+                f"{built.size} pieces; choose a size in this range, train on more text, or give "
+                f"hard_vocab_limit=False for what there is"
+            )
+    return TrainingResult(options, recorded, learned, built, report.with_phases(clock.phases))
+
+
+def check_prefix(prefix: str) -> None:
+    """Say so if nothing can be written under a name."""
+    folder = os.path.dirname(os.path.abspath(prefix))
+    if not os.path.basename(prefix):
+        raise TrainingError(
+            f"{prefix!r} is a folder; give a name in it, such as {os.path.join(prefix, 'my')!r}"
+        )
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"the folder {folder!r} is not there; make it first")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"the folder {folder!r} may not be written to")
+
+
+class Clock:
+    """Measures the phases of the work."""
+
+    def __init__(self) -> None:
+        self.phases: list[Phase] = []
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measure what is done inside."""
+        begun = time.perf_counter()
+        yield
+        self.phases.append(Phase(name, time.perf_counter() - begun, _peak_memory()))
+
+
+def _peak_memory() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _check_least(options: TrainOptions, spec: LearnSpec, learned: Learned) -> None:
+    if options.auto_character_coverage:
+        return
+    least = spec.meta_pieces + len(learned.characters)
+    if least > options.vocab_size:
+        coverage = "" if options.character_coverage <= 0.98 else ", or a smaller character_coverage"
+        raise TrainingError(
+            f"vocab_size is {options.vocab_size}, and this corpus with these options needs at least {least}, "
+            f"for {spec.meta_pieces} special pieces and {len(learned.characters)} characters; choose a "
+            f"larger size{coverage}"
+        )
+
+
+def _nothing(counts: WordCounts) -> str:
+    reading = counts.reading
+    if not reading.sentences:
+        return "there is nothing to train on: the corpus holds no sentence"
+    reasons = ", ".join(
+        f"{found.sentences:,} {rule.replace('_', ' ')}"
+        for rule, found in reading.left_out.items()
+        if found.sentences
+    )
+    hint = ""
+    if "too_long" in reading.left_out:
+        hint = "; give a larger max_sentence_length, or 0 for no limit"
+    return (
+        f"there is nothing to train on: of {reading.sentences:,} sentences {reading.sentences_left_out:,} "
+        f"were left out ({reasons}){hint}"
+    )

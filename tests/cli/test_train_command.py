@@ -1,0 +1,213 @@
+"""The command: `cpbpe train`, `count`, `quickstart`, their exit codes, and what interrupting them leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cpbpe
+from cpbpe import train
+from cpbpe.cli import main
+from tests.support.corpus import lines
+
+TEXTS = lines(500)
+HERE = str(Path(cpbpe.__file__).parents[1])
+"""Where the package is that is tested: here, or where it was installed."""
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.txt").write_text("\n".join(TEXTS), newline="")
+    Path("other.txt").write_text("\n".join(TEXTS[::2]), newline="")
+    return tmp_path
+
+
+def test_the_command(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "corpus.txt", "--vocab-size", "800", "--out", "models/my", "--report", "r.json"]
+    more = ["--preset", "sentencepiece", "--no-split-by-number", "--control-symbols", "<a>,<b>"]
+    assert main([*arguments, *more, "--control-symbols", "<c>", "--character-coverage", "0.99"]) == 0
+    expected = train(
+        Path("corpus.txt"),
+        vocab_size=800,
+        preset="sentencepiece",
+        split_by_number=False,
+        control_symbols=["<a>", "<b>", "<c>"],
+        character_coverage=0.99,
+    )
+    assert Path("models/my.model").read_bytes() == expected.model_bytes
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "800: 6 special" in out
+    assert "written       models/my.model, models/my.vocab" in out
+    assert json.loads(Path("r.json").read_text())["tokens"] == expected.report.tokens
+    assert main([*arguments, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["count", "corpus.txt", "--out", "one.counts", "--memory-limit", "100MB"]) == 0
+    assert main(["count", "other.txt", "-q", "--out", "two.counts"]) == 0
+    assert main(["train", "one.counts", "two.counts", "--vocab-size", "800", "-q", "-o", "parts"]) == 0
+    assert main(["train", "corpus.txt", "other.txt", "--vocab-size", "800", "-q", "-o", "whole"]) == 0
+    assert Path("parts.model").read_bytes() == Path("whole.model").read_bytes()
+    assert main(["train", "one.counts", "other.txt", "--vocab-size", "800", "-o", "x"]) == 1
+    assert "other.txt does not; count that first" in capsys.readouterr().err
+    assert main(["count", "one.counts", "two.counts", "-q", "--out", "both.counts"]) == 0
+    assert main(["train", "both.counts", "--vocab-size", "800", "-q", "-o", "both"]) == 0
+    assert Path("both.model").read_bytes() == Path("whole.model").read_bytes()
+    for more in (["--format", "tsv"], ["--memory-limit", "1GB"]):
+        assert main(["train", "one.counts", "--vocab-size", "800", "-o", "x", *more]) == 1
+        assert main(["count", "one.counts", "--out", "x", *more]) == 1
+    assert main(["count", "one.counts", "--out", "x", "--no-split-digits"]) == 1
+    assert "--split-digits means nothing here" in capsys.readouterr().err
+    assert main(["train", "one.counts", "--vocab-size", "800", "-o", "x", "--no-split-digits"]) == 1
+    assert "these differ: split_digits (True and False)" in capsys.readouterr().err
+    assert not Path("x").exists()
+    assert not Path("x.model").exists()
+
+
+def test_quickstart(
+    engine: str, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cpbpe.cli import quickstart
+
+    assert main(["quickstart"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "Trained 1,000 pieces" in out
+    assert f"Decoded again: {quickstart.TEXT} (the same text)." in out
+    tokenizer = cpbpe.load("quickstart.model")
+    assert tokenizer.vocab_size == 1000
+    ids = tokenizer.encode(quickstart.TEXT)
+    shown = [word for line in out.splitlines() for word in line.split() if line.startswith("  ")]
+    for id in ids:
+        assert str(id) in shown
+        assert tokenizer.id_to_piece(id) in shown
+    assert "\x1b[" not in out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["quickstart", "Ein Satz 🦙 mit ▁", "--out", "other"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b[30;48;5;152m▁E" in out
+    assert "which is not the same text" in out
+    assert Path("other.model").read_bytes() == Path("quickstart.model").read_bytes()
+
+
+def test_every_option_has_a_flag() -> None:
+    from cpbpe.cli.arguments import GROUPS
+    from cpbpe.training.options import NAMES
+
+    flags = {name for group in GROUPS.values() for name in group}
+    functions = {"pretokenizer", "allow_inconsistent_pretokenization"}
+    pairs = {"normalization_rules", "denormalization_rules"}
+    assert set(NAMES) - flags == {"vocab_size"} | functions | pairs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, ""),
+        (["train"], 2, "required"),
+        (["train", "corpus.txt", "--out", "my", "--no-such-option"], 2, "unrecognized"),
+        (["train", "corpus.txt", "--out", "my", "--vocab", "5"], 2, "unrecognized"),
+        (["train", "corpus.txt", "--out", "my", "--memory-limit", "lots"], 2, "no size"),
+        (["train", "none.txt", "--out", "my"], 1, "cpbpe: no such file or directory: 'none.txt'"),
+        (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: vocab_size is 9, but"),
+        (["train", "corpus.txt", "--out", "my", "--vocab-size", "90000"], 1, "choose a size in this range"),
+        (["train", "corpus.txt", "--out", "folder/"], 1, "is a folder"),
+        (["train", "corpus.txt", "--out", "my", "--format", "tsv"], 1, "corpus.txt:1: a line of tsv"),
+        (["--help"], 0, ""),
+        (["train", "--help"], 0, ""),
+        (["count", "--help"], 0, ""),
+        (["--version"], 0, ""),
+    ],
+)
+def test_exit_codes(
+    corpus: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
+) -> None:
+    before = {path.name for path in corpus.iterdir()}
+    assert main(arguments) == code
+    assert message in capsys.readouterr().err
+    assert {path.name for path in corpus.iterdir()} - before <= {"folder"}
+
+
+def test_standard_input(corpus: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "cpbpe", "train", "-", "--vocab-size", "800", "--out", "piped"],
+        input=Path("corpus.txt").read_bytes(),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": HERE},
+    )
+    assert run.returncode == 0, run.stderr
+    assert (
+        Path("piped.model").read_bytes() == train(TEXTS[:0] or Path("corpus.txt"), vocab_size=800).model_bytes
+    )
+
+
+# --- Interruptions ---------------------------------------------------------------------------------
+
+TELLING = """
+import sys
+from cpbpe.cli import main
+from cpbpe.training.progress import Display
+
+def update(self, phase, done, total):
+    if phase in ("characters", "pairs", "merges"):
+        print("merging", file=sys.stderr, flush=True)
+
+Display.update = update
+print("ready", file=sys.stderr, flush=True)
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command, which says when it has begun to merge."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
+@pytest.mark.parametrize("phase", ["reading", "merging"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c(engine: str, tmp_path: Path, phase: str, number: int, code: int) -> None:
+    corpus = tmp_path / "corpus"
+    if phase == "reading":
+        os.mkfifo(corpus)
+        pipe = open(os.open(corpus, os.O_RDWR), "wb", buffering=0)  # noqa: SIM115  # this never waits
+        pipe.write(b"some lines\n" * 1000)
+    else:  # all different words and no end of merges: seconds of work
+        many = 1_000_000 if engine == "core" else 30_000
+        words = (f"{index * 2654435761 % (1 << 40):x}" for index in range(many))
+        corpus.write_text(" ".join(words).translate(str.maketrans("0123456789", "ghijklmnop")))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "my.model").write_bytes(b"the model that was there before")
+    command = [sys.executable, "-c", TELLING, "train", str(corpus), "--out", str(out / "my")]
+    command += ["--vocab-size", "200000", "--max-sentence-length", "0"]
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "PYTHONPATH": HERE, "CPBPE_ENGINE": engine, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, cwd=tmp_path)
+    assert process.stderr is not None
+    try:
+        awaited = b"ready\n" if phase == "reading" else b"merging\n"
+        said = next((line for line in process.stderr if line == awaited), None)
+        assert said is not None, "it ended before it could be interrupted"
+        time.sleep(0.5 if phase == "reading" else 0)
+        begun = time.monotonic()
+        process.send_signal(number)
+        process.wait(10)
+        took = time.monotonic() - begun
+    finally:
+        process.kill()
+        if phase == "reading":
+            pipe.close()
+    message = process.stderr.read()
+    process.stderr.close()
+    assert process.returncode == code, message
+    assert took < 3  # a second is what is promised; the rest is for a machine that is busy with other tests
+    assert b"Traceback" not in message
+    assert [path.name for path in out.iterdir()] == ["my.model"]
+    assert (out / "my.model").read_bytes() == b"the model that was there before"
+    assert list(temporary.iterdir()) == []

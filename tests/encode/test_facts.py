@@ -1,0 +1,111 @@
+"""What each id adds to a text, as bytes: for every model of the zoo, with both engines."""
+
+import os
+import random
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import cpbpe
+from cpbpe import PieceType
+from cpbpe.tokenizer.facts import packed
+from tests.conftest import ENGINES
+from tests.support import zoo
+
+DENORMALIZERS = ["denormalizer", "denormalizer-plain", "denormalizer-defaults"]
+SEED = int(os.environ.get("CPBPE_SEED", "1"))
+
+
+def load(name: str, engine: str) -> cpbpe.Tokenizer:
+    """A model with three added tokens, and ids between them that are not in use."""
+    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
+        tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
+    size = len(tok)
+    return tok.with_special_tokens({"<|a|>": size, "▁<é>": size + 3, "<|c|>": size + 4})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_all_models(name: str, engine: str) -> None:
+    """One id, all ids and arrays agree; and the law: joined, they are what decode_bytes gives."""
+    tok = load(name, engine)
+    table = tok.token_bytes()
+    size = len(tok) - 5
+    gaps = [size + 1, size + 2]
+    assert len(table) == len(tok)
+    assert [table[id] for id in gaps] == [b"", b""]
+    used = [id for id in range(len(tok)) if id not in gaps]
+    rng = random.Random(SEED)
+    for id in [*range(min(size, 400)), *rng.sample(used, 100), *used[-3:]]:
+        assert tok.id_to_bytes(id) == table[id]
+    assert [table[size], table[size + 3]] == [b"<|a|>", "▁<é>".encode()]
+
+    data, offsets = tok.token_bytes_arrays()
+    assert (data.dtype.name, offsets.dtype.name, len(offsets)) == ("uint8", "int64", len(tok) + 1)
+    assert data.tobytes() == b"".join(table)
+    assert all(data[offsets[i] : offsets[i + 1]].tobytes() == table[i] for i in rng.sample(used, 100))
+
+    if name not in DENORMALIZERS:
+        low = [id for id in used if id < 300 or id > size]
+        for _ in range(100):
+            ids = rng.choices(rng.choice([used, low]), k=rng.choice([0, 1, 2, 5, 20]))
+            assert tok.decode_bytes(ids, keep_prefix_space=True) == b"".join(table[id] for id in ids)
+
+
+@pytest.mark.parametrize("name", ["llama", "special", "broken-pieces", "nul", "unescaped"])
+def test_by_hand(name: str, engine: str) -> None:
+    """What the type of a piece makes of its text."""
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
+    spec = cpbpe.model.formats.sentencepiece.parse(zoo.model(name))
+    for id, (piece, kind) in enumerate(zip(spec.pieces, spec.types, strict=True)):
+        expected = {
+            PieceType.CONTROL: b"",
+            PieceType.UNKNOWN: spec.unk_surface,
+            PieceType.BYTE: bytes([int(piece[3:5], 16)]) if kind == PieceType.BYTE else b"",
+        }.get(kind, piece.replace("▁".encode(), b" "))
+        assert tok.id_to_bytes(id) == expected
+
+
+@pytest.mark.parametrize("name", DENORMALIZERS)
+def test_denormalizers_come_later(name: str, engine: str) -> None:
+    """Tables hold what is there before a denormalizer rewrites the text."""
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
+    assert tok.unk_id is not None
+    assert tok.id_to_bytes(tok.unk_id) == " ⁇ ".encode()
+    letter = tok.piece_to_id("a")
+    assert letter is not None
+    assert tok.token_bytes()[letter] == b"a"
+    assert tok.decode([letter]) != "a"
+
+
+def test_a_table_belongs_to_its_caller() -> None:
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
+    tok.token_bytes()[5] = b"changed"
+    data, _ = tok.token_bytes_arrays()
+    data[:] = 0
+    assert tok.token_bytes()[5] == tok.id_to_bytes(5) != b"changed"
+    assert any(tok.token_bytes_arrays()[0])
+
+
+@pytest.mark.parametrize(
+    ("id", "error", "message"),
+    [
+        (-1, IndexError, "id -1 is outside the vocabulary"),
+        (1 << 70, IndexError, "is outside the vocabulary"),
+        (701, IndexError, "id 701 is not in use"),
+        (1.5, TypeError, r"id_to_bytes\(\) takes one id \(an integer\), not float"),
+        ("a", TypeError, "not str"),
+        (None, TypeError, "not NoneType"),
+    ],
+)
+def test_wrong_ids(id: Any, error: type[Exception], message: str, engine: str) -> None:
+    with pytest.raises(error, match=message):
+        load("llama", engine).id_to_bytes(id)
+
+
+def test_packed() -> None:
+    data, offsets = packed([])
+    assert (data.tolist(), offsets.tolist()) == ([], [0])
+    data, offsets = packed([b"", b"ab", b""])
+    assert (data.tolist(), offsets.tolist()) == ([97, 98], [0, 0, 2, 2])

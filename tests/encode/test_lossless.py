@@ -1,0 +1,344 @@
+"""Round trips: what `is_lossless` says is true, and the laws of docs/round-trips.md hold.
+
+CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
+"""
+
+import itertools
+import os
+import random
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, assume, given, seed, settings
+from hypothesis import strategies as st
+
+import cpbpe
+from cpbpe.model.formats import sentencepiece as model
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.text.charsmap import Charsmap
+from cpbpe.tokenizer.lossless import Losslessness, _rules, losslessness
+from tests.conftest import ENGINES
+from tests.support import charsmaps, corpus, zoo
+from tests.support.texts import TextMaker, texts
+
+EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
+SEED = int(os.environ.get("CPBPE_SEED", "1"))
+
+quick = settings(
+    max_examples=max(5, min(EXAMPLES // 50, 2000)),
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+SPECIAL = ["<|user|>", "<|end|>", "<|", "a b", " ", "é", "<s"]
+
+
+@cache
+def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
+    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
+        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
+
+
+@cache
+def with_special(name: str, engine: str) -> cpbpe.Tokenizer:
+    tok = tokenizer(name, engine)
+    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
+        return tok.with_special_tokens([text for text in SPECIAL if tok.piece_to_id(text) is None])
+
+
+@cache
+def pieces_of(name: str) -> list[str]:
+    tok = tokenizer(name, ENGINES[0])
+    return [tok.id_to_piece(id) for id in range(len(tok))]
+
+
+@cache
+def is_lossless(name: str) -> bool:
+    return bool(tokenizer(name, ENGINES[0]).is_lossless())
+
+
+LOSSLESS = [
+    *zoo.REAL,
+    "llama",
+    "no-prefix",
+    "unsplit",
+    "user-defined-llama",
+    "no-unk",
+    "unused",
+    "unused-ambiguous",
+    "unused-user-defined",
+    "equal-scores",
+    "fractional-scores",
+    "odd-scores",
+    "orphans",
+    "nul",
+    "many-pieces",
+    "nested-user-defined",
+    "deep-unused",
+]
+
+
+def plain(name: str) -> st.SearchStrategy[str]:
+    """Texts without U+2581."""
+    return texts(pieces_of(name)).map(lambda text: text.replace("▁", " "))
+
+
+# --- What is_lossless says ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name not in zoo.OTHERS])
+def test_which_models_are_lossless(name: str) -> None:
+    assert is_lossless(name) == (name in LOSSLESS)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_examples_do_not_come_back(name: str, engine: str) -> None:
+    tok = tokenizer(name, engine)
+    for loss in tok.is_lossless().reasons:
+        assert "▁" not in loss.example
+        assert tok.decode(tok.encode(loss.example)) == loss.becomes != loss.example
+
+
+def edit(base: str, **flags: Any) -> zoo.Proto:
+    """A model with other settings."""
+    proto = zoo.parse(zoo.model(base))
+    spec, trainer = proto.normalizer_spec, proto.trainer_spec
+    spec.add_dummy_prefix = flags.get("prefix", True)
+    spec.remove_extra_whitespaces = flags.get("squeeze", False)
+    spec.escape_whitespaces = flags.get("escape", True)
+    trainer.treat_whitespace_as_suffix = flags.get("suffix", False)
+    if flags.get("rules"):
+        spec.precompiled_charsmap = charsmaps.make(flags["rules"])
+    space = flags.get("space", zoo.Piece.NORMAL)
+    for piece in list(proto.pieces):
+        if piece.piece == "▁".encode():
+            proto.pieces.remove(piece) if space is None else setattr(piece, "type", space)
+    zoo.add(proto, flags.get("words", []), zoo.Piece.USER_DEFINED)
+    zoo.add(proto, flags.get("pieces", []))
+    if flags.get("denormalizer"):
+        proto.denormalizer_spec.precompiled_charsmap = charsmaps.make(flags["denormalizer"])
+        for flag in ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"):
+            setattr(proto.denormalizer_spec, flag, flags.get(f"denormalizer_{flag}", False))
+    return proto
+
+
+P = zoo.Piece
+HARMLESS_RULES = {b"a": b"a", b"bc": b"bc", b" ": "▁".encode(), b"a b": "a▁b".encode()}
+CHOICES: dict[str, list[Any]] = {
+    "prefix": [True, False],
+    "squeeze": [False, True],
+    "escape": [True, False],
+    "suffix": [False, True],
+    "space": [P.NORMAL, None, P.UNUSED, P.CONTROL, P.USER_DEFINED],
+    "rules": [None, HARMLESS_RULES, {b"x": b"y"}, {b"ab": b"x"}, {b"\xc3": b"\xc3"}, {b"~": b" "}],
+    "words": [[], ["ab", "x"], [b"\xf0\x9f"], [b"\xa9"], ["▁▁", " a", "▁b▁"]],
+    "pieces": [[], [b"\xe2\x96", b"a\xc3"], [" ", " a", "a "]],
+    "denormalizer": [
+        None,
+        {b"a": b"a"},
+        {b"abc": b"x"},
+        {b"x": b"x", b"\xc3\xa9": b"e"},
+        {"▁".encode(): b" "},
+    ],
+}
+
+
+@pytest.mark.usefixtures("engine")
+def test_every_setting(engine: str) -> None:
+    """Settings in pairs, and more at once: where all texts come back, and only there, nothing is found."""
+    rng = random.Random(SEED)
+    tried = []
+    for first, second in itertools.combinations(CHOICES, 2):
+        for one, other in itertools.product(CHOICES[first], CHOICES[second]):
+            tried.append({first: one, second: other})
+    for _ in range(EXAMPLES // 3):
+        changed = rng.sample(sorted(CHOICES), rng.choice([3, 3, 4, 5]))
+        tried.append({name: rng.choice(CHOICES[name]) for name in changed})
+    if engine == "reference":
+        tried = rng.sample(tried, len(tried) // 4)
+    maker = TextMaker(SEED, pieces_of("llama"), corpus.SENTENCES)
+    samples = [maker.text().replace("▁", " ") for _ in range(40)]
+    samples += ["a", "x", "ab", " a", "a b", "  ", "a  b ", "~", "é", "©", "🦙", "abc", "b c", " b a ", "\0"]
+    answers = set()
+    for flags in tried:
+        tok = cpbpe.Tokenizer.from_bytes(edit("llama", **flags).SerializeToString())
+        answer = tok.is_lossless()
+        answers.add(bool(answer))
+        for loss in answer.reasons:
+            assert tok.decode(tok.encode(loss.example)) == loss.becomes != loss.example
+        lost = [text for text in samples if tok.decode(tok.encode(text)) != text]
+        assert not (answer and lost), (flags, lost)
+    assert answers == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason", "example"),
+    [
+        ({"squeeze": True}, "remove_extra_whitespaces", "a  b"),
+        ({"rules": {b"x": b"y"}}, "normalization rules", "x"),
+        ({"rules": {b"\xc3": b"y"}}, "normalization rules", "é"),
+        ({"suffix": True}, "treat_whitespace_as_suffix", "a"),
+        ({"escape": False}, "escape_whitespaces", "a"),
+        ({"space": None}, "'▁' is no piece", "a b"),
+        ({"space": P.UNUSED}, "'▁' is no piece", "a b"),
+        ({"words": [b"\xf0\x9f"]}, "end inside a character", "🀀"),
+        ({"denormalizer": {b"x": b"y"}}, "denormalizer", "x"),
+    ],
+)
+def test_reasons(flags: dict[str, Any], reason: str, example: str) -> None:
+    answer = losslessness(model.parse(edit("llama", **flags).SerializeToString()))
+    assert [reason in loss.reason for loss in answer.reasons] == [True]
+    assert answer.reasons[0].example == example
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"prefix": False},
+        {"prefix": False, "suffix": True},
+        {"prefix": False, "escape": False},
+        {"prefix": False, "escape": False, "space": None},
+        {"rules": HARMLESS_RULES},
+        {"rules": {b"zqx": b"x"}, "words": ["zq"]},  # the piece comes first, always
+        {"space": P.USER_DEFINED},
+        {"pieces": [b"\xe2\x96", b"a\xc3"]},
+        {"words": [b"\xa9"]},
+        {"denormalizer": {b"a": b"a"}},
+        # Undone by the denormalizer: without the piece ▁ its bytes come back.
+        {"prefix": False, "space": None, "denormalizer": {"▁".encode(): b" "}},
+    ],
+)
+def test_what_does_no_harm(flags: dict[str, Any]) -> None:
+    assert losslessness(model.parse(edit("llama", **flags).SerializeToString())) == Losslessness(())
+
+
+def test_without_byte_fallback() -> None:
+    """There is always a character that the vocabulary lacks, however many it has."""
+    characters = [chr(code) for code in (*map(ord, "é€中日ж☃🦙\U0010fffd"), *range(0x100000, 0x100100))]
+    pieces = (b"<unk>", "▁".encode(), *(character.encode() for character in characters))
+    types = (PieceType.UNKNOWN, *[PieceType.NORMAL] * (len(pieces) - 1))
+    normalizer = NormalizerSpec(remove_extra_whitespaces=False)
+    spec = ModelSpec(pieces, (0.0,) * len(pieces), types, normalizer)
+    (loss,) = losslessness(spec).reasons
+    assert loss.example == chr(0x100100)
+
+
+def test_as_text() -> None:
+    good = tokenizer("llama", ENGINES[0]).is_lossless()
+    assert (str(good), repr(good)) == ("every text comes back", "<cpbpe.Losslessness: every text comes back>")
+    bad = tokenizer("suffix-keep-spaces", ENGINES[0]).is_lossless()
+    assert repr(bad) == "<cpbpe.Losslessness: some texts do not come back, for 1 reason>"
+    assert str(bad) == (
+        "some texts do not come back\n"
+        "- A space is added behind the text and not dropped: treat_whitespace_as_suffix is on. "
+        "'a' becomes 'a '."
+    )
+    assert bad == tokenizer("suffix-keep-spaces", ENGINES[0]).is_lossless() != good
+    assert len({bad, good}) == 2
+
+
+@pytest.mark.parametrize(
+    "rules", [zoo.SPACES, zoo.BROKEN, zoo.LONG, {b"a": b"", b"ab": b"x", b"\xff\xfe": b"y"}]
+)
+def test_rules_are_read_whole(rules: dict[bytes, bytes]) -> None:
+    found = list(_rules(Charsmap(charsmaps.make(rules))))
+    assert dict(found) == rules
+    assert len(found) == len(rules)
+
+
+# --- The laws -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@quick
+@seed(SEED)
+@given(data=st.data())
+def test_round_trips(name: str, engine: str, data: st.DataObject) -> None:
+    assume(is_lossless(name))
+    tok = tokenizer(name, engine)
+    text = data.draw(plain(name))
+    adds_prefix = prefix(name)
+    assert tok.decode(tok.encode(text)) == text
+    if tok.bos_id is not None and tok.eos_id is not None:
+        assert tok.decode(tok.encode(text, add_bos=True, add_eos=True)) == text
+    assert tok.decode(tok.encode(text, prefix_space=False), keep_prefix_space=True) == text
+    assert tok.decode_bytes(tok.encode(text)) == text.encode()
+
+    with_space = f" {text}" if text else ""
+    given_prefix = tok.encode(text, prefix_space=True)
+    assert tok.decode(given_prefix, keep_prefix_space=True) == with_space
+    assert tok.decode(given_prefix) == (text if adds_prefix else with_space)
+    without = tok.decode(tok.encode(text, prefix_space=False))
+    assert without == (text.removeprefix(" ") if adds_prefix else text)
+    kept = tok.decode(tok.encode(text), keep_prefix_space=True)
+    assert kept == (with_space if adds_prefix else text)
+
+    # U+2581 reads as a space.
+    marked = data.draw(texts(pieces_of(name)))
+    assert tok.decode(tok.encode(marked)) == marked.replace("▁", " ")
+    # Bytes that make no character read as U+FFFD, one for each.
+    broken = text.encode() + b"\xe2\x96" + text.encode()
+    assert tok.decode(tok.encode(broken)) == f"{text}\ufffd\ufffd{text}"
+
+
+@cache
+def prefix(name: str) -> bool:
+    return model.parse(zoo.model(name)).normalizer.add_dummy_prefix
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@quick
+@seed(SEED)
+@given(data=st.data())
+def test_round_trips_with_special_tokens(name: str, engine: str, data: st.DataObject) -> None:
+    assume(is_lossless(name))
+    tok = with_special(name, engine)
+    special = st.sampled_from(sorted(tok.special_tokens))
+    text = "".join(data.draw(st.lists(st.one_of(special, plain(name), st.just(" ")), max_size=6)))
+    after = data.draw(st.booleans())
+    for allowed in ("all", {token for token in tok.special_tokens if data.draw(st.booleans())}):
+        ids = tok.encode(text, allowed_special=allowed, prefix_after_special=after)
+        assert tok.decode(ids, skip_special_tokens=False, prefix_after_special=after) == text
+        ids = tok.encode(text, allowed_special=allowed, prefix_after_special=after, prefix_space=False)
+        found = tok.decode(ids, skip_special_tokens=False, prefix_after_special=after, keep_prefix_space=True)
+        assert found == text
+
+
+@pytest.mark.usefixtures("engine")
+def test_suffix_without_a_dummy_prefix_of_its_own() -> None:
+    """A lossless model may put what prefix_space=True asks for behind the text."""
+    tok = cpbpe.Tokenizer.from_bytes(edit("llama", prefix=False, suffix=True).SerializeToString())
+    assert tok.is_lossless()
+    assert tok.decode(tok.encode(" a b", prefix_space=True)) == " a b "
+    assert tok.decode(tok.encode(" a b", prefix_space=False)) == " a b"
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("flags", [{"suffix": True}, {"escape": False}])
+def test_without_the_dummy_prefix_that_loses(flags: dict[str, Any]) -> None:
+    """Where only the dummy prefix is in the way, texts come back without it."""
+    tok = cpbpe.Tokenizer.from_bytes(edit("llama", **flags).SerializeToString())
+    assert not tok.is_lossless()
+    for text in ["", " ", "a", " a  b ", "é🦙 "]:
+        assert tok.decode(tok.encode(text, prefix_space=False), keep_prefix_space=True) == text
+
+
+def test_lone_surrogates_are_no_text() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        tokenizer("llama", ENGINES[0]).encode("\ud800")
+
+
+@pytest.mark.parametrize(
+    ("preset", "lossless"), [("llama2", True), ("lossless", True), ("sentencepiece", False)]
+)
+def test_presets_of_training(preset: str, lossless: bool) -> None:
+    trained = cpbpe.train(corpus.lines(200), vocab_size=600, preset=preset, progress=False)
+    assert bool(trained.tokenizer.is_lossless()) == lossless

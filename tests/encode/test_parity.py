@@ -1,0 +1,162 @@
+"""cpbpe gives what sentencepiece gives, on every model of the zoo and on texts of every kind.
+
+CPBPE_EXAMPLES sets how many texts each model is tried on (default 300). A run with 200,000 takes
+some hours on two cores: CPBPE_EXAMPLES=200000 python -m pytest tests/encode/test_parity.py -n 2
+"""
+
+import os
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from cpbpe.reference.encoding import repair
+from tests.conftest import ENGINES
+from tests.support import corpus, zoo
+from tests.support.parity import Pair
+from tests.support.texts import SPECIALS, TextMaker, broken, texts
+
+EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
+SEED = int(os.environ.get("CPBPE_SEED", "1"))
+
+quick = settings(
+    max_examples=max(20, min(EXAMPLES // 10, 2000)),
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@cache
+def pair(name: str, engine: str) -> Pair:
+    return Pair(zoo.model(name), engine)
+
+
+@cache
+def pieces_of(name: str) -> list[str]:
+    ours = pair(name, ENGINES[0]).ours
+    return [ours.id_to_piece(id) for id in range(len(ours))]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_vocabulary(name: str, engine: str) -> None:
+    """Sizes, pieces, scores, types, ids of pieces and special ids."""
+    ours, theirs = pair(name, engine).ours, pair(name, engine).theirs
+    assert ours.vocab_size == len(ours) == theirs.vocab_size()
+    specials = [ours.unk_id, ours.bos_id, ours.eos_id, ours.pad_id]
+    assert [-1 if id is None else id for id in specials] == [
+        theirs.unk_id(),
+        theirs.bos_id(),
+        theirs.eos_id(),
+        theirs.pad_id(),
+    ]
+    for id in range(len(ours)):
+        try:
+            piece = theirs.id_to_piece(id)
+        except UnicodeDecodeError:  # a piece that is not UTF-8
+            assert "\ufffd" in ours.id_to_piece(id)
+            continue
+        assert ours.id_to_piece(id) == piece
+        if piece != "\0":
+            assert ours.piece_to_id(piece) == theirs.piece_to_id(piece) == id
+        score = theirs.get_score(id)
+        assert ours.score(id) == score or (ours.score(id) != ours.score(id) and score != score)
+        kinds = {
+            "CONTROL": theirs.is_control(id),
+            "UNKNOWN": theirs.is_unknown(id),
+            "UNUSED": theirs.is_unused(id),
+            "BYTE": theirs.is_byte(id),
+        }
+        kind = ours.piece_type(id).name
+        assert [name for name, true in kinds.items() if true] == ([kind] if kind in kinds else [])
+    assert ours.piece_to_id("no such piece at all") is None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_model_file_is_kept(name: str, engine: str) -> None:
+    data = zoo.model(name)
+    assert pair(name, engine).ours.to_bytes() == data
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_generated_texts(name: str, engine: str) -> None:
+    """Many texts, made fast. The seed is in the message of a failure, through the text itself."""
+    both = pair(name, engine)
+    maker = TextMaker(SEED, pieces_of(name), corpus.SENTENCES)
+    before = both.compared
+    for number in range(EXAMPLES):
+        both.check_text(maker.broken() if number % 5 == 4 else maker.text())
+        if number % 3 == 0:
+            count = maker.rng.choice([0, 1, 2, 3, 8, 20])
+            both.check_ids([maker.rng.randrange(len(both.ours)) for _ in range(count)])
+            both.check_ids([maker.rng.randrange(min(len(both.ours), 300)) for _ in range(count)])
+            some = [
+                maker.text(),
+                *maker.rng.choices(maker.pieces, k=count),
+                *maker.rng.choices(SPECIALS, k=2),
+            ]
+            maker.rng.shuffle(some)
+            both.check_pieces(some)
+    print(f"\n{name}, {engine}: {EXAMPLES} texts, {both.compared - before} comparisons, no difference")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+@quick
+@seed(SEED)
+@given(data=st.data())
+def test_hypothesis(name: str, engine: str, data: st.DataObject) -> None:
+    both = pair(name, engine)
+    text = data.draw(st.one_of(texts(pieces_of(name)), broken(pieces_of(name))))
+    both.check_text(text)
+    both.check_ids(data.draw(st.lists(st.integers(0, len(both.ours) - 1), max_size=12)))
+    both.check_pieces(data.draw(st.lists(texts(pieces_of(name)), max_size=5)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", zoo.NAMES)
+def test_options(name: str, engine: str) -> None:
+    """bos, eos and reverse, for ids and pieces; asking for what a model lacks is an error in both."""
+    both = pair(name, engine)
+    text = corpus.SENTENCES[0] + " ☃☃ 1"
+    for bos in (False, True):
+        for eos in (False, True):
+            for reverse in (False, True):
+                options: Any = {"add_bos": bos, "add_eos": eos, "reverse": reverse}
+                if (bos and both.ours.bos_id is None) or (eos and both.ours.eos_id is None):
+                    with pytest.raises(ValueError, match="defines no"):
+                        both.ours.encode(text, **options)
+                    with pytest.raises(ValueError, match="not defined"):
+                        both.theirs.encode(text, **options)
+                    continue
+                ids = both.theirs.encode(text, **options)
+                assert both.ours.encode(text, **options) == ids
+                pieces = both.theirs.encode(text, return_type=bytes, **options)
+                decoded = [repair(piece).decode() for piece in pieces]
+                assert both.ours.encode_pieces(text, **options) == decoded
+                found = both.ours.encode_offsets(text, **options)
+                assert (found.ids, found.pieces) == (ids, decoded)
+                assert both.ours.encode("", **options) == both.theirs.encode("", **options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["llama", "defaults", "unused", "tokenizer.model.v1"])
+def test_long_texts(name: str, engine: str) -> None:
+    """Texts that do not fit in one chunk, one cache or one breath."""
+    both = pair(name, engine)
+    for text in [
+        "\n".join(corpus.lines(400)),
+        "a" * 5000,
+        " " * 5000,
+        "ab" * 4000,
+        "未" * 3000,
+        "".join(corpus.lines(200)).replace(" ", ""),
+        "z\0" * 2000,
+    ]:
+        both.check_text(text)

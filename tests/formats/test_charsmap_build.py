@@ -1,0 +1,143 @@
+"""Compiled normalization rules: sentencepiece's own, byte for byte."""
+
+import hashlib
+import random
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cpbpe.text import named_rules as named_rules_module
+from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, rule_charsmap
+from cpbpe.text.named_rules import named_rules
+
+DIGESTS = {
+    "nfkc": "7e46d9e08af4b6a37991b04fb8388644c1595a0abcd0f26d6a5d575e2a3663ea",
+    "nmt_nfkc": "1e2c7b43d3ee9755ceaa2ac335e253d8703604e0249ee1e81156c92b46423844",
+    "nfkc_cf": "d8dfef3d6db0eef0742f8b55a73aee7fce6c1e21d26a09b8d3d4b52c42a791cb",
+    "nmt_nfkc_cf": "2c03512e62f9ed965ec90d85314211b63b5b8aa0395311ea2147eec9ff738907",
+}
+
+
+def their_charsmap(**arguments: Any) -> bytes:
+    from sentencepiece import SentencePieceNormalizer
+
+    from cpbpe.model.formats import model_pb2
+
+    spec = SentencePieceNormalizer(**arguments).serialized_normalizer_spec()
+    charsmap: bytes = model_pb2.NormalizerSpec.FromString(spec).precompiled_charsmap
+    return charsmap
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_named_rules(name: str) -> None:
+    assert rule_charsmap(name) == their_charsmap(rule_name=name)
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_named_rules_do_not_depend_on_the_python(name: str) -> None:
+    """The same on every version of Python, also where sentencepiece is not there to compare with."""
+    assert hashlib.sha256(rule_charsmap(name)).hexdigest() == DIGESTS[name]
+
+
+def test_rules_are_those_that_sentencepiece_lists() -> None:
+    from sentencepiece import SentencePieceNormalizer
+
+    assert named_rules("nmt_nfkc_cf") == dict(SentencePieceNormalizer(rule_name="nmt_nfkc_cf").decompile())
+
+
+def test_a_newer_python_needs_older_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    import types
+
+    monkeypatch.setattr(unicodedata, "unidata_version", "18.0.0")
+    monkeypatch.setitem(sys.modules, "unicodedata2", None)
+    with pytest.raises(ImportError, match=r"unicodedata2==17"):
+        named_rules_module._unicode_data.__wrapped__()
+    package = types.ModuleType("unicodedata2")
+    monkeypatch.setitem(sys.modules, "unicodedata2", package)
+    package.unidata_version = "18.0.0"  # type: ignore[attr-defined]
+    with pytest.raises(ImportError, match=r"unicodedata2==17"):
+        named_rules_module._unicode_data.__wrapped__()
+    package.unidata_version = "17.0.0"  # type: ignore[attr-defined]
+    assert named_rules_module._unicode_data.__wrapped__() is package
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.dictionaries(
+        st.text(st.sampled_from("abcé日本\U0001f999\U0001f9b0"), min_size=1, max_size=5),
+        st.text(st.sampled_from("abé日"), max_size=3),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_random_rules(rules: dict[str, str]) -> None:
+    rules = {source: target for source, target in rules.items() if source != target}
+    if rules:
+        compiled = charsmap_from_rules(rules.items())
+        assert compiled == their_charsmap(norm_map=list(rules.items()))
+        charsmap = Charsmap(compiled)
+        for source, target in rules.items():
+            assert charsmap.longest(source.encode(), 0) == (target.encode(), len(source.encode()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_rules(seed: int) -> None:
+    """Enough for many blocks of units, of which only the last are open, and for distances beyond 21 bits."""
+    chance = random.Random(seed)
+    rules: dict[str, str] = {}
+    for _ in range(20_000):
+        source = "".join(
+            chr(chance.choice((0x20, 0x400, 0x4E00, 0x1F300)) + chance.randrange(300)) for _ in "123"
+        )
+        rules[source] = chr(chance.randrange(0x4E00, 0x9FFF))
+    assert charsmap_from_rules(rules.items()) == their_charsmap(norm_map=list(rules.items()))
+
+
+def test_so_many_may_begin_one_another() -> None:
+    rules = [("a" * length, "b") for length in range(1, 32)]
+    assert charsmap_from_rules(rules) == their_charsmap(norm_map=rules)
+    rules.append(("a" * 32, "b"))
+    with pytest.raises(RuntimeError, match="shared prefix"):
+        their_charsmap(norm_map=rules)
+    with pytest.raises(ValueError, match="31 other rules are beginnings"):
+        charsmap_from_rules(rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([], "no rules"),
+        ([("", "a")], "for nothing"),
+        ([("a", "a")], "changes nothing"),
+        ([("a\0", "b")], r"U\+0000"),
+        ([("a", "\0")], r"U\+0000"),
+    ],
+)
+def test_bad_rules(rules: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        charsmap_from_rules(rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no rules"),
+        ("61\t62\n\n63\t64", "line 2: '' has no code points"),
+        ("\t61", "line 1: .* has no code points"),
+        ("61\tb!", "line 1: 'b!' is no hexadecimal"),
+        ("61\t\r\n", "line 1: .* is no hexadecimal"),
+        ("-61\t62", "line 1: '-61' is no hexadecimal"),
+        ("61\tD800", "line 1: 'D800' is no character"),
+        ("110000\t61", "line 1: '110000' is no character"),
+        ("0\t61", "line 1: '0' is no character"),
+        ("61\t61", "changes nothing"),
+    ],
+)
+def test_bad_files(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        charsmap_from_tsv(text)

@@ -1,0 +1,317 @@
+"""`cpbpe.train` as a whole: sentencepiece's files, every smaller model, the report, samples, progress."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cpbpe
+from cpbpe import PRESETS, Report, TrainOptions, WordCounts, train
+from cpbpe.training.progress import Step, _Line
+from tests.support.corpus import lines
+
+TEXTS = lines(500)
+ROOT = Path(__file__).parents[2]
+HERE = str(Path(cpbpe.__file__).parents[1])
+"""Where the package is that is tested: here, or where it was installed."""
+
+
+def theirs(options: TrainOptions, texts: list[str], **more: Any) -> bytes:
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=out,
+        minloglevel=2,
+        **options.sentencepiece_options(),
+        **more,
+    )
+    return out.getvalue()
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"character_coverage": 0.99, "split_digits": True},
+    {"byte_fallback": True, "auto_character_coverage": True, "vocab_size": 900},
+    {"required_chars": "ªǅ"},
+    {"control_symbols": ["<sep>", "</s>"], "user_defined_symbols": ["the", "<s>"]},
+    {"unk_id": 5, "bos_id": -1, "eos_id": 0, "pad_id": 2, "pad_piece": "[P]", "unk_surface": "?"},
+    {"max_sentencepiece_length": 3},
+    {"split_by_whitespace": False},
+    {"split_by_unicode_script": False, "split_by_number": False},
+    {"treat_whitespace_as_suffix": True, "allow_whitespace_only_pieces": True},
+    {"pretokenization_delimiter": "e"},
+    {"normalization_rule_name": "nfkc_cf", "add_dummy_prefix": False},
+    {"remove_extra_whitespaces": False, "max_sentence_length": 60},
+    {"input_sentence_size": 200, "shuffle_input_sentence": False},
+    {"hard_vocab_limit": False, "vocab_size": 30000},
+    {"vocabulary_output_piece_score": False},
+]
+
+
+@pytest.mark.parametrize("preset", ["llama2", "sentencepiece"])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_same_as_sentencepiece(engine: str, preset: str, options: dict[str, Any]) -> None:
+    result = train(TEXTS, preset=preset, **{"vocab_size": 800, **options})
+    assert result.model_bytes == theirs(result.options, TEXTS)
+    assert result.options.sentencepiece_options()["vocab_size"] == result.options.vocab_size
+
+
+def test_with_functions(engine: str) -> None:
+    def cut(text: str) -> list[str]:
+        return [text[:3], text[3:]]
+
+    result = train(TEXTS, vocab_size=700, pretokenizer=cut)
+    assert result.model_bytes == theirs(result.options, TEXTS, pretokenizer=cut)
+    other = train(TEXTS, vocab_size=700)
+    assert other.model_bytes != result.model_bytes
+
+
+def test_files_are_what_sentencepiece_writes(engine: str, tmp_path: Path) -> None:
+    for scores in (True, False):
+        result = train(TEXTS, vocab_size=1200, vocabulary_output_piece_score=scores)
+        assert result.save(tmp_path / "my") == (f"{tmp_path}/my.model", f"{tmp_path}/my.vocab")
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXTS),
+            model_prefix=str(tmp_path / "their"),
+            minloglevel=2,
+            **result.options.sentencepiece_options(),
+        )
+        assert (tmp_path / "my.vocab").read_bytes() == (tmp_path / "their.vocab").read_bytes()
+    assert cpbpe.load(tmp_path / "my.model") == result.tokenizer
+    assert result.save(f"{tmp_path}/my.model") == (f"{tmp_path}/my.model", f"{tmp_path}/my.vocab")
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "my.model"))
+    assert theirs.encode(TEXTS) == result.tokenizer.encode_batch(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"preset": "sentencepiece"},
+        {"preset": "lossless"},
+        {"auto_character_coverage": True},
+        {"hard_vocab_limit": False, "vocab_size": 20000},
+    ],
+    ids=str,
+)
+def test_every_smaller_model(engine: str, options: dict[str, Any]) -> None:
+    whole = train(TEXTS, **{"vocab_size": 1000, **options})
+    least = whole._least()
+    most = whole.options.vocab_size
+    for size in sorted({least, least + 1, 700, 701, 750, 800, 850, 900, 990, most - 1, most}):
+        alone = train(TEXTS, **{**options, "vocab_size": size})
+        assert whole.model_bytes_at(size) == alone.model_bytes, size
+        assert whole.tokenizer_at(size) == alone.tokenizer
+        if whole.report.curve is not None and size < 1000:
+            place = size - whole.report.curve.first
+            assert whole.report.curve.tokens[place] == alone.report.tokens
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_report_agrees_with_encoding(engine: str, preset: str) -> None:
+    texts = [text for text in TEXTS if "▅" not in text]
+    result = train(texts, vocab_size=900, preset=preset, character_coverage=0.995)
+    report = result.report
+    if (
+        preset != "sentencepiece"
+    ):  # without byte fallback, unknown characters that are neighbours are one token
+        assert report.tokens == sum(map(len, result.tokenizer.encode_batch(texts)))
+    normal = [result.tokenizer.normalize(text) for text in texts]
+    assert report.text_bytes == sum(len(text.replace("▁", " ").encode()) for text in normal)
+    assert report.text_characters == sum(map(len, normal))
+    known = {result.tokenizer.id_to_piece(id) for id in range(result.tokenizer.vocab_size)}
+    rare = {c for text in normal for c in text if c not in known}
+    assert {character for character, _ in report.rare_characters} == rare
+    for character, count in report.rare_characters:
+        assert count == sum(text.count(character) for text in normal)
+    assert 0 <= 1 - report.coverage < 0.005 + 1e-9
+    assert report.special_pieces + report.merges + report.characters == report.vocab_size == 900
+    assert report.bytes_per_token == report.text_bytes / report.tokens
+    curve = report.curve
+    assert curve is not None
+    assert list(curve)[-1] == (900, report.tokens)
+    assert all(a >= b for a, b in zip(curve.tokens, curve.tokens[1:], strict=False))
+    half = curve.tokens_per_byte(curve.first + len(curve) // 2)
+    found = curve.smallest(half)
+    assert found is not None
+    assert curve.tokens_per_byte(found) <= half < curve.tokens_per_byte(found - 1)
+    assert curve.smallest(0) is None
+    with pytest.raises(ValueError, match="the curve is known from"):
+        curve.tokens_per_byte(901)
+
+
+def test_nothing_is_lost_in_silence(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    many = ["good line"] * 20
+    path.write_text("\n".join([*many, "x" * 5000, "", "bad ▅ one", "  ", "y" * 6000, *many]), newline="")
+    report = train(path, vocab_size=300, preset="sentencepiece", hard_vocab_limit=False).report
+    found = report.reading.left_out
+    assert {rule: out.sentences for rule, out in found.items()} == {
+        "empty": 1,
+        "too_long": 2,
+        "reserved": 1,
+        "blank": 1,
+    }
+    assert found["too_long"].bytes == 11000
+    assert [example.where for example in found["too_long"].examples] == [f"{path}:21", f"{path}:25"]
+    assert [example.where for example in found["reserved"].examples] == [f"{path}:23"]
+    assert [example.where for example in found["blank"].examples] == [f"{path}:24"]
+    assert found["reserved"].examples[0].text == "bad ▅ one"
+    assert (report.reading.sentences, report.reading.sentences_left_out) == (45, 5)
+    page = str(report)
+    assert "2 sentences longer than max_sentence_length" in page
+    assert f"{path}:23: 'bad ▅ one'" in page
+    assert "97% of the corpus is in sentences longer than max_sentence_length=4192" in page
+    values = json.loads(report.to_json())
+    assert values["reading"]["left_out"]["too_long"]["sentences"] == 2
+    assert values["tokens"] == report.tokens
+    lossless = train(path, vocab_size=300, preset="lossless", hard_vocab_limit=False).report
+    assert lossless.reading.left_out == {}
+
+
+def test_warnings(engine: str) -> None:
+    def warnings(texts: Any, **options: Any) -> str:
+        result = train(texts, vocab_size=2000, hard_vocab_limit=False, **options)
+        return "\n".join(result.report.warnings)
+
+    assert warnings(TEXTS[:20]) == ""
+    assert "carriage returns" in warnings(io.BytesIO(b"one\r\ntwo\r\n"))
+    assert "U+FFFD 2 times" in warnings([b"\xff\xfe", b"ab"])
+    assert "unk_id=-1" in warnings(TEXTS, unk_id=-1)
+    assert "white space" in warnings(TEXTS, control_symbols=["a b"])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_sample(engine: str, seed: int) -> None:
+    def run(**options: Any) -> Any:
+        return train(
+            TEXTS, vocab_size=800, character_coverage=0.98, input_sentence_size=150, seed=seed, **options
+        )
+
+    one = run()
+    assert one.model_bytes == run(threads=1).model_bytes
+    assert (one.report.reading.sampled, one.report.reading.sampled_from) == (150, len(TEXTS))
+    assert one.model_bytes != train(TEXTS, vocab_size=800, character_coverage=0.98).model_bytes
+    other = train(
+        TEXTS, vocab_size=800, character_coverage=0.98, input_sentence_size=150, seed=seed + 1
+    ).model_bytes
+    assert one.model_bytes != other
+    everything = train(TEXTS, vocab_size=700, input_sentence_size=100_000)
+    assert everything.model_bytes == theirs(everything.options, TEXTS)
+
+
+@given(text=st.text())
+@settings(max_examples=300, deadline=None)
+def test_lossless(text: str) -> None:
+    tokenizer = lossless_tokenizer()
+    text = text.replace("▁", "")
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def lossless_tokenizer(made: list[cpbpe.Tokenizer] = []) -> cpbpe.Tokenizer:  # noqa: B006
+    if not made:
+        code = (ROOT / "cpbpe" / "trainer.py").read_text()
+        made.append(train(io.StringIO(code), vocab_size=800, preset="lossless").tokenizer)
+    return made[0]
+
+
+def test_lossless_learns_newlines(engine: str) -> None:
+    code = io.StringIO("def f():\n    return 1\n\n\n" * 50)
+    tokenizer = train(code, vocab_size=290, preset="lossless", hard_vocab_limit=False).tokenizer
+    assert tokenizer.piece_to_id("\n\n\n") is not None
+    assert tokenizer.encode_pieces("1\n\n\n    return") == ["1", "\n\n\n", "▁▁▁▁", "return"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_neither_threads_nor_parts_matter(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(TEXTS), newline="")
+    one = train(path, vocab_size=700)
+    monkeypatch.setattr("cpbpe.training.corpus_files.PART_BYTES", 1000 * threads)
+    two = train(path, vocab_size=700, threads=threads)
+    assert one.model_bytes == two.model_bytes
+    assert one.report.reading == two.report.reading
+
+
+# --- Progress --------------------------------------------------------------------------------------
+
+
+def test_progress_is_told(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join(TEXTS), newline="")
+    steps: list[Step] = []
+    train(path, vocab_size=700, progress=steps.append)
+    assert steps[0] == Step("reading", path.stat().st_size, path.stat().st_size, steps[0].seconds)
+    assert {step.phase for step in steps} >= {"reading", "merges"}
+    assert all(step.total is None or 0 <= step.done <= step.total for step in steps)
+
+
+def test_a_callback_can_stop_it(engine: str) -> None:
+    def stop(step: Step) -> None:
+        if step.phase == "merges":
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train(TEXTS, vocab_size=700, progress=stop)
+
+
+def test_silence_and_bars(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    train(TEXTS, vocab_size=700)  # no terminal
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("cpbpe.training.progress._make_bar", _Line)
+    train(TEXTS, vocab_size=700, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "\rreading" in err
+    assert "\rmerges     [##############################] 100%" in err
+    assert err.endswith("\r")
+    for hidden in (["rich"], ["rich", "tqdm"], []):
+        with monkeypatch.context() as context:
+            context.undo()
+        for name in hidden:
+            monkeypatch.setitem(sys.modules, f"{name}.progress" if name == "rich" else name, None)
+        train(TEXTS, vocab_size=700, progress=True)
+
+
+# --- Files and names -----------------------------------------------------------------------------
+
+
+def test_a_failing_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = train(TEXTS, vocab_size=700)
+    (tmp_path / "my.model").write_bytes(b"old")
+    calls = []
+    real = os.replace
+
+    def replace(source: str, target: str) -> None:
+        calls.append(target)
+        if len(calls) == 1:
+            raise OSError("disk")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(OSError, match="disk"):
+        result.save(tmp_path / "my")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"my.model": b"old"}
+
+
+def test_public_names(tmp_path: Path) -> None:
+    for name in cpbpe.__all__:
+        assert getattr(cpbpe, name) is not None
+        assert name in dir(cpbpe)
+    assert cpbpe.Report is Report
+    assert cpbpe.WordCounts is WordCounts
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        cpbpe.trian  # noqa: B018
+    code = "import sys, cpbpe; sys.exit('cpbpe.training.train' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": HERE}, cwd=tmp_path)
+    assert run.returncode == 0

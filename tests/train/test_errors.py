@@ -1,0 +1,368 @@
+"""What is refused, and what is said: options, corpora, and the two together. Tables."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpbpe import PRESETS, TrainingError, TrainOptions, train
+from cpbpe.training.options_refused import REFUSED
+
+TEXTS = ["the cat sat on the mat"] * 3
+
+# Options that are wrong whatever the corpus is, and what the message says.
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"vocab_size": 0}, "vocab_size is at least 1, not 0"),
+    ({"vocab_size": -5}, "vocab_size is at least 1, not -5"),
+    ({"vocab_size": 1 << 31}, "vocab_size does not fit into 32 bits"),
+    ({"vocab_size": 3}, "ids end at|special pieces"),
+    ({"vocab_size": 258}, r"vocab_size is 258, but the special pieces \(259\)"),
+    ({"vocab_size": 260, "required_chars": "abc"}, r"required characters \(3\) alone need 262"),
+    ({"character_coverage": 0.97}, "character_coverage is 0.98 to 1.0, not 0.97"),
+    ({"character_coverage": 1.01}, "character_coverage is 0.98 to 1.0"),
+    ({"character_coverage": float("nan")}, "character_coverage is 0.98 to 1.0, not nan"),
+    ({"character_coverage": 1e300}, "character_coverage is 0.98 to 1.0"),
+    ({"max_sentencepiece_length": 0}, "max_sentencepiece_length is 1 to 512, not 0"),
+    ({"max_sentencepiece_length": 513}, "max_sentencepiece_length is 1 to 512, not 513"),
+    ({"max_sentence_length": 9}, "max_sentence_length is 10 to 1073741824 bytes, or 0 for no limit, not 9"),
+    ({"max_sentence_length": -1}, "max_sentence_length is 10 to"),
+    ({"input_sentence_size": 100}, "input_sentence_size is more than 100, or 0 for all, not 100"),
+    ({"input_sentence_size": -1}, "input_sentence_size is more than 100"),
+    ({"unk_piece": ""}, "unk_piece holds an empty piece"),
+    ({"bos_piece": ""}, "bos_piece holds an empty piece"),
+    ({"eos_piece": ""}, "eos_piece holds an empty piece"),
+    ({"pad_piece": ""}, "pad_piece holds an empty piece"),
+    ({"control_symbols": [""]}, "control_symbols holds an empty piece"),
+    ({"control_symbols": ["a\0b"]}, "contains a NUL character"),
+    ({"control_symbols": ["a" * 8000]}, "longer than 7999 bytes"),
+    ({"user_defined_symbols": ["\ud800"]}, "no valid Unicode"),
+    ({"unk_surface": "\udcff"}, "unk_surface: .* no valid Unicode"),
+    ({"control_symbols": ["<a>", "<a>"]}, "'<a>' is in control_symbols already"),
+    ({"control_symbols": ["<a>"], "user_defined_symbols": ["<a>"]}, "'<a>' is in control_symbols already"),
+    ({"user_defined_symbols": ["<0x0A>"]}, "byte_fallback: '<0x0A>' is in user_defined_symbols already"),
+    ({"control_symbols": ["<unk>"]}, "'<unk>' is the unknown piece"),
+    ({"user_defined_symbols": ["[U]"], "unk_piece": "[U]"}, "'\\[U\\]' is the unknown piece"),
+    ({"unk_id": -1, "byte_fallback": False}, "unk_id is -1, .*needs byte_fallback=True"),
+    ({"unk_id": 40000}, "unk_id is 40000, and ids end at vocab_size - 1 = 31999"),
+    ({"bos_id": 0}, "bos_id is 0, which is the id of '<unk>' already"),
+    ({"pad_id": 2}, "pad_id is 2, which is the id of '</s>' already"),
+    ({"pad_id": 3, "pad_piece": "<s>"}, "pad_piece is '<s>', which is the piece of id 1 already"),
+    ({"bos_piece": "<unk>"}, "bos_piece is '<unk>', which is the piece of id 0 already"),
+    ({"required_chars": "a b"}, "required_chars holds a space"),
+    ({"required_chars": "▅"}, "required_chars holds U\\+2585"),
+    ({"required_chars": "ab", "control_symbols": ["a"]}, "required_chars: 'a' is a special piece already"),
+    ({"auto_character_coverage": True, "byte_fallback": False}, "needs byte_fallback"),
+    ({"auto_character_coverage": True, "required_chars": "a"}, "exclude each other"),
+    ({"pretokenizer": str.split, "pretokenization_delimiter": "|"}, "exclude each other"),
+    ({"allow_inconsistent_pretokenization": True}, "means nothing without a pretokenizer"),
+    ({"normalization_rule_name": "nfd"}, "normalization_rule_name is one of identity, nfkc, .*, not 'nfd'"),
+    ({"normalization_rule_tsv": "a.tsv", "normalization_rules": {"a": "b"}}, "exclude each other"),
+    ({"denormalization_rule_tsv": "a.tsv", "denormalization_rules": {"a": "b"}}, "exclude each other"),
+    ({"normalization_rules": [("", "b")]}, "a rule for nothing"),
+    ({"normalization_rules": [("a", "b"), ("a", "c")]}, "two rules for 'a', 'b' and 'c'"),
+    ({"normalization_rules": [("a\0", "b")]}, "NUL"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        TrainOptions(**options)
+    with pytest.raises(TrainingError, match=message):  # before anything is read
+        train("there is no such corpus", **options)
+
+
+WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
+    ({"vocab_size": "1000"}, "vocab_size is an integer, not '1000'"),
+    ({"vocab_size": 1000.0}, "vocab_size is an integer"),
+    ({"unk_id": True}, "unk_id is an integer"),
+    ({"split_digits": 1}, "split_digits is True or False, not 1"),
+    ({"split_digits": None}, "split_digits is True or False"),
+    ({"character_coverage": "1"}, "character_coverage is a number"),
+    ({"unk_piece": b"<unk>"}, "unk_piece is text"),
+    ({"control_symbols": "<sep>"}, "control_symbols is a list of str, not '<sep>'"),
+    ({"control_symbols": [b"<sep>"]}, "control_symbols is a list of str, and holds b'<sep>'"),
+    ({"user_defined_symbols": 5}, "user_defined_symbols is a list of str"),
+    ({"pretokenizer": "whitespace"}, "pretokenizer is a function"),
+    ({"normalization_rules": "ab"}, "normalization_rules is a list of pairs"),
+    ({"normalization_rules": ["ab"]}, "normalization_rules is a list of pairs"),
+    ({"normalization_rules": [(1, 2)]}, "normalization_rules is a list of pairs"),
+    ({"normalization_rule_tsv": 5}, "normalization_rule_tsv is a path"),
+    ({"vocabsize": 5}, "no option 'vocabsize'; did you mean 'vocab_size'"),
+    ({"zzz": 5}, "no option 'zzz'; there are vocab_size,"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG_TYPES)
+def test_wrong_types(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        train(TEXTS, **options)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_options_say_why(name: str) -> None:
+    with pytest.raises(TrainingError) as error:
+        TrainOptions().replace(**{name: 1})
+    assert str(error.value) == f"{name}: {REFUSED[name]}"
+    assert len(REFUSED[name].split()) >= 5
+
+
+def test_every_option_of_sentencepiece_is_taken_or_refused() -> None:
+    from cpbpe.model.formats import model_pb2
+    from cpbpe.training.options import NAMES
+
+    theirs = {field.name for field in model_pb2.TrainerSpec.DESCRIPTOR.fields}
+    theirs |= {field.name for field in model_pb2.NormalizerSpec.DESCRIPTOR.fields}
+    assert theirs - set(NAMES) - set(REFUSED) == set()
+    assert set(NAMES) & set(REFUSED) == set()
+
+
+def test_presets() -> None:
+    with pytest.raises(TrainingError, match="no preset 'llama3'; there are llama2, sentencepiece, lossless"):
+        train(TEXTS, preset="llama3")
+    assert PRESETS["llama2"] == TrainOptions()
+    with pytest.raises(AttributeError):
+        PRESETS["llama2"].vocab_size = 5  # type: ignore[misc]
+
+
+# Sizes of the vocabulary that this corpus cannot give: the range that it can is named, and is right.
+def test_impossible_sizes_name_the_range(engine: str) -> None:
+    with pytest.raises(
+        TrainingError, match=r"gives (\d+) to (\d+) pieces; choose a size in this range"
+    ) as error:
+        train(TEXTS, vocab_size=5000)
+    numbers = [int(word) for word in str(error.value).split() if word.isdigit()]
+    least, most = numbers[0], numbers[1]
+    assert train(TEXTS, vocab_size=most).tokenizer.vocab_size == most
+    assert train(TEXTS, vocab_size=least).tokenizer.vocab_size == least
+    with pytest.raises(TrainingError, match=f"gives {least} to {most} pieces"):
+        train(TEXTS, vocab_size=most + 1)
+    with pytest.raises(
+        TrainingError, match=f"vocab_size is {least - 1}, .*needs at least {least}, for 259 special"
+    ):
+        train(TEXTS, vocab_size=least - 1)
+    soft = train(TEXTS, vocab_size=5000, hard_vocab_limit=False)
+    assert soft.tokenizer.vocab_size == soft.report.vocab_size == most
+
+
+def test_special_ids_beyond_what_the_corpus_gives(engine: str) -> None:
+    with pytest.raises(TrainingError, match="'</s>' has the id 4000"):
+        train(TEXTS, vocab_size=5000, eos_id=4000)
+
+
+@pytest.mark.parametrize("vocab_size", [0, 258, 265, 301, 5000])
+def test_sizes_that_a_training_does_not_know(vocab_size: int) -> None:
+    result = train(TEXTS, vocab_size=280)
+    with pytest.raises(
+        TrainingError, match=f"vocab_size is {vocab_size}, and this training gives models of 269 to 280"
+    ):
+        result.tokenizer_at(vocab_size)
+    with pytest.raises(TypeError, match="vocab_size is an integer"):
+        result.tokenizer_at("280")  # type: ignore[arg-type]
+
+
+NOTHING: list[tuple[Any, dict[str, Any], str]] = [
+    ([], {}, "the corpus holds no sentence"),
+    (iter([]), {}, "the corpus holds no sentence"),
+    ("", {}, "no such file or directory: ''"),
+    (["", "\n", "\r\n"], {}, r"of 3 sentences 3 were left out \(3 empty\)"),
+    (["x" * 5000], {}, r"\(1 too long\); give a larger max_sentence_length, or 0"),
+    (["a ▅ b"], {}, r"\(1 reserved\)"),
+    (["   ", "\u3000"], {"preset": "sentencepiece"}, r"\(2 blank\)"),
+    (
+        ["\0\0"],
+        {"preset": "sentencepiece", "normalization_rule_name": "identity"},
+        "special pieces|nothing|pieces",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "options", "message"), NOTHING)
+def test_nothing_to_train_on(engine: str, source: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TrainingError, FileNotFoundError), match=message):
+        train(source, vocab_size=300, **options)
+
+
+def failing_iterator() -> Any:
+    yield "one"
+    raise ZeroDivisionError("in the iterator")
+
+
+SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = [
+    (lambda: "no such file", {}, FileNotFoundError, "no such file or directory: 'no such file'"),
+    (lambda: "A text, which someone took for a corpus. " * 9, {}, FileNotFoundError, "give a list of texts"),
+    (lambda: Path("none.txt"), {}, FileNotFoundError, "none.txt"),
+    (lambda: ["none.txt", "neither.txt"], {}, FileNotFoundError, "no such file: 'none.txt'; .* give iter"),
+    (lambda: "none*.txt", {}, FileNotFoundError, "no file matches 'none\\*.txt'"),
+    (lambda: "a\0b", {}, FileNotFoundError, "no such file"),
+    (lambda: ["here.txt", "here.txt", "text"], {}, TrainingError, "could be paths or texts"),
+    (lambda: [Path("here.txt"), 5], {}, TypeError, "list of paths, and item 1 is int"),
+    (lambda: "empty", {}, TrainingError, "the directory 'empty' holds no text file"),
+    (lambda: b"text", {}, TypeError, "source is bytes; for one text, give a list with it"),
+    (lambda: 5, {}, TypeError, "source is a path, .* not int"),
+    (lambda: None, {}, TypeError, "not NoneType"),
+    (lambda: ["one", 2], {}, TypeError, "item 2 is int"),
+    (lambda: iter([None]), {}, TypeError, "item 1 is NoneType"),
+    (lambda: [{"text": "a"}], {}, TypeError, r"item 1 is dict; give what is in it"),
+    (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is no valid Unicode"),
+    (lambda: {"one": 0}, {}, TrainingError, "item 1: the count is 1 to 2\\*\\*63 - 1, not 0"),
+    (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count is an integer, not float"),
+    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is"),
+    (failing_iterator, {}, ZeroDivisionError, "in the iterator"),
+    (
+        lambda: TEXTS,
+        {"format": "csv"},
+        TrainingError,
+        "format is one of text, tsv, jsonl, parquet, not 'csv'",
+    ),
+    (lambda: TEXTS, {"format": "jsonl"}, TrainingError, "format='jsonl' is for files"),
+    (lambda: TEXTS, {"threads": 0}, ValueError, "threads is at least 1"),
+    (lambda: TEXTS, {"threads": "2"}, TypeError, "threads is an integer"),
+    (lambda: ["one\tx"], {"format": "tsv"}, TrainingError, "item 1: the count is an integer"),
+    (lambda: io.BytesIO(b"a\t1\nb"), {"format": "tsv"}, TrainingError, "file:2: a line of tsv .* has 0 tabs"),
+    (lambda: "here.txt", {"normalization_rule_tsv": "none.tsv"}, FileNotFoundError, "none.tsv"),
+]
+
+
+@pytest.mark.parametrize(("source", "settings", "error", "message"), SOURCES)
+def test_bad_sources(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Callable[[], Any],
+    settings: dict[str, Any],
+    error: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("here.txt").write_text("some text")
+    Path("empty").mkdir()
+    with pytest.raises(error, match=message):
+        train(source(), vocab_size=300, **settings)
+
+
+GZ = gzip.compress(os.urandom(5000))
+XZ = lzma.compress(os.urandom(5000))
+RECORD = json.dumps({"body": "text"}).encode()
+FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
+    (
+        "a.tsv",
+        b"one\t1\ntwo\n",
+        {},
+        r"a.tsv:2: a line of tsv is text, one tab and a count, and this has 0 tabs",
+    ),
+    ("a.tsv", b"one\t1\ntwo\t2\t3\n", {}, r"a.tsv:2: .* has 2 tabs"),
+    ("a.tsv", b"one\t0\n", {}, r"a.tsv:1: the count is an integer from 1 to 2\*\*63 - 1, not '0'"),
+    ("a.tsv", b"one\t-1\n", {}, r"a.tsv:1: the count"),
+    ("a.tsv", b"one\t1_000\n", {}, r"a.tsv:1: the count"),
+    ("a.tsv", b"one\t9223372036854775808\n", {}, r"a.tsv:1: the count"),
+    ("a.tsv", b"one\t1.5\n", {}, r"a.tsv:1: the count .* not '1.5'"),
+    ("a.jsonl", b'{"text": "a"}\n{"text": \n', {}, r"a.jsonl:2: no valid JSON: .*; each line holds one JSON"),
+    ("a.jsonl", RECORD, {}, r"a.jsonl:1: there is no field 'text' \(there is 'body'\); name it with field="),
+    ("a.jsonl", b"[1]", {}, r"a.jsonl:1: there is no field 'text' \(there is no object\)"),
+    ("a.jsonl", b'{"text": 5}', {}, r"a.jsonl:1: the field 'text' is int, not text"),
+    ("a.jsonl", b"\xff", {}, r"a.jsonl:1: no valid JSON"),
+    ("a.jsonl", b"[" * 100_000, {}, r"a.jsonl:1: (the JSON is nested too deep|no valid JSON)"),
+    ("a.gz", b"plain text", {}, r"a.gz: is no valid gz file"),
+    ("a.gz", GZ[:-20], {}, r"a.gz: the compressed file is cut off"),
+    ("a.gz", GZ[:2000] + b"\0" * 50 + GZ[2050:], {}, r"a.gz: is no valid gz file"),
+    ("a.xz", b"plain text", {}, r"a.xz: is no valid xz file"),
+    ("a.xz", XZ[:-40], {}, r"a.xz: the compressed file is cut off"),
+    ("a.bz2", b"plain text", {}, r"a.bz2: is no valid bz2 file"),
+    ("a.zst", b"plain text", {}, r"a.zst: is no valid zst file"),
+    ("a.txt", GZ, {}, r"a.txt: the file is gzip data; name it \*.gz"),
+    ("a.txt", XZ, {}, r"a.txt: the file is xz data"),
+    ("a.txt", "text".encode("utf-16"), {}, r"a.txt: the file is UTF-16 or UTF-32; convert it to UTF-8"),
+    ("a.txt", b"PAR1\0\0", {}, r"a.txt: the file is Parquet"),
+    ("a.txt", bz2.compress(b"text" * 99), {}, r"a.txt: the file is bzip2 data"),
+    ("a.txt", b"version https://git-lfs.github.com/spec/v1\n", {}, r"a.txt: the file is a Git LFS pointer"),
+    ("a.parquet", b"plain text", {}, r"a.parquet: is no valid Parquet file"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "settings", "message"), FILES)
+def test_bad_files(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    data: bytes,
+    settings: dict[str, Any],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(data)
+    with pytest.raises(TrainingError, match=message):
+        train(name, vocab_size=300, **settings)
+
+
+def test_cut_off_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.train.test_corpus import zst
+
+    monkeypatch.chdir(tmp_path)
+    Path("a.zst").write_bytes(zst(os.urandom(5000))[:-100])
+    with pytest.raises(TrainingError, match=r"a\.zst: the compressed file is cut off"):
+        train("a.zst", vocab_size=300)
+
+
+def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pyarrow.table({"id": [1], "body": ["text"]}), "a.parquet")
+    with pytest.raises(
+        TrainingError, match=r"there is no column 'text' \(there is 'id', 'body'\); name it with"
+    ):
+        train("a.parquet")
+    with pytest.raises(TrainingError, match="the column 'id' is int64, not text"):
+        train("a.parquet", column="id")
+
+
+RULES: list[tuple[bytes, str]] = [
+    (b"\xff\t61\n", "is not UTF-8"),
+    (b"zz\t61\n", "a.tsv"),
+    (b"110000\t61\n", "a.tsv"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), RULES)
+def test_bad_rules_in_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.tsv").write_bytes(data)
+    for kind in ("normalization", "denormalization"):
+        with pytest.raises(TrainingError, match=message):
+            train(failing_iterator(), vocab_size=300, **{f"{kind}_rule_tsv": "a.tsv"})  # type: ignore[arg-type]
+
+
+def test_bad_pretokenizers(engine: str) -> None:
+    def run(function: Any, **more: Any) -> None:
+        train(["one two"], vocab_size=290, hard_vocab_limit=False, pretokenizer=function, **more)
+
+    with pytest.raises(TrainingError, match=r"do not join to the text for item 1: .*allow_inconsistent"):
+        run(lambda text: [text[1:]])
+    with pytest.raises(TypeError, match="the pretokenizer gives a list of str"):
+        run(lambda text: text)
+    with pytest.raises(TypeError, match="the pretokenizer gives a list of str"):
+        run(lambda text: [5])
+    with pytest.raises(TrainingError, match="the pretokenizer gives a space"):
+        run(lambda text: [" "], allow_inconsistent_pretokenization=True)
+    with pytest.raises(ZeroDivisionError):
+        run(lambda text: 1 // 0)
+
+
+def test_saving_where_nothing_can_be(tmp_path: Path) -> None:
+    result = train(TEXTS, vocab_size=280)
+    with pytest.raises(FileNotFoundError, match=r"the folder .* is not there; make it first"):
+        result.save(tmp_path / "none" / "my")
+    with pytest.raises(TrainingError, match="is a folder; give a name in it"):
+        result.save(f"{tmp_path}/")
+    with pytest.raises(TypeError, match="a path as str or Path"):
+        result.save(b"my")  # type: ignore[arg-type]
