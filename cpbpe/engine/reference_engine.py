@@ -1,38 +1,47 @@
-"""The reference engine (`cpbpe.reference.encoding`) behind the door that every engine has: `cpbpe.engine.choice.Engine`."""
+"""The reference (`cpbpe.reference.encoding`) with the operations that every engine has."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from cpbpe.engine.columns import Columns, columns_of
+from cpbpe.engine.protocol import Aligned, Finder, Text
+from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.reference.encoding import ReferenceEngine, Token, character_length, repair
+from cpbpe.text.finder import PythonFinder
+
+if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Ids, Places
 
 
 class PythonEngine:
-    """The reference engine behind the same door as the core."""
-
-    name = "reference"
+    """The reference engine. It has no use for threads."""
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         self._spec = spec
         self._reference = ReferenceEngine(spec, keep_space)
         self._variants: dict[tuple[bool | None, bool, bool], PythonEngine] = {}
-        self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
         self.size = len(spec.pieces)
         self.byte_fallback = spec.byte_fallback
         self.normalizer_name = spec.normalizer.name.encode()
         self.specials = [spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id]
         self.added = list(spec.added)
-        words = (p for p, type in zip(spec.pieces, spec.types, strict=True) if type == PieceType.USER_DEFINED)
-        self._longest_word = max(map(len, words), default=1)
+        user_defined = (p.text for p in spec.pieces if p.type == PieceType.USER_DEFINED)
+        self._longest_key = max(map(len, user_defined), default=1)
+
+    def columns(self) -> Columns:
+        return columns_of(self._spec)
 
     def variant(
         self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False
     ) -> PythonEngine:
-        found = self._variants.get((prefix, keep_space, raw))
-        if found is None:
+        made = self._variants.get((prefix, keep_space, raw))
+        if made is None:
             normalizer = self._spec.normalizer
             if prefix is not None:
                 normalizer = replace(normalizer, add_dummy_prefix=prefix)
@@ -40,70 +49,102 @@ class PythonEngine:
                 normalizer = replace(
                     normalizer, add_dummy_prefix=False, remove_extra_whitespaces=False, charsmap=b""
                 )
-            found = PythonEngine(replace(self._spec, normalizer=normalizer), keep_space)
-            self._variants[prefix, keep_space, raw] = found
-        return found
+            made = PythonEngine(replace(self._spec, normalizer=normalizer), keep_space)
+            self._variants[prefix, keep_space, raw] = made
+        return made
+
+    def finder(self, keys: list[bytes]) -> Finder:
+        return PythonFinder(keys)
 
     def piece(self, id: int) -> bytes:
-        return self._spec.pieces[id]
+        return self._spec.pieces.texts[id]
 
     def find(self, piece: bytes) -> int | None:
-        return self._ids.get(piece)
+        return self._spec.ids.get(piece)
 
     def score(self, id: int) -> float:
-        return self._spec.scores[id]
+        return self._spec.pieces[id].score
 
     def kind(self, id: int) -> int:
-        return self._spec.types[id]
+        return self._spec.pieces.types[id]
 
-    def normalize(self, text: str | bytes) -> bytes:
+    # --- Text to ids ------------------------------------------------------------------------------
+
+    def normalize(self, text: Text) -> bytes:
         return self._reference.normalize(_bytes(text))
 
-    def origins(self, text: str | bytes) -> tuple[bytes, list[int]]:
+    def origins(self, text: Text) -> tuple[bytes, list[int]]:
         return self._reference.normalizer.normalize(_bytes(text))
-
-    def encode(self, text: str | bytes) -> list[int]:
-        return [token.id for token in self._reference.encode(_bytes(text))]
-
-    def encode_array(self, text: str | bytes, threads: int) -> bytearray:
-        return bytearray(array("I", self.encode(text)).tobytes())
-
-    def count(self, text: str | bytes) -> int:
-        return len(self.encode(text))
-
-    def encode_batch(self, texts: list[str | bytes], threads: int) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
-
-    def encode_batch_arrays(self, texts: list[str | bytes], threads: int) -> tuple[bytearray, bytearray]:
-        ids, offsets = array("I"), array("q", [0])
-        for text in texts:
-            ids.extend(self.encode(text))
-            offsets.append(len(ids))
-        return bytearray(ids.tobytes()), bytearray(offsets.tobytes())
-
-    def tokens(self, text: str | bytes) -> tuple[list[int], list[bytes], list[int], list[int]]:
-        return _columns(self._reference.encode(_bytes(text)))
-
-    def sample(
-        self, text: str | bytes, alpha: float, seed: int
-    ) -> tuple[list[int], list[bytes], list[int], list[int]]:
-        return _columns(self._reference.encode(_bytes(text), (alpha, mixed(seed))))
 
     def cut(self, text: bytes) -> int:
         reference = self._reference
         if reference.joinable is None:
             return 0
-        end = len(text) - self._longest_word + 1  # a word may begin behind it and go on
+        end = len(text) - self._longest_key + 1  # a user-defined piece may begin there and go on
         cut = at = 0
         before = b""
         while at < end:
-            word = reference.user_defined.longest(text, at)
-            symbol = text[at : at + (word or character_length(text, at))]
-            if word or not before or before + symbol not in reference.joinable:
+            length = reference.user_defined.longest(text, at)
+            symbol = text[at : at + (length or character_length(text, at))]
+            if length or not before or before + symbol not in reference.joinable:
                 cut = at
             at += len(symbol)
-            before = b"" if word else symbol
+            before = b"" if length else symbol
         return cut
+
+    def encode(self, text: Text) -> list[int]:
+        return [token.id for token in self._reference.encode(_bytes(text))]
+
+    def encode_array(self, text: Text, threads: int) -> Ids:
+        np = numpy()
+        ids: Ids = np.array(self.encode(text), np.uint32)
+        return ids
+
+    def encode_batch(self, texts: list[Text], threads: int) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
+        rows = self.encode_batch(texts, threads)
+        return _joined(rows), _offsets(rows)
+
+    def count(self, text: Text) -> int:
+        return len(self.encode(text))
+
+    def count_batch(self, texts: list[Text], threads: int) -> list[int]:
+        return [self.count(text) for text in texts]
+
+    def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
+        tokens = self._tokens(text, alpha, seed)
+        return (
+            [token.id for token in tokens],
+            [token.piece for token in tokens],
+            [token.begin for token in tokens],
+            [token.end for token in tokens],
+        )
+
+    def align_arrays(
+        self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
+    ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
+        np = numpy()
+        rows: list[list[int]] = []
+        spans: list[tuple[int, int]] = []
+        unknown: list[tuple[int, bytes]] = []
+        for number, text in enumerate(texts):
+            tokens = self._tokens(text, alpha, (seed + number) % (1 << 64))
+            data = _bytes(text)
+            in_characters = isinstance(text, str) if chars is None else chars
+            places = character_positions(data) if in_characters else range(len(data) + 1)
+            for token in tokens:
+                if token.id == self._spec.unknown_id:
+                    unknown.append((len(spans), token.piece))
+                spans.append((places[token.begin], places[token.end]))
+            rows.append([token.id for token in tokens])
+        return _joined(rows), _offsets(rows), np.array(spans, np.int64).reshape(-1, 2), unknown
+
+    def _tokens(self, text: Text, alpha: float | None, seed: int) -> list[Token]:
+        return self._reference.encode(_bytes(text), None if alpha is None else (alpha, mixed(seed)))
+
+    # --- Ids to text ------------------------------------------------------------------------------
 
     def decode(self, ids: list[int] | bytes) -> str | None:
         checked = self._checked(ids)
@@ -116,7 +157,7 @@ class PythonEngine:
     def decode_pieces(self, pieces: list[bytes]) -> bytes:
         return self._reference.decode_pieces(pieces)
 
-    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
+    def decode_batch(self, batch: Sequence[list[int] | bytes], threads: int) -> list[str] | None:
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
 
@@ -125,14 +166,17 @@ class PythonEngine:
         return numbers if all(type(id) is int and 0 <= id < self.size for id in numbers) else None
 
 
-def _columns(tokens: list[Token]) -> tuple[list[int], list[bytes], list[int], list[int]]:
-    return (
-        [token.id for token in tokens],
-        [token.piece for token in tokens],
-        [token.begin for token in tokens],
-        [token.end for token in tokens],
-    )
+def _joined(rows: list[list[int]]) -> Ids:
+    np = numpy()
+    ids: Ids = np.array([id for row in rows for id in row], np.uint32)
+    return ids
 
 
-def _bytes(text: str | bytes) -> bytes:
+def _offsets(rows: list[list[int]]) -> Places:
+    np = numpy()
+    offsets: Places = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return offsets
+
+
+def _bytes(text: Text) -> bytes:
     return text.encode() if isinstance(text, str) else text

@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever finds half of one."""
+"""Reading and writing files: where a model lies, and how nobody ever finds half a file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,75 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
+
+from cpbpe.errors import ModelError
+from cpbpe.model.formats.sniff import describe
+
+Source = str | os.PathLike[str] | BinaryIO
+"""A path, or a file that is open in binary mode."""
+
+MAX_FILE_BYTES = (1 << 31) - 1
+"""Protobuf reads no message beyond this."""
+
+NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+"""The names that models have in the folders of transformers and others, the first one first."""
+
+_HEAD_BYTES = 4096
+
+
+def read_model_file(source: Source) -> bytes:
+    """Everything in a model's file; of a folder, in its tokenizer.model.
+
+    A huge file that cannot be a model is not read: its beginning is returned, for a reader to complain.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        with open(_in_folder(path) if os.path.isdir(path) else path, "rb") as file:
+            return read_model_file(file)
+    if not hasattr(source, "read"):
+        raise TypeError(f"a model is loaded from a path or an open binary file, not {type(source).__name__}")
+    head = source.read(_HEAD_BYTES)
+    if not isinstance(head, bytes):
+        raise TypeError(
+            f"the model file must be opened in binary mode ('rb'), its read() gave {type(head).__name__}"
+        )
+    if describe(head, complete=False) is not None:
+        return head
+    data = bytearray(head)
+    while len(data) <= MAX_FILE_BYTES:
+        part = source.read(1 << 20)  # a pipe or a socket may give less, and more the next time
+        if not part:
+            return bytes(data)
+        data += part
+    raise ModelError("not a SentencePiece model: the file is larger than 2 GiB, the most that one can be")
+
+
+def _in_folder(folder: str) -> str:
+    """The model file in a folder: one of NAMES, or the only one whose name ends in .model."""
+    for name in NAMES:
+        if os.path.isfile(path := os.path.join(folder, name)):
+            return path
+    models = sorted(path.name for path in Path(folder).glob("*.model") if path.is_file())
+    if len(models) == 1:
+        return os.path.join(folder, models[0])
+    if models:
+        raise FileNotFoundError(
+            f"the folder {folder!r} holds no {NAMES[0]}, and several other models: {', '.join(models)}; "
+            f"give the path of one of them"
+        )
+    there = sorted(os.listdir(folder))
+    shown = f"it holds {', '.join(there[:5])}{', ...' if len(there) > 5 else ''}" if there else "it is empty"
+    raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]}; {shown}")
 
 
 def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
     """Write several files: each under a temporary name beside it; when all are complete, all are renamed.
 
-    A file is given as its bytes, or as a function that writes it.
-
-    A pipe or a device is written to directly. Whatever goes wrong, no temporary file stays behind.
+    A file is given as its bytes, or as a function that writes it. A pipe or a device is written to
+    directly. Whatever goes wrong, no temporary file stays.
     """
     temporary: dict[str, str] = {}
     try:

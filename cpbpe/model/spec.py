@@ -1,13 +1,19 @@
-"""What an engine needs to know of a model, as plain values.
+"""A BPE model as a value: what every reader of a file makes, every writer takes, and every engine is built from.
 
-`cpbpe.model.formats.sentencepiece` makes a `ModelSpec` from a file; an engine is built from it. No protobuf and no
-algorithm here, so that either side can be replaced without the other.
+No protobuf and no algorithm here, so that formats and engines can be replaced without each other. Nothing in
+these classes checks what it is given: `cpbpe.model.validity` does, when an engine is built.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, overload
+
+from cpbpe.lazy import kept
 
 
 class PieceType(IntEnum):
@@ -31,14 +37,96 @@ class PieceType(IntEnum):
     """``<0x00>`` to ``<0xFF>``: one byte of a character that has no piece."""
 
 
+class Piece(NamedTuple):
+    """An entry of the vocabulary; its index is its id."""
+
+    text: bytes
+    """Its text in UTF-8 (not verified)."""
+    score: float = 0.0
+    """The piece with the highest score merges first."""
+    type: PieceType = PieceType.NORMAL
+    """What it is for."""
+
+
+class Pieces(Sequence[Piece]):
+    """All pieces of a model, in columns: hundreds of thousands of small objects would take long to make.
+
+    >>> pieces = Pieces.of([(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"a", -1.5)])
+    >>> pieces
+    <cpbpe.Pieces: 2 pieces>
+    >>> pieces[1]
+    Piece(text=b'a', score=-1.5, type=<PieceType.NORMAL: 1>)
+    """
+
+    def __init__(self, blob: bytes, ends: bytes, scores: bytes, types: bytes):
+        self.blob = blob
+        """The texts of all pieces, one after the other."""
+        self.ends = ends
+        """Where each text ends in `blob`, as u32."""
+        self.scores = scores
+        """The scores, as float32."""
+        self.types = types
+        """The types, one byte each."""
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece | tuple[bytes, float, PieceType]]) -> Pieces:
+        """The columns of these pieces."""
+        rows = list(pieces)
+        return cls(
+            b"".join(row[0] for row in rows),
+            array("I", accumulate(len(row[0]) for row in rows)).tobytes(),
+            array("f", [row[1] for row in rows]).tobytes(),
+            bytes(row[2] for row in rows),
+        )
+
+    @kept
+    def texts(self) -> tuple[bytes, ...]:
+        """The texts, by id."""
+        ends = array("I", self.ends)
+        return tuple(self.blob[begin:end] for begin, end in pairwise([0, *ends]))
+
+    def numbers(self) -> array[float]:
+        """The scores as numbers."""
+        return array("f", self.scores)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    @overload
+    def __getitem__(self, index: int) -> Piece: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Piece]: ...
+    def __getitem__(self, index: int | slice) -> Piece | list[Piece]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        return Piece(self.texts[index], self.numbers()[index], PieceType(self.types[index]))
+
+    def __iter__(self) -> Iterator[Piece]:
+        return map(Piece, self.texts, self.numbers(), map(PieceType, self.types))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pieces):
+            return NotImplemented
+        return self._columns() == other._columns()
+
+    def __hash__(self) -> int:
+        return hash(self._columns())
+
+    def _columns(self) -> tuple[bytes, ...]:
+        return self.blob, self.ends, self.scores, self.types
+
+    def __repr__(self) -> str:
+        return f"<cpbpe.Pieces: {len(self)} pieces>"
+
+
 @dataclass(frozen=True)
 class NormalizerSpec:
-    """How text is rewritten before it is segmented (or, for a denormalizer, after decoding)."""
+    """How text is rewritten before it is cut into pieces (or, for a denormalizer, after decoding)."""
 
     name: str = ""
     """The rule set's name, for people; nothing depends on it."""
     charsmap: bytes = b""
-    """The rewriting rules, compiled (see `cpbpe.text.charsmap`); empty when there are none."""
+    """The rules, compiled (see `cpbpe.text.charsmap`); empty when there are none."""
     add_dummy_prefix: bool = True
     """Put a space in front, so that a word at the start looks like one in the middle."""
     remove_extra_whitespaces: bool = True
@@ -46,34 +134,87 @@ class NormalizerSpec:
     escape_whitespaces: bool = True
     """Write a space as U+2581."""
     suffix: bool = False
-    """`add_dummy_prefix` puts its space behind instead of in front."""
+    """`add_dummy_prefix` puts its space at the end instead of in front."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a model file says of itself: the fields that it sets, by the names that the format gives them.
+
+    Most of them only record how the model was trained. Fields that the file leaves out are not there.
+    """
+
+    trainer: Mapping[str, Any] = field(default_factory=dict)
+    """Those of the training."""
+    normalizer: Mapping[str, Any] = field(default_factory=dict)
+    """Those of the normalizer."""
+    denormalizer: Mapping[str, Any] | None = None
+    """Those of the denormalizer, if there is one."""
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A checked BPE model: every engine may rely on what `cpbpe.model.formats.sentencepiece` has verified."""
+    """A BPE model.
 
-    pieces: tuple[bytes, ...]
-    """The text of each piece in UTF-8 (not verified); the index is the id."""
-    scores: tuple[float, ...]
-    """The score of each piece: the highest merges first."""
-    types: tuple[PieceType, ...]
-    """The type of each piece."""
+    >>> spec = ModelSpec(Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"a"), Piece(b"<s>", 0,
+    ...     PieceType.CONTROL)]))
+    >>> spec.unk_id, spec.bos_id, spec.eos_id
+    (0, 2, None)
+    """
+
+    pieces: Pieces
+    """The vocabulary."""
     normalizer: NormalizerSpec = NormalizerSpec()
-    """Applied to text before segmenting."""
+    """Applied to text before it is cut into pieces."""
     denormalizer: NormalizerSpec | None = None
     """Applied to text after decoding, where the model has one."""
     byte_fallback: bool = False
     """Unknown characters become BYTE pieces instead of the UNKNOWN one."""
     unk_surface: bytes = " \u2047 ".encode()
     """What the UNKNOWN piece is decoded to."""
-    unk_id: int | None = None
-    """The id to report as unk, by the name that the model gives it."""
-    bos_id: int | None = None
-    """Likewise the CONTROL piece that begins a text."""
-    eos_id: int | None = None
-    """Likewise the CONTROL piece that ends a text."""
-    pad_id: int | None = None
-    """Likewise the CONTROL piece that fills a batch."""
+    special_pieces: tuple[bytes, bytes, bytes, bytes] = (b"<unk>", b"<s>", b"</s>", b"<pad>")
+    """The names of the pieces that are unk, bos, eos and pad, if the vocabulary holds them."""
     added: tuple[tuple[bytes, int], ...] = ()
-    """Special tokens that were added to the model, with their ids; unchecked."""
+    """Special tokens that were added to the model, with their ids."""
+    settings: Settings = field(default=Settings(), repr=False)
+    """What the file records beyond that."""
+    file: bytes | None = field(default=None, repr=False, compare=False)
+    """The file it was read from, so that it can be saved as it was."""
+
+    @kept
+    def ids(self) -> dict[bytes, int]:
+        """The id of each piece. (sentencepiece finds no piece that is one NUL character.)"""
+        return {text: id for id, text in enumerate(self.pieces.texts) if text != b"\0"}
+
+    @kept
+    def unknown_id(self) -> int | None:
+        """The piece of type UNKNOWN, whatever it is called."""
+        found = self.pieces.types.find(PieceType.UNKNOWN)
+        return None if found < 0 else found
+
+    @property
+    def unk_id(self) -> int | None:
+        """The id to report as unk; None if there is none, here and below.
+
+        Only unk has this quirk: when no piece has its name, the UNKNOWN piece is meant.
+        """
+        return self._special(0, PieceType.UNKNOWN)
+
+    @property
+    def bos_id(self) -> int | None:
+        """The CONTROL piece that begins a text."""
+        return self._special(1, PieceType.CONTROL)
+
+    @property
+    def eos_id(self) -> int | None:
+        """The CONTROL piece that ends a text."""
+        return self._special(2, PieceType.CONTROL)
+
+    @property
+    def pad_id(self) -> int | None:
+        """The CONTROL piece that fills a batch."""
+        return self._special(3, PieceType.CONTROL)
+
+    def _special(self, place: int, type: PieceType) -> int | None:
+        id = self.ids.get(self.special_pieces[place], self.unknown_id)
+        return id if id is not None and self.pieces.types[id] == type else None

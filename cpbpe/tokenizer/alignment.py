@@ -1,33 +1,27 @@
-"""What `Tokenizer.encode_offsets` returns: ids, pieces, and where in the text they came from."""
+"""What `Tokenizer.align` returns: ids, pieces, and where in the text they came from."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from operator import index
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
-from cpbpe.lazy import kept
-from cpbpe.reference.encoding import valid_character
-from cpbpe.tokenizer.checks import Random, numpy, text_of, utf8
+from cpbpe.lazy import kept, numpy
+from cpbpe.text.utf8 import character_positions, is_inside, text_of
+from cpbpe.tokenizer.checks import Text, checked_limit, utf8
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged
+from cpbpe.tokenizer.special_text import SpecialEncoder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cpbpe.engine.choice import Engine
-    from cpbpe.tokenizer.special_text import Encoder
-    from cpbpe.tokenizer.special_tokens import Scanner
-
 Unit = Literal["char", "byte"]
-Named = list[tuple[int, bytes]]
-"""Ids with their pieces."""
-
 _WORD = re.compile(r"\S+")
 
 
@@ -36,8 +30,8 @@ class Encoding:
     """An encoded text with its alignment. All lists have one entry for each token.
 
     >>> import cpbpe
-    >>> found = cpbpe.load("tokenizer.model").encode_offsets("Hi 🦙!", add_bos=True)
-    >>> for token in zip(found.pieces, found.offsets, found.word_ids):
+    >>> encoding = cpbpe.load("tokenizer.model").align("Hi 🦙!", add_bos=True)
+    >>> for token in zip(encoding.pieces, encoding.offsets, encoding.word_ids):
     ...     print(*token)
     <s> (0, 0) None
     ▁Hi (0, 2) 0
@@ -87,21 +81,21 @@ class Encoding:
         text. None if no token came from there, as from spaces that the model removes.
 
         >>> import cpbpe
-        >>> found = cpbpe.load("tokenizer.model").encode_offsets("Hi 🦙!")
-        >>> [found.char_to_token(position) for position in range(5)]
+        >>> encoding = cpbpe.load("tokenizer.model").align("Hi 🦙!")
+        >>> [encoding.char_to_token(position) for position in range(5)]
         [0, 0, 1, 5, 6]
         """
         at = _checked(position, self._length, "char_to_token", "position", "of a text with the length")
         begins, tokens = self._places
-        found = bisect_right(begins, at) - 1
-        return tokens[found] if found >= 0 and at < self.offsets[tokens[found]][1] else None
+        place = bisect_right(begins, at) - 1
+        return tokens[place] if place >= 0 and at < self.offsets[tokens[place]][1] else None
 
     def token_to_chars(self, token: SupportsIndex) -> tuple[int, int] | None:
         """Begin and end of what a token came from; None if that is nothing: if its span is empty.
 
         >>> import cpbpe
-        >>> found = cpbpe.load("tokenizer.model").encode_offsets("Hi", add_bos=True)
-        >>> found.token_to_chars(0), found.token_to_chars(1)
+        >>> encoding = cpbpe.load("tokenizer.model").align("Hi", add_bos=True)
+        >>> encoding.token_to_chars(0), encoding.token_to_chars(1)
         (None, (0, 2))
         """
         at = _checked(token, len(self), "token_to_chars", "token", "of an encoding with the length")
@@ -117,7 +111,7 @@ class Encoding:
         A special token that the text spells out is no part of a word, and ends one.
 
         >>> import cpbpe
-        >>> cpbpe.load("tokenizer.model").encode_offsets("Hello,  world!").word_spans
+        >>> cpbpe.load("tokenizer.model").align("Hello,  world!").word_spans
         [(0, 6), (8, 14)]
         """
         text = self._characters
@@ -129,7 +123,7 @@ class Encoding:
             begin, end = positions[begin], positions[end]
             parts += [text[at:begin], " " * (end - begin)]
             at = end
-        spans = [found.span() for found in _WORD.finditer("".join([*parts, text[at:]]))]
+        spans = [word.span() for word in _WORD.finditer("".join([*parts, text[at:]]))]
         if self.unit == "char":
             return spans
         return [(bisect_left(positions, begin), bisect_left(positions, end)) for begin, end in spans]
@@ -142,16 +136,16 @@ class Encoding:
         empty, the word that it stands in or in front of. None if there is none, and for special tokens.
 
         >>> import cpbpe
-        >>> cpbpe.load("tokenizer.model").encode_offsets("Hello  world!", add_eos=True).word_ids
+        >>> cpbpe.load("tokenizer.model").align("Hello  world!", add_eos=True).word_ids
         [0, None, 1, 1, None]
         """
         ends = [end for _, end in self.word_spans]
-        found: list[int | None] = []
+        word_ids: list[int | None] = []
         for id, (begin, end) in zip(self.ids, self.offsets, strict=True):
             word = bisect_right(ends, begin)
             inside = word < len(ends) and self.word_spans[word][0] < max(end, begin + 1)
-            found.append(word if inside and id not in self.special else None)
-        return found
+            word_ids.append(word if inside and id not in self.special else None)
+        return word_ids
 
     # --- Cutting ----------------------------------------------------------------------------------
 
@@ -162,8 +156,8 @@ class Encoding:
         there can be fewer. Special tokens are tokens like others. The text and the offsets stay as they are.
 
         >>> import cpbpe
-        >>> found = cpbpe.load("tokenizer.model").encode_offsets("Hi 🦙!")
-        >>> found.truncate(4).pieces, found.truncate(4, side="left").pieces
+        >>> encoding = cpbpe.load("tokenizer.model").align("Hi 🦙!")
+        >>> encoding.truncate(4).pieces, encoding.truncate(4, side="left").pieces
         (['▁Hi', '▁'], ['!'])
         """
         limit = checked_limit(max_tokens, "max_tokens")
@@ -197,14 +191,14 @@ class Encoding:
         """The ids, and the offsets as two columns, as numpy arrays.
 
         >>> import cpbpe
-        >>> ids, offsets = cpbpe.load("tokenizer.model").encode_offsets("Hello world").arrays()
+        >>> ids, offsets = cpbpe.load("tokenizer.model").align("Hello world").arrays()
         >>> ids, offsets[:, 1] - offsets[:, 0]
         (array([22557,  1526], dtype=uint32), array([5, 6]))
         """
         np = numpy()
         return np.array(self.ids, np.uint32), np.array(self.offsets, np.int64).reshape(-1, 2)
 
-    # --- What is found out once -------------------------------------------------------------------
+    # --- What is worked out once -------------------------------------------------------------------
 
     @property
     def _data(self) -> bytes:
@@ -222,19 +216,8 @@ class Encoding:
     @kept
     def _places(self) -> tuple[list[int], list[int]]:
         """Where the spans that are not empty begin, in the order of the text, and whose they are."""
-        found = sorted((begin, token) for token, (begin, end) in enumerate(self.offsets) if begin < end)
-        return [begin for begin, _ in found], [token for _, token in found]
-
-
-def checked_limit(number: SupportsIndex, name: str, least: int = 0) -> int:
-    """A number of tokens that a user gave."""
-    try:
-        checked = index(number)
-    except TypeError:
-        raise TypeError(f"{name} is an integer, not {type(number).__name__}") from None
-    if checked < least:
-        raise ValueError(f"{name} is at least {least}, not {checked}")
-    return checked
+        places = sorted((begin, token) for token, (begin, end) in enumerate(self.offsets) if begin < end)
+        return [begin for begin, _ in places], [token for _, token in places]
 
 
 def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) -> int:
@@ -251,127 +234,87 @@ def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) 
 # --- Making one -----------------------------------------------------------------------------------
 
 
-def aligned(
-    encoder: Engine | Encoder,
-    text: str | bytes,
-    method: str,
-    added: tuple[Named, Named],
-    reverse: bool,
-    unit: Unit | None,
-    random: Random | None,
-) -> Encoding:
-    """Encode a text with its alignment, and put the ids of `added` in front and behind."""
+def align(facts: ModelFacts, plan: EncodePlan, text: Text, method: str, unit: Unit | None) -> Encoding:
+    """Encode a text with its alignment, as planned."""
     data = utf8(text, method)
     unit = _unit(unit, text)
-    ids, pieces, begins, ends = encoder.tokens(data) if random is None else encoder.sample(data, *random)
+    ids, pieces, begins, ends = plan.encoder.align(data, plan.alpha, plan.seed)
+    length = len(data)
     if unit == "char" and not data.isascii():
         positions = character_positions(data)
         begins = [positions[begin] for begin in begins]
         ends = [positions[end] for end in ends]
         length = positions[-1]
-    else:
-        length = len(data)
-    offsets = list(zip(begins, ends, strict=True))
-    special = _special(encoder, ids)
-    if reverse:
-        for column in (ids, pieces, offsets):
-            column.reverse()
-    front, back = added
-    if front or back:
-        ids = [*(id for id, _ in front), *ids, *(id for id, _ in back)]
-        pieces = [*(piece for _, piece in front), *pieces, *(piece for _, piece in back)]
-        offsets = [*((0, 0) for _ in front), *offsets, *((length, length) for _ in back)]
-        special |= {id for id, _ in front + back}
-    return Encoding(
-        ids=ids,
-        pieces=[text_of(piece) for piece in pieces],
-        offsets=offsets,
-        text=text if isinstance(text, str) else data,
-        unit=unit,
-        special=special,
-    )
+    spans = list(zip(begins, ends, strict=True))
+    given = text if isinstance(text, str) else data
+    return _encoding(facts, plan, ids, [text_of(piece) for piece in pieces], spans, given, unit, length)
 
 
-def aligned_arrays(
-    encoder: Engine | Encoder,
-    texts: Iterable[str | bytes],
-    method: str,
-    added: tuple[Named, Named],
-    unit: Unit | None,
-) -> tuple[Ragged, NDArray[np.int64]]:
-    """Ids of many texts, and the begin and end of each in its text; without pieces."""
-    np = numpy()
-    front, back = ([id for id, _ in named] for named in added)
-    rows, spans, offsets = [np.zeros(0, np.uint32)], [np.zeros((0, 2), np.int64)], [0]
-    for text in texts:
-        data = utf8(text, method)
-        ids, _, begins, ends = encoder.tokens(data)
-        found = np.empty((len(front) + len(ids) + len(back), 2), np.int64)
-        inner = slice(len(front), len(front) + len(ids))
-        found[inner, 0], found[inner, 1] = begins, ends
-        found[: len(front)] = 0
-        found[len(front) + len(ids) :] = len(data)
-        if _unit(unit, text) == "char" and not data.isascii():
-            found = np.array(character_positions(data), np.int64)[found]
-        rows.append(np.array([*front, *ids, *back], np.uint32))
-        spans.append(found)
-        offsets.append(offsets[-1] + len(found))
-    return Ragged(np.concatenate(rows), np.array(offsets, np.int64)), np.concatenate(spans)
+def align_batch(
+    facts: ModelFacts, plan: EncodePlan, texts: list[Text], threads: int, unit: Unit | None
+) -> list[Encoding]:
+    """The same for many texts."""
+    chars = None if unit is None else _unit(unit, "") == "char"
+    arrays = plan.encoder.align_arrays(texts, threads, chars, plan.alpha, plan.seed)
+    ids, offsets, spans = (column.tolist() for column in arrays[:3])
+    names = facts.pieces
+    pieces = [names[id] for id in ids]
+    for at, piece in arrays[3]:
+        pieces[at] = text_of(piece)
+    spans = [(begin, end) for begin, end in spans]
+    encodings: list[Encoding] = []
+    for text, begin, end in zip(texts, offsets, offsets[1:], strict=False):
+        own = _unit(unit, text)
+        length = _length(text, own) if plan.back else 0
+        rows = ids[begin:end], pieces[begin:end], spans[begin:end]
+        encodings.append(_encoding(facts, plan, *rows, text, own, length))
+    return encodings
 
 
-def _unit(unit: Unit | None, text: str | bytes) -> Unit:
+def align_arrays(plan: EncodePlan, texts: list[Text], threads: int, unit: Unit | None) -> Ragged:
+    """The ids of many texts as arrays, with their spans."""
+    chars = None if unit is None else _unit(unit, "") == "char"
+    ids, offsets, spans, _ = plan.encoder.align_arrays(texts, threads, chars, plan.alpha, plan.seed)
+    lengths = [_length(text, _unit(unit, text)) for text in texts] if plan.back else None
+    return plan.finish_ragged(Ragged(ids, offsets, spans), lengths)
+
+
+def _encoding(
+    facts: ModelFacts,
+    plan: EncodePlan,
+    ids: list[int],
+    pieces: list[str],
+    spans: list[tuple[int, int]],
+    text: Text,
+    unit: Unit,
+    length: int,
+) -> Encoding:
+    """An Encoding of one text, whose length is given, with what goes around its ids."""
+    special: frozenset[int] = frozenset()
+    if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
+        special = plan.encoder.finder.texts.keys() & frozenset(ids)
+    if plan.reverse:
+        ids, pieces, spans = ids[::-1], pieces[::-1], spans[::-1]
+    if plan.around:
+        front, back = plan.front, plan.back
+        ids = [*front, *ids, *back]
+        named = [[text_of(facts.engine.piece(id)) for id in around] for around in (front, back)]
+        pieces = [*named[0], *pieces, *named[1]]
+        spans = [*((0, 0) for _ in front), *spans, *((length, length) for _ in back)]
+        special = special.union(front, back)
+    return Encoding(ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=frozenset(special))
+
+
+def _length(text: Text, unit: Unit) -> int:
+    """How many characters or bytes a text has."""
+    if unit == "byte":
+        return len(text.encode() if isinstance(text, str) else text)
+    return len(text) if isinstance(text, str) else character_positions(text)[-1]
+
+
+def _unit(unit: Unit | None, text: Text) -> Unit:
     if unit is None:
         return "char" if isinstance(text, str) else "byte"
     if unit not in ("char", "byte"):
         raise ValueError(f"unit is 'char' or 'byte', not {unit!r}")
     return unit
-
-
-def _special(encoder: Engine | Encoder, ids: list[int]) -> frozenset[int]:
-    """Those of the ids that are special tokens: only a scanner finds such in a text."""
-    scanner: Scanner | None = getattr(encoder, "scanner", None)
-    return frozenset() if scanner is None else frozenset(filter(scanner.has, set(ids)))
-
-
-# --- Characters in bytes --------------------------------------------------------------------------
-
-
-_BEGINS = bytes(int(byte & 0xC0 != 0x80) for byte in range(256))
-"""For each byte of valid UTF-8 whether a character begins with it."""
-
-
-def character_positions(text: bytes) -> list[int]:
-    r"""For each byte of a text, and its end, how many characters begin before it or at it, less one at it.
-
-    A byte that belongs to no character counts as one.
-
-    >>> character_positions("a▁b".encode()), character_positions(b"\xff\xe2")
-    ([0, 1, 1, 1, 2, 3], [0, 1, 2])
-    """
-    with suppress(UnicodeDecodeError):
-        text.decode()
-        positions = list(accumulate(text.translate(_BEGINS), initial=-1))
-        return [*positions[1:], positions[-1] + 1]
-    positions = []
-    at = count = 0
-    while at < len(text):
-        length = len(valid_character(text, at) or b"?")
-        positions += [count] * length
-        at += length
-        count += 1
-    return [*positions, count]
-
-
-def is_inside(text: bytes, at: int) -> bool:
-    r"""Whether a place in a text is inside a character.
-
-    >>> [is_inside("a▁".encode(), at) for at in range(5)], is_inside(b"\xff\x81", 1)
-    ([False, False, True, True, False], False)
-    """
-    if not 0 < at < len(text) or text[at] & 0xC0 != 0x80:
-        return False
-    for begin in range(at - 1, max(at - 4, -1), -1):
-        if text[begin] & 0xC0 != 0x80:
-            character = valid_character(text, begin)
-            return character is not None and begin + len(character) > at
-    return False

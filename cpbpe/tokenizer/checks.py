@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from operator import index
-from secrets import randbits
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsIndex
 
-from cpbpe.lazy import numpy as numpy
-from cpbpe.reference.encoding import repair
 
-Random = tuple[float, int]
-"""How a text is sampled: the chance of every merge to be left out, and a seed."""
+Text = str | bytes
 
 THREAD_ITEMS = 1 << 16
-"""So many characters, or ids, keep a thread busy for longer than it takes to start."""
+"""This many characters, or ids, keep a thread busy for longer than it takes to start."""
 
 MAX_THREADS = 256
 """More threads than this are not started, whatever is asked for."""
+
+_TEXTS = (str, bytes, bytearray, memoryview)
+
+
+# --- Text -----------------------------------------------------------------------------------------
 
 
 def utf8(text: object, method: str) -> bytes:
@@ -31,12 +32,95 @@ def utf8(text: object, method: str) -> bytes:
         return text.encode()
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
-    raise TypeError(f"{method}() takes str or bytes, not {type(text).__name__}")
+    raise TypeError(f"{method}() takes str or bytes, not {type(text).__name__}{_hint(text, method)}")
 
 
-def checked_text(text: object, method: str) -> str | bytes:
+def checked_text(text: object, method: str) -> Text:
     """A text as an engine takes it."""
     return text if isinstance(text, str) else utf8(text, method)
+
+
+_BATCHES = {
+    "encode": "encode_batch",
+    "encode_array": "encode_arrays",
+    "encode_pieces": "align_batch",
+    "align": "align_batch",
+    "count": "count_batch",
+}
+
+
+def _hint(text: object, method: str) -> str:
+    if text is None:
+        return "; is a value missing?"
+    if isinstance(text, (list, tuple)):
+        batch = _BATCHES.get(method)
+        several = f"; for several texts use {batch}()" if batch else "; give it one text after the other"
+        parts = ", and for one text in parts encode_parts()" if method == "encode" else ""
+        return several + parts
+    return ""
+
+
+def checked_texts(texts: object, method: str) -> list[Text]:
+    """Several texts as an engine takes them.
+
+    A list or an iterator of texts, or a column of a table: a Series of pandas or polars, an array of Arrow or
+    numpy. A whole table is refused, because only its owner knows which column holds the texts.
+    """
+    if type(texts) is not list:
+        texts = _listed(texts, method)
+    if set(map(type, texts)) <= {str, bytes}:
+        return texts
+    checked: list[Text] = []
+    for position, text in enumerate(texts):
+        try:
+            checked.append(text if isinstance(text, str) else utf8(text, method))
+        except TypeError:
+            raise TypeError(
+                f"{method}() takes texts (str or bytes), found {type(text).__name__} at position {position}"
+                f"{_hint(text, '')}"
+            ) from None
+    return checked
+
+
+def _listed(texts: Any, method: str) -> list[Any]:
+    kind = type(texts)
+    library, name = kind.__module__.partition(".")[0], kind.__name__
+    if isinstance(texts, _TEXTS):
+        raise TypeError(f"{method}() takes a list of texts, not {name}; put it into a list: [text]")
+    way_out = table_way_out(texts)
+    if way_out is not None:
+        raise TypeError(f"{method}() takes a list of texts, not {name}; {way_out}")
+    if isinstance(texts, (set, frozenset)):
+        raise TypeError(f"{method}() takes texts in an order, not a {name}; give it sorted(texts)")
+    if library == "pyarrow":
+        return list(texts.to_pylist())
+    if library in ("pandas", "polars", "numpy") and hasattr(texts, "tolist" if library != "polars" else "to_list"):
+        if getattr(texts, "ndim", 1) != 1:
+            raise TypeError(f"{method}() takes an array with one dimension, not {texts.ndim}")
+        return list(texts.to_list() if library == "polars" else texts.tolist())
+    if not isinstance(texts, Iterable):
+        raise TypeError(f"{method}() takes a list of texts, not {name}")
+    return list(texts)
+
+
+def table_way_out(table: Any) -> str | None:
+    """What to say to somebody who gives a whole table where texts are expected; None if it is none."""
+    kind = type(table)
+    library, name = kind.__module__.partition(".")[0], kind.__name__
+    if isinstance(table, Mapping):
+        return "give it one of its values, such as texts['text']"
+    if library in ("pandas", "polars", "pyarrow") and name in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
+        collect = ".collect()" if name == "LazyFrame" else ""
+        return f"give it the column that holds the texts, such as table{collect}['text']"
+    if library == "datasets" and name in ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict"):
+        split = "['train']" if name.endswith("Dict") else ""
+        if name.startswith("Iterable"):
+            return f"give it the texts, such as (row['text'] for row in dataset{split})"
+        return f"give it the column that holds the texts, such as dataset{split}['text']"
+    return None
+
+
+# --- Threads --------------------------------------------------------------------------------------
 
 
 def checked_threads(threads: SupportsIndex) -> int:
@@ -50,46 +134,23 @@ def checked_threads(threads: SupportsIndex) -> int:
     return min(number, MAX_THREADS)
 
 
-def threads_for(items: Sequence[Sized], threads: int | None) -> int:
+def threads_for(items: Sequence[Sized], threads: SupportsIndex | None) -> int:
     """How many threads to use for a batch: by default one for each THREAD_ITEMS, up to all cores."""
     if threads is not None:
         return checked_threads(threads)
     worth = sum(map(len, items)) // THREAD_ITEMS
     if worth < 2:
         return 1
+    return min(worth, cores())
+
+
+def cores() -> int:
+    """How many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return min(worth, cores)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def checked_random(alpha: SupportsFloat, seed: SupportsIndex | None) -> Random:
-    """What sampling takes. Without a seed there is another one every time."""
-    try:
-        chance = float("x" if isinstance(alpha, str) else alpha)
-    except (TypeError, ValueError):
-        raise TypeError(f"alpha is a number from 0 to 1, not {alpha!r}") from None
-    if not 0 <= chance <= 1:
-        raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {alpha!r}")
-    if seed is None:
-        return chance, randbits(64)
-    try:
-        return chance, index(seed) % (1 << 64)
-    except TypeError:
-        raise TypeError(f"seed is an integer or None, not {type(seed).__name__}") from None
-
-
-def text_of(data: bytes) -> str:
-    """Bytes as text. Only a model whose pieces or rules are not UTF-8 makes some that need repairing."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return repair(data).decode()
-
-
-def refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:
-    """Refuse one text, or one piece, where a list of them is meant."""
-    if isinstance(items, single) or not isinstance(items, Iterable):
-        raise TypeError(f"{method}() takes a list of {what}, not {type(items).__name__}")
+# --- Ids ------------------------------------------------------------------------------------------
 
 
 def bounds(size: int) -> str:
@@ -97,8 +158,14 @@ def bounds(size: int) -> str:
     return f"{size} pieces, 0 to {size - 1}"
 
 
+def refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:
+    """Refuse one sequence of ids, or one piece, where a list of them is meant."""
+    if isinstance(items, single) or not isinstance(items, Iterable):
+        raise TypeError(f"{method}() takes a list of {what}, not {type(items).__name__}")
+
+
 def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
-    """Ids as an engine takes them; whether they are inside the vocabulary is its business."""
+    """Ids as an engine takes them; the engine finds out whether they are inside the vocabulary."""
     np = sys.modules.get("numpy")
     if np and isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         narrow = ids.dtype.itemsize <= 4 or not len(ids) or (ids.min() >= 0 and ids.max() < 1 << 32)
@@ -108,13 +175,13 @@ def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
     return check_ids(ids, size, method)
 
 
-def settled(ids: Any) -> Any:
+def repeatable(ids: Any) -> Any:
     """The same ids, in a form that can be looked at twice."""
     return list(ids) if isinstance(ids, Iterator) else ids
 
 
 def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
-    """Ids as a list of int, each in the vocabulary."""
+    """Ids as a list of int, each in the vocabulary. `of` says more of where they are."""
     if isinstance(ids, (str, bytes, bytearray)):
         hint = "; for pieces use decode_pieces" if method.startswith("decode") else ""
         raise TypeError(f"{method}() takes ids (integers), not {type(ids).__name__}{hint}")
@@ -133,4 +200,15 @@ def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
         if not 0 <= number < size:
             there = bounds(size)
             raise IndexError(f"id {number} at position {position}{of} is outside the vocabulary: {there}")
+    return checked
+
+
+def checked_limit(number: SupportsIndex, name: str, least: int = 0) -> int:
+    """A number of tokens that a user gave."""
+    try:
+        checked = index(number)
+    except TypeError:
+        raise TypeError(f"{name} is an integer, not {type(number).__name__}") from None
+    if checked < least:
+        raise ValueError(f"{name} is at least {least}, not {checked}")
     return checked

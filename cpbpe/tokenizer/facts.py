@@ -1,106 +1,199 @@
-"""What each id adds to a text, as bytes; and which habits of a model decide what becomes of them.
+"""`ModelFacts`: one tokenizer's model, and the tables that are made of it when somebody first needs them.
 
-`Tokenizer.id_to_bytes` and its neighbours give these tables to users; `cpbpe.tokenizer.streaming` is built on them.
-None is made when a model is loaded.
+A Tokenizer, its vocabulary and its streams hold the same one. Nothing of it changes; no table is made when a
+model is loaded.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from cpbpe.engine.choice import Engine
-from cpbpe.model.formats import sentencepiece as model
-from cpbpe.model.spec import NormalizerSpec, PieceType
-from cpbpe.reference.encoding import SPACE
-from cpbpe.tokenizer.checks import numpy
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cpbpe.tokenizer.vocabulary import Vocabulary
-
-
-class Habits(NamedTuple):
-    """What a model says of itself beside its pieces."""
-
-    normalizer: NormalizerSpec
-    """How text is rewritten before it is segmented."""
-    denormalizes: bool
-    """Whether text is rewritten after decoding."""
-    unk_surface: bytes
-    """What the UNKNOWN piece is decoded to."""
+from cpbpe.engine.columns import spec_of
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import kept
+from cpbpe.model.formats import sentencepiece
+from cpbpe.model.spec import ModelSpec, PieceType, Settings
+from cpbpe.text.utf8 import SPACE, text_of
+from cpbpe.tokenizer import checks
+from cpbpe.tokenizer.special_tokens import SpecialTokens
+from cpbpe.tokenizer.stream_normalizer import Shape
 
 
-def cache_of(tok: Vocabulary) -> dict[object, Any]:
-    """Where tables of a tokenizer are kept: with its special tokens, which no other tokenizer shares."""
-    return tok._special.tables
+class StreamTexts(NamedTuple):
+    """What every id adds to a text that arrives id by id."""
+
+    plain: list[str | None]
+    """In the middle of it; None for an id in `raw`, for an added token, and for an id that is not in use."""
+    raw: dict[int, int | bytes]
+    """A BYTE piece's byte; the bytes of a piece that is not UTF-8."""
 
 
-def habits(tok: Vocabulary) -> Habits:
-    """The habits of a model, read again from its file: an engine does not tell them."""
-    cache = cache_of(tok)
-    found: Habits | None = cache.get("habits")
-    if found is None:
-        proto = model.parse_proto(tok.to_bytes())
-        found = cache["habits"] = Habits(
-            model.normalizer_of(proto.normalizer_spec, suffix=proto.trainer_spec.treat_whitespace_as_suffix),
-            bool(proto.denormalizer_spec.precompiled_charsmap),
-            proto.trainer_spec.unk_surface,
-        )
-    return found
+class StreamPlan(NamedTuple):
+    """How a model's text is encoded when it arrives in parts."""
+
+    shape: Shape | None
+    """How it is normalized; None if all of it must be there."""
+    unk: int
+    """The id that is given once for unknown characters side by side, -1 if there is none."""
 
 
-def kinds(engine: Engine) -> bytes:
-    """The type of every piece, one byte each."""
-    return bytes(map(engine.kind, range(engine.size)))
+_NO_TEXT = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
+"""The types of pieces that do not stand for their own text."""
+
+_PROBE = "".join(map(chr, range(0xF0000, 0xF0000 + 2100))).encode()
+"""Characters that nobody has side by side in a piece, and more of them than a piece is long."""
 
 
-def bytes_of(tok: Vocabulary, id: int) -> bytes:
-    """What an id, which is in use, adds in the middle of a text."""
-    engine = tok._engine
-    if id >= engine.size:
-        return tok._special.texts[id].encode()
-    return _spelled(tok, engine.kind(id), engine.piece(id))
+class ModelFacts:
+    """A model with its special tokens, ready for use."""
 
+    def __init__(self, engine: Engine, special: SpecialTokens, file: bytes):
+        self.engine = engine
+        """What does the work."""
+        self.special = special
+        """The special tokens, added ones included."""
+        self.file = file
+        """The bytes of the model file."""
 
-def _spelled(tok: Vocabulary, kind: int, piece: bytes) -> bytes:
-    if kind == PieceType.CONTROL:
-        return b""
-    if kind == PieceType.BYTE:
-        return bytes((int(piece[3:5], 16),))
-    if kind == PieceType.UNKNOWN:
-        return habits(tok).unk_surface
-    return piece.replace(SPACE, b" ")
+    # --- The model --------------------------------------------------------------------------------
 
+    @kept
+    def spec(self) -> ModelSpec:
+        """The model as a value. It is made when it is asked for: to hold it would take a megabyte."""
+        return spec_of(self.engine.columns(), self.file)
 
-_SPELLED = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
+    @kept
+    def settings(self) -> Settings:
+        """What the file says of itself."""
+        return sentencepiece.read(self.file).settings
 
+    @kept
+    def types(self) -> bytes:
+        """The type of every piece, one byte each."""
+        return bytes(map(self.engine.kind, range(self.engine.size)))
 
-def all_bytes(tok: Vocabulary) -> list[bytes]:
-    """The same for all ids; nothing for one that is not in use."""
-    engine, special = tok._engine, tok._special
-    pieces = list(map(engine.piece, range(engine.size)))
-    # All at once, which is faster. No piece holds a NUL, unless it is one.
-    table = b"\0".join(pieces).replace(SPACE, b" ").split(b"\0")
-    if len(table) != len(pieces):
+    def of_type(self, type: PieceType) -> list[int]:
+        """The ids of all pieces of a type."""
+        return [id for id, kind in enumerate(self.types) if kind == type]
+
+    # --- Ids from users ---------------------------------------------------------------------------
+
+    def check_ids(self, ids: Any, method: str, of: str = "") -> list[int]:
+        """Ids as a list of int, each in use. `of` says more of where they are."""
+        special, size = self.special, self.engine.size
+        checked = checks.check_ids(ids, special.size, method, of)
+        if special.size > size + len(special.added):  # there are gaps
+            for position, id in enumerate(checked):
+                if id >= size and id not in special.texts:
+                    raise IndexError(
+                        f"id {id} at position {position}{of} is not in use: no added token has it"
+                    )
+        return checked
+
+    def check_id(self, id: Any, method: str) -> int:
+        """One id as an int, in use."""
+        if not hasattr(id, "__index__"):
+            raise TypeError(f"{method}() takes one id (an integer), not {type(id).__name__}")
+        number: int = id.__index__()
+        if not 0 <= number < self.special.size:
+            raise IndexError(f"id {number} is outside the vocabulary: {checks.bounds(self.special.size)}")
+        if number >= self.engine.size and number not in self.special.texts:
+            raise IndexError(f"id {number} is not in use: no added token has it")
+        return number
+
+    def piece(self, id: int) -> str:
+        """The piece, or the added token, of an id that is in use."""
+        return text_of(self.engine.piece(id)) if id < self.engine.size else self.special.texts[id]
+
+    # --- What ids stand for -----------------------------------------------------------------------
+
+    def bytes_of(self, id: int) -> bytes:
+        """What an id, which is in use, adds in the middle of a text."""
+        engine = self.engine
+        if id >= engine.size:
+            return self.special.texts[id].encode()
+        return self._decoded(engine.kind(id), engine.piece(id))
+
+    def _decoded(self, kind: int, piece: bytes) -> bytes:
+        if kind == PieceType.CONTROL:
+            return b""
+        if kind == PieceType.BYTE:
+            return bytes((int(piece[3:5], 16),))
+        if kind == PieceType.UNKNOWN:
+            return self.spec.unk_surface
+        return piece.replace(SPACE, b" ")
+
+    def token_bytes(self) -> list[bytes]:
+        """The same for all ids; nothing for one that is not in use."""
+        engine, special = self.engine, self.special
+        pieces = list(map(engine.piece, range(engine.size)))
         table = [piece.replace(SPACE, b" ") for piece in pieces]
-    for found in _SPELLED.finditer(kinds(engine)):
-        id = found.start()
-        table[id] = _spelled(tok, found[0][0], pieces[id])
-    table += [special.texts.get(id, "").encode() for id in range(engine.size, special.size)]
-    return table
+        for match in _NO_TEXT.finditer(self.types):
+            id = match.start()
+            table[id] = self._decoded(match[0][0], pieces[id])
+        table += [special.texts.get(id, "").encode() for id in range(engine.size, special.size)]
+        return table
 
+    @kept
+    def pieces(self) -> list[str]:
+        """The text of every id, as pieces have it; what is not UTF-8 with U+FFFD."""
+        engine, special = self.engine, self.special
+        pieces = [text_of(engine.piece(id)) for id in range(engine.size)]
+        return pieces + [special.texts.get(id, "") for id in range(engine.size, special.size)]
 
-def packed(table: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A table in one array, and where each entry begins, and the end.
+    # --- For texts that are cut, or arrive in parts -------------------------------------------------
 
-    >>> data, offsets = packed([b"ab", b"", b"c"])
-    >>> data.tobytes(), offsets.tolist()
-    (b'abc', [0, 2, 2, 3])
-    """
-    np = numpy()
-    offsets = np.zeros(len(table) + 1, np.int64)
-    np.cumsum(list(map(len, table)), out=offsets[1:])
-    return np.frombuffer(bytearray().join(table), np.uint8), offsets
+    @kept
+    def byte_ids(self) -> frozenset[int]:
+        """The ids of BYTE pieces."""
+        return frozenset(self.of_type(PieceType.BYTE))
+
+    @kept
+    def lookahead(self) -> int:
+        """This many bytes at most decide how the first of them are rewritten."""
+        spec = self.spec
+        keys = (len(spec.pieces.texts[id]) for id in self.of_type(PieceType.USER_DEFINED))
+        return max(4, *keys, longest_rule(spec.normalizer.charsmap))
+
+    @kept
+    def stream_plan(self) -> StreamPlan:
+        """How text that arrives in parts is encoded."""
+        engine = self.engine
+        shape = None
+        if engine.cut(_PROBE):
+            pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
+            shape = Shape(self.spec.normalizer, [piece for piece in pieces if piece != b"\0"])
+        unk = -1 if engine.byte_fallback else self.types.index(PieceType.UNKNOWN)
+        return StreamPlan(shape if shape is not None and shape.is_text else None, unk)
+
+    @kept
+    def stream_texts(self) -> StreamTexts:
+        """What every id adds to a text that arrives id by id."""
+        table = self.token_bytes()
+        raw: dict[int, int | bytes] = {}
+        for id in self.byte_ids:
+            raw[id] = table[id][0]
+        plain: list[str | None] = []
+        for id, data in enumerate(table):
+            try:
+                plain.append(None if id in raw else data.decode())
+            except UnicodeDecodeError:
+                raw[id] = data
+                plain.append(None)
+        size = self.engine.size
+        plain[size:] = [None] * (len(plain) - size)
+        return StreamTexts(plain, raw)
+
+    @kept
+    def stream_texts_without_special(self) -> StreamTexts:
+        """The same, without the special tokens, for streams that show these."""
+        plain = self.stream_texts.plain.copy()
+        for id in self.special.shown:
+            plain[id] = None
+        return StreamTexts(plain, self.stream_texts.raw)
+
+    def full_spec(self) -> ModelSpec:
+        """The model as a value, settings included."""
+        return replace(self.spec, settings=self.settings)

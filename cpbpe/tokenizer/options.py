@@ -1,64 +1,171 @@
-"""The options that ways of encoding share, and ways of decoding. What they mean is told by `Tokenizer`.
+"""The options of encoding and decoding: one table, from which every call has its signature and its help.
 
 They are passed on as they came (`**options`), because Python looks up the default of every keyword-only
-parameter in every call, and so many of them took a third of the time of a short text.
+parameter in every call, and this many of them took a third of the time of a short text. `described` gives
+`help()` and editors what that hides from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypedDict
+from collections.abc import Callable, Collection, Mapping
+from inspect import Parameter, signature
+from secrets import randbits
+from textwrap import indent
+from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
-from cpbpe.tokenizer.checks import Random, checked_random
-from cpbpe.tokenizer.special_tokens import Allowed, Disallowed
-
-
-class StretchOptions(TypedDict, total=False):
-    """What every way of encoding takes."""
-
-    prefix_space: bool | None
-    allowed_special: Allowed
-    disallowed_special: Disallowed
-    prefix_after_special: bool
+AllowedSpecial = Collection[str] | Literal["all"]
+DisallowedSpecial = Collection[str] | Literal["raise"]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class EncodeOptions(StretchOptions, total=False):
-    """And what those take that give ids in one sequence."""
+class EncodeOptions(TypedDict, total=False):
+    """What every way of encoding takes. ENCODE says what each means."""
 
     add_bos: bool
     add_eos: bool
     reverse: bool
-
-
-class SampleOptions(EncodeOptions, total=False):
-    """And those that can sample."""
-
+    prefix_space: bool | None
+    allowed_special: AllowedSpecial
+    disallowed_special: DisallowedSpecial
+    prefix_after_special: bool
     alpha: float
     seed: int | None
 
 
 class DecodeOptions(TypedDict, total=False):
-    """What every way of decoding takes."""
+    """What every way of decoding takes. DECODE says what each means."""
 
     skip_special_tokens: bool | None
     keep_prefix_space: bool
     prefix_after_special: bool
 
 
-STRETCH = ("prefix_space", "allowed_special", "disallowed_special", "prefix_after_special")
-ENCODE = ("add_bos", "add_eos", "reverse", *STRETCH)
-SAMPLE = (*ENCODE, "alpha", "seed")
-DECODE = ("skip_special_tokens", "keep_prefix_space", "prefix_after_special")
+class Option(NamedTuple):
+    """One option."""
+
+    default: object
+    """What it is when it is not given."""
+    annotation: str
+    """Its type, for people."""
+    meaning: str
+    """What it does."""
 
 
-def check_names(options: Mapping[str, object], method: str, known: tuple[str, ...]) -> None:
-    """Refuse what is no option, as Python does with other parameters."""
+ENCODE = {
+    "add_bos": Option(False, "bool", "put the bos id in front"),
+    "add_eos": Option(False, "bool", "put the eos id at the end"),
+    "reverse": Option(False, "bool", "reverse the ids, before bos and eos are added"),
+    "prefix_space": Option(
+        None,
+        "bool | None",
+        "whether a dummy prefix is put in front of the text; None: as the model says",
+    ),
+    "allowed_special": Option(
+        (),
+        "Collection[str] | Literal['all']",
+        "special tokens that become ids where the text spells them out, or 'all'. Without it a text never "
+        "yields one. The longest wins; what stands between two is encoded as if it were a text by itself",
+    ),
+    "disallowed_special": Option(
+        (),
+        "Collection[str] | Literal['raise']",
+        "special tokens that the text must not hold (ValueError), or 'raise': any that is not allowed",
+    ),
+    "prefix_after_special": Option(True, "bool", "False: no dummy prefix after a special token"),
+    "alpha": Option(
+        0.0,
+        "float",
+        "the chance of every merge to be left out (BPE-dropout). The texts of a batch are sampled with "
+        "`seed`, the number after it, and so on",
+    ),
+    "seed": Option(
+        None, "int | None", "with alpha: equal seeds give equal ids; None: others every time"
+    ),
+}
+"""The options of encoding."""
+
+DECODE = {
+    "skip_special_tokens": Option(
+        None,
+        "bool | None",
+        "None: CONTROL pieces leave nothing, as in sentencepiece, and added tokens their text; True: both "
+        "leave nothing; False: both leave their text",
+    ),
+    "keep_prefix_space": Option(
+        False, "bool", "keep a space at the beginning that a dummy prefix may have put there"
+    ),
+    "prefix_after_special": Option(
+        True,
+        "bool",
+        "False, if the ids were encoded so: a space after a special token that is shown is not dropped",
+    ),
+}
+"""The options of decoding."""
+
+_SAMPLED_AGAIN = "what it gives is text, and would be sampled again when that is encoded; leave it out"
+_NOT_YET = "the ids of a stream are given out before the text has ended; encode the whole text with encode()"
+
+REFUSED: dict[str, dict[str, str]] = {
+    "truncate": {
+        "reverse": "a text is cut at its end; leave it out",
+        "alpha": _SAMPLED_AGAIN,
+        "seed": _SAMPLED_AGAIN,
+    },
+    "split": {
+        "reverse": "a text is cut from its beginning; leave it out",
+        "alpha": _SAMPLED_AGAIN,
+        "seed": _SAMPLED_AGAIN,
+    },
+    "stream_encoder": {
+        "reverse": f"reversed ids begin with the last one, and {_NOT_YET}",
+        "alpha": f"sampling depends on the place in the whole text, and {_NOT_YET}",
+        "seed": "without alpha it has no meaning; leave it out",
+    },
+}
+"""The options that a call cannot have, with the reason, as the second half of a sentence."""
+
+
+def described(table: Mapping[str, Option]) -> Callable[[F], F]:
+    """A decorator that gives a call with `**options` a signature that names them, and a help text."""
+
+    def describe(function: F) -> F:
+        refused = REFUSED.get(function.__name__, {})
+        options = {name: option for name, option in table.items() if name not in refused}
+        given = signature(function)
+        parameters = [p for p in given.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        parameters += [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
+            for name, option in options.items()
+        ]
+        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+        lines = [f"- `{name}`: {option.meaning}." for name, option in options.items()]
+        lines += [f"- `{name}` is refused: {reason}." for name, reason in refused.items()]
+        if function.__doc__ is not None:  # it is None under python -OO
+            function.__doc__ += "\n" + indent("\n".join(["Options:", "", *lines, ""]), 8 * " ")
+        return function
+
+    return describe
+
+
+def check_names(options: Mapping[str, object], method: str, table: Mapping[str, Option]) -> None:
+    """Refuse what is no option, as Python does with other parameters, and what this call cannot have."""
+    refused = REFUSED.get(method, {})
     for name in options:
-        if name not in known:
-            raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(known)}")
+        if name not in table:
+            raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(table.keys() - refused)}")
+        if name in refused:
+            raise TypeError(f"{method}() has no option {name!r}: {refused[name]}")
 
 
-def random_of(options: SampleOptions) -> Random | None:
-    """How to sample, if that is wanted."""
-    alpha = options.get("alpha", 0.0)
-    return checked_random(alpha, options.get("seed")) if alpha else None
+def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:
+    """The chance and the seed. Without a seed there is another one every time."""
+    if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
+        raise TypeError(f"alpha is a number from 0 to 1, not {alpha!r}")
+    chance = float(alpha)
+    if not 0 <= chance <= 1:
+        raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {alpha!r}")
+    if seed is None:
+        return chance, randbits(64)
+    if not hasattr(seed, "__index__"):
+        raise TypeError(f"seed is an integer or None, not {type(seed).__name__}")
+    return chance, seed.__index__() % (1 << 64)

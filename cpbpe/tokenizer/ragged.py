@@ -1,9 +1,9 @@
-"""What `Tokenizer.encode_batch_arrays` returns: the ids of many texts in one array."""
+"""What `Tokenizer.encode_arrays` returns: the ids of many texts in one array."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from cpbpe.lazy import numpy
 
@@ -16,29 +16,34 @@ class Ragged:
     """Many sequences of ids, one after the other in one array.
 
     >>> import cpbpe
-    >>> found = cpbpe.load("tokenizer.model").encode_batch_arrays(["Hi", "Hello world", ""])
-    >>> found
+    >>> rows = cpbpe.load("tokenizer.model").encode_arrays(["Hi", "Hello world", ""])
+    >>> rows
     <cpbpe.Ragged: 3 sequences, 3 ids>
-    >>> found.ids, found.offsets
+    >>> rows.ids, rows.offsets
     (array([15359, 22557,  1526], dtype=uint32), array([0, 1, 3, 3]))
-    >>> [ids.tolist() for ids in found]
+    >>> [ids.tolist() for ids in rows]
     [[15359], [22557, 1526], []]
-    >>> found.padded(pad_id=0)
+    >>> rows.padded(pad_id=0)
     array([[15359,     0],
            [22557,  1526],
            [    0,     0]], dtype=uint32)
     """
 
-    __slots__ = ("ids", "offsets")
+    __slots__ = ("ids", "offsets", "spans")
 
     ids: NDArray[np.uint32]
     """The ids of all sequences."""
     offsets: NDArray[np.int64]
     """Where each sequence begins in `ids`, and the end; one more than there are sequences."""
+    spans: NDArray[np.int64] | None
+    """For each id a row with begin and end of what it came from in its text, if they were asked for."""
 
-    def __init__(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]):
+    def __init__(
+        self, ids: NDArray[np.uint32], offsets: NDArray[np.int64], spans: NDArray[np.int64] | None = None
+    ):
         self.ids = ids
         self.offsets = offsets
+        self.spans = spans
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -56,13 +61,22 @@ class Ragged:
             begin, end, step = index.indices(len(self))
             if step == 1:
                 offsets = self.offsets[begin : max(begin, end) + 1]
-                return Ragged(self.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
-            return _join([self[i] for i in range(begin, end, step)])
+                inside = slice(offsets[0], offsets[-1])
+                spans = None if self.spans is None else self.spans[inside]
+                return Ragged(self.ids[inside], offsets - offsets[0], spans)
+            return self._pick(range(begin, end, step))
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"sequence {index} is outside of {count}")
         at = index % count
         return self.ids[self.offsets[at] : self.offsets[at + 1]]
+
+    def _pick(self, rows: range) -> Ragged:
+        np = numpy()
+        places = [np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows]
+        inside = np.concatenate([np.zeros(0, np.int64), *places])
+        offsets = np.cumsum([0, *map(len, places)], dtype=np.int64)
+        return Ragged(self.ids[inside], offsets, None if self.spans is None else self.spans[inside])
 
     def padded(
         self, pad_id: int, max_length: int | None = None, side: Literal["left", "right"] = "right"
@@ -95,16 +109,15 @@ class Ragged:
         if not isinstance(other, Ragged):
             return NotImplemented
         np = numpy()
-        return bool(np.array_equal(self.offsets, other.offsets) and np.array_equal(self.ids, other.ids))
+        if (self.spans is None) != (other.spans is None):
+            return False
+        spans = self.spans is None or np.array_equal(self.spans, other.spans)
+        return bool(
+            spans and np.array_equal(self.offsets, other.offsets) and np.array_equal(self.ids, other.ids)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<cpbpe.Ragged: {len(self)} sequences, {len(self.ids)} ids>"
 
-
-def _join(parts: list[Any]) -> Ragged:
-    np = numpy()
-    ids = np.concatenate([np.zeros(0, np.uint32), *parts])
-    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    return Ragged(ids, offsets)

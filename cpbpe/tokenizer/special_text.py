@@ -1,168 +1,251 @@
-"""Text with special tokens in it: encoded and decoded stretch by stretch.
+"""Text with special tokens in it, encoded and decoded segment by segment.
 
-`Encoder` and `Decoder` stand between a Tokenizer and its engine, and only when a call asks for what the
-engine does not know: special tokens in text. They offer what the engine offers.
-
-A stretch is what stands between two special tokens. Each is encoded as if it were a text, by itself, with a
+A segment is what stands between two special tokens. Each is encoded as if it were a text by itself, with a
 dummy prefix of its own where the model adds one; decoding, where it shows special tokens, mirrors that.
+
+`SpecialEncoder` and `SpecialDecoder` stand between a Tokenizer and its engine, and only when a call asks for
+what the engine does not know. They offer the operations of the engine, so that a call need not know which of
+them it has.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from cpbpe.engine.choice import Engine
+from cpbpe.engine.protocol import Aligned, Engine, Text
+from cpbpe.lazy import numpy
+from cpbpe.model.spec import PieceType
 from cpbpe.reference.dropout import mixed
+from cpbpe.text.utf8 import character_positions
 from cpbpe.tokenizer.checks import checked_text
-from cpbpe.tokenizer.special_tokens import Scanner, Special, SpecialTokens
+from cpbpe.tokenizer.special_tokens import Special, SpecialFinder, SpecialTokens
+
+if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Ids, Places
 
 Part = str | bytes | int | Special
-"""What a list that is encoded may hold."""
+"""What a text in parts may consist of."""
+Row = Sequence[str | bytes | int]
+"""A text in segments, with the ids of special tokens between them; it begins and ends with a segment."""
 
 Result = TypeVar("Result")
-Tokens = tuple[list[int], list[bytes], list[int], list[int]]
 
 
-class Encoder:
-    """Encodes texts whose special tokens are found by a scanner."""
+class SpecialEncoder:
+    """Encodes texts whose special tokens are found by a finder."""
 
-    __slots__ = ("_first", "_later", "scanner")
+    __slots__ = ("_later", "finder", "first")
 
-    def __init__(self, first: Engine, later: Engine, scanner: Scanner | None):
-        """`first` encodes a stretch at the beginning of a text, `later` one behind a special token."""
-        self._first = first
+    def __init__(self, first: Engine, later: Engine, finder: SpecialFinder | None):
+        """`first` encodes a segment at the beginning of a text, `later` one after a special token."""
+        self.first = first
         self._later = later
-        self.scanner = scanner
+        self.finder = finder
 
-    def _found(self, text: str | bytes) -> list[str | bytes | int] | None:
-        """The parts of a text that holds special tokens."""
-        return self.scanner.split(text) if self.scanner else None
+    def split(self, text: Text) -> Row:
+        """The segments of a text."""
+        return (self.finder and self.finder.split(text)) or [text]
 
-    def _parts(self, text: str | bytes) -> Sequence[str | bytes | int]:
-        return self._found(text) or [text]
+    def engine_at(self, position: int | bool) -> Engine:
+        """The engine for the segment at a position of a row."""
+        return self._later if position else self.first
 
-    def _engine(self, position: int | bool) -> Engine:
-        return self._later if position else self._first
+    # --- One text ---------------------------------------------------------------------------------
 
-    def encode_parts(self, parts: Sequence[str | bytes | int], special: Container[int]) -> list[int]:
-        """The ids of texts, each of which begins anew unless it stands behind a special token, and of ids."""
+    def encode(self, text: Text) -> list[int]:
+        return self._encode(self.split(text))
+
+    def _encode(self, row: Row, after_special: bool = False) -> list[int]:
+        if len(row) == 1 and not after_special:
+            return self.first.encode(row[0]) if row[0] and not isinstance(row[0], int) else []
         ids: list[int] = []
-        behind = False
-        for part in parts:
-            if isinstance(part, int):
-                ids.append(part)
-                behind = part in special
-            elif part:
-                found = self._parts(part)
-                ids += self._encode(found, behind)
-                behind = len(found) > 1 and not found[-1]  # it ends with a special token
-        return ids
-
-    def _encode(self, parts: Sequence[str | bytes | int], behind: bool = False) -> list[int]:
-        ids: list[int] = []
-        for position, part in enumerate(parts):
+        for position, part in enumerate(row):
             if isinstance(part, int):
                 ids.append(part)
             elif part:
-                ids += self._engine(position or behind).encode(part)
+                ids += self.engine_at(position or after_special).encode(part)
         return ids
 
-    def encode(self, text: str | bytes) -> list[int]:
-        """See `Engine`, here and below."""
-        parts = self._found(text)
-        return self._first.encode(text) if parts is None else self._encode(parts)
-
-    def encode_array(self, text: str | bytes, threads: int) -> bytearray:
-        parts = self._found(text)
-        if parts is None:
-            return self._first.encode_array(text, threads)
-        ids = bytearray()
-        for position, part in enumerate(parts):
+    def encode_parts(self, parts: Row, special: Container[int], alpha: float | None, seed: int) -> list[int]:
+        """The ids of texts, each of which begins anew unless it stands after a special token, and of ids."""
+        ids: list[int] = []
+        after_special = False
+        for number, part in enumerate(parts):
             if isinstance(part, int):
-                ids += array("I", [part]).tobytes()
-            else:
-                ids += self._engine(position).encode_array(part, threads)
+                ids.append(part)
+                after_special = part in special
+            elif part:
+                row = self.split(part)
+                if alpha is None:
+                    ids += self._encode(row, after_special)
+                else:
+                    ids += self._align(row, alpha, mixed(mixed(seed) ^ number), after_special)[0]
+                after_special = len(row) > 1 and not row[-1]  # it ends with a special token
         return ids
 
-    def count(self, text: str | bytes) -> int:
-        parts = enumerate(self._parts(text))
-        return sum(1 if isinstance(part, int) else self._engine(i).count(part) for i, part in parts)
+    def encode_array(self, text: Text, threads: int) -> Ids:
+        row = self.split(text)
+        if len(row) == 1:
+            return self.first.encode_array(text, threads)
+        np = numpy()
+        parts = [
+            np.array([part], np.uint32)
+            if isinstance(part, int)
+            else self.engine_at(position).encode_array(part, threads)
+            for position, part in enumerate(row)
+        ]
+        ids: Ids = np.concatenate(parts)
+        return ids
 
-    def encode_batch(self, texts: list[str | bytes], threads: int) -> list[list[int]]:
-        found: list[list[int]] = []
+    def count(self, text: Text) -> int:
+        row = enumerate(self.split(text))
+        return sum(1 if isinstance(part, int) else self.engine_at(i).count(part) for i, part in row)
 
-        def make(engine: Engine, stretches: list[str | bytes]) -> Iterable[list[int]]:
-            return engine.encode_batch(stretches, threads)
+    def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
+        return self._align(self.split(text.encode() if isinstance(text, str) else text), alpha, seed)
 
-        for row in self._batch(texts, make):
-            if len(row) == 1 and not isinstance(row[0], int):
-                found.append(row[0])
-            else:
-                found.append([id for part in row for id in ([part] if isinstance(part, int) else part)])
-        return found
-
-    def encode_batch_arrays(self, texts: list[str | bytes], threads: int) -> tuple[bytearray, bytearray]:
-        ids, offsets = bytearray(), array("q", [0])
-
-        def make(engine: Engine, stretches: list[str | bytes]) -> Iterable[memoryview]:
-            data, ends = engine.encode_batch_arrays(stretches, threads)
-            places = array("q", bytes(ends))
-            view = memoryview(data)
-            return [view[4 * places[i] : 4 * places[i + 1]] for i in range(len(places) - 1)]
-
-        for row in self._batch(texts, make):
-            for part in row:
-                ids += array("I", [part]).tobytes() if isinstance(part, int) else part
-            offsets.append(len(ids) // 4)
-        return ids, bytearray(offsets.tobytes())
-
-    def _batch(
-        self, texts: list[str | bytes], make: Callable[[Engine, list[str | bytes]], Iterable[Result]]
-    ) -> Iterable[list[Result | int]]:
-        """For each text its parts, with what `make` makes of all stretches of a kind at once."""
-        rows = [self._parts(text) for text in texts]
-        first = [row[0] for row in rows if not isinstance(row[0], int)]
-        later = [part for row in rows for part in row[1:] if not isinstance(part, int)]
-        firsts, laters = iter(make(self._first, first)), iter(make(self._later, later))
-        for row in rows:
-            yield [
-                part if isinstance(part, int) else next(laters if position else firsts)
-                for position, part in enumerate(row)
-            ]
-
-    def tokens(self, text: str | bytes) -> Tokens:
-        return self._tokens(text, lambda engine, part, _: engine.tokens(part))
-
-    def sample(self, text: str | bytes, alpha: float, seed: int) -> Tokens:
-        def make(engine: Engine, part: bytes, position: int) -> Tokens:
-            return engine.sample(part, alpha, mixed(mixed(seed) ^ position) if position else seed)
-
-        return self._tokens(text, make)
-
-    def _tokens(self, text: str | bytes, make: Callable[[Engine, bytes, int], Tokens]) -> Tokens:
-        found: Tokens = ([], [], [], [])
+    def _align(self, row: Row, alpha: float | None, seed: int, after_special: bool = False) -> Aligned:
+        """The tokens of a row. Positions count bytes, also where its segments are str."""
+        aligned: Aligned = ([], [], [], [])
         at = 0
-        for position, part in enumerate(self._parts(text.encode() if isinstance(text, str) else text)):
+        for position, part in enumerate(row):
             if isinstance(part, int):
-                assert self.scanner is not None
-                piece = self.scanner.text_of(part)
-                columns: Tokens = ([part], [piece], [0], [len(piece)])
+                piece = self.spell(part)
+                columns: Aligned = ([part], [piece], [0], [len(piece)])
                 length = len(piece)
             else:
-                assert isinstance(part, bytes)
-                columns = make(self._engine(position), part, position)
-                length = len(part)
-            found[0].extend(columns[0])
-            found[1].extend(columns[1])
-            found[2].extend(at + begin for begin in columns[2])
-            found[3].extend(at + end for end in columns[3])
+                data = part.encode() if isinstance(part, str) else part
+                engine = self.engine_at(position or after_special)
+                columns = engine.align(data, alpha, mixed(mixed(seed) ^ position) if position else seed)
+                length = len(data)
+            aligned[0].extend(columns[0])
+            aligned[1].extend(columns[1])
+            aligned[2].extend(at + begin for begin in columns[2])
+            aligned[3].extend(at + end for end in columns[3])
             at += length
-        return found
+        return aligned
+
+    def spell(self, id: int) -> bytes:
+        """The text of a token that the finder found."""
+        assert self.finder is not None
+        return self.finder.texts[id].encode()
+
+    @property
+    def found_ids(self) -> Container[int]:
+        """The ids of the tokens that the finder finds."""
+        return () if self.finder is None else self.finder.texts
+
+    # --- Many texts -------------------------------------------------------------------------------
+
+    def encode_batch(self, texts: list[Text], threads: int) -> list[list[int]]:
+        rows = [self.split(text) for text in texts]
+        encoded = self._segments(rows, lambda engine, segments: engine.encode_batch(segments, threads))
+        return [
+            next(encoded)
+            if len(row) == 1
+            else [id for part in row for id in ([part] if isinstance(part, int) else next(encoded))]
+            for row in rows
+        ]
+
+    def count_batch(self, texts: list[Text], threads: int) -> list[int]:
+        rows = [self.split(text) for text in texts]
+        counts = self._segments(rows, lambda engine, segments: engine.count_batch(segments, threads))
+        return [sum(1 if isinstance(part, int) else next(counts) for part in row) for row in rows]
+
+    def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
+        np = numpy()
+        rows = [self.split(text) for text in texts]
+
+        def encode(engine: Engine, segments: list[Text]) -> Iterable[Ids]:
+            ids, offsets = engine.encode_arrays(segments, threads)
+            return np.split(ids, offsets[1:-1]) if segments else []
+
+        encoded = self._segments(rows, encode)
+        parts, offsets = [np.zeros(0, np.uint32)], [0]
+        for row in rows:
+            own = [np.array([p], np.uint32) if isinstance(p, int) else next(encoded) for p in row]
+            parts += own
+            offsets.append(offsets[-1] + sum(map(len, own)))
+        return np.concatenate(parts), np.array(offsets, np.int64)
+
+    def align_arrays(
+        self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
+    ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
+        """The texts that hold special tokens one after the other, because their segments do not stand alone."""
+        np = numpy()
+        rows = [self.split(text) for text in texts]
+        if all(len(row) == 1 for row in rows):
+            return self.first.align_arrays(texts, threads, chars, alpha, seed)
+        # Sampling goes by the number of a text, which the plain ones keep only among themselves.
+        plain = [text for text, row in zip(texts, rows, strict=True) if len(row) == 1 and alpha is None]
+        aligned = iter(_rows_of(self.first.align_arrays(plain, threads, chars)))
+        parts = [
+            next(aligned)
+            if len(row) == 1 and alpha is None
+            else self._align_array(text, row, chars, alpha, (seed + number) % (1 << 64))
+            for number, (text, row) in enumerate(zip(texts, rows, strict=True))
+        ]
+        offsets = np.cumsum([0, *(len(ids) for ids, _, _ in parts)], dtype=np.int64)
+        return (
+            np.concatenate([ids for ids, _, _ in parts]),
+            offsets,
+            np.concatenate([spans for _, spans, _ in parts]),
+            [
+                (at + begin, piece)
+                for (_, _, unknown), begin in zip(parts, offsets[:-1].tolist(), strict=True)
+                for at, piece in unknown
+            ],
+        )
+
+    def _align_array(
+        self, text: Text, row: Row, chars: bool | None, alpha: float | None, seed: int
+    ) -> tuple[Ids, Places, list[tuple[int, bytes]]]:
+        """The ids of one text, their spans, and the unknown pieces with their places."""
+        np = numpy()
+        data = text.encode() if isinstance(text, str) else text
+        ids, pieces, begins, ends = self._align(row, alpha, seed)
+        spans = np.array([begins, ends], np.int64).T.reshape(-1, 2)
+        if (isinstance(text, str) if chars is None else chars) and not data.isascii():
+            spans = np.array(character_positions(data), np.int64)[spans]
+        engine = self.first
+        unknown = [
+            (at, pieces[at])
+            for at, id in enumerate(ids)
+            if id < engine.size and engine.kind(id) == PieceType.UNKNOWN
+        ]
+        return np.array(ids, np.uint32), spans, unknown
+
+    def _segments(
+        self, rows: list[Row], make: Callable[[Engine, list[Text]], Iterable[Result]]
+    ) -> Iterator[Result]:
+        """What `make` makes of every segment, in order; it is given all segments of a kind at once."""
+        first = [row[0] for row in rows if not isinstance(row[0], int)]
+        later = [part for row in rows for part in row[1:] if not isinstance(part, int)]
+        firsts, laters = iter(make(self.first, first)), iter(make(self._later, later))
+        for row in rows:
+            yield next(firsts)
+            for part in row[1:]:
+                if not isinstance(part, int):
+                    yield next(laters)
 
 
-class Decoder:
+def _rows_of(
+    aligned: tuple[Ids, Places, Places, list[tuple[int, bytes]]],
+) -> Iterator[tuple[Ids, Places, list[tuple[int, bytes]]]]:
+    """The arrays of many texts, text by text."""
+    ids, offsets, spans, unknown = aligned
+    at = 0
+    for begin, end in pairwise(offsets.tolist()):
+        own = []
+        while at < len(unknown) and unknown[at][0] < end:
+            own.append((unknown[at][0] - begin, unknown[at][1]))
+            at += 1
+        yield ids[begin:end], spans[begin:end], own
+
+
+class SpecialDecoder:
     """Decodes ids some of which are special tokens."""
 
     def __init__(self, first: Engine, later: Engine, shown: dict[int, str], hidden: frozenset[int]):
@@ -176,19 +259,18 @@ class Decoder:
         return self._shown.keys().isdisjoint(ids) and self._hidden.isdisjoint(ids)
 
     def decode(self, ids: list[int]) -> str | None:
-        """See `Engine`, here and below; but ids are a list."""
         if self._is_plain(ids):
             return self._first.decode(ids)
-        text: str | None = self._join(ids, lambda engine, part: engine.decode(part), str, "".join)
-        return text
+        parts = self._segments(ids, self._shown, self._hidden, lambda engine, part: engine.decode(part), str)
+        return None if parts is None else "".join(parts)
 
     def decode_bytes(self, ids: list[int]) -> bytes | None:
         if self._is_plain(ids):
             return self._first.decode_bytes(ids)
-        data: bytes | None = self._join(
-            ids, lambda engine, part: engine.decode_bytes(part), str.encode, b"".join
+        parts = self._segments(
+            ids, self._shown, self._hidden, lambda engine, part: engine.decode_bytes(part), str.encode
         )
-        return data
+        return None if parts is None else b"".join(parts)
 
     def decode_batch(self, batch: list[list[int]], threads: int) -> list[str] | None:
         plain: list[list[int] | bytes] = [ids for ids in batch if self._is_plain(ids)]
@@ -197,50 +279,65 @@ class Decoder:
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
 
-    def _join(
+    def decode_pieces(self, pieces: list[bytes], hidden: frozenset[int], texts: dict[int, str]) -> bytes:
+        """The text of pieces; `hidden` and `texts` are the ids and texts of added tokens."""
+        parts = self._segments(
+            pieces,
+            {text.encode(): text for text in self._shown.values()},
+            frozenset(texts[id].encode() for id in hidden),
+            lambda engine, part: engine.decode_pieces(part),
+            str.encode,
+        )
+        return b"" if parts is None else b"".join(parts)
+
+    def _segments(
         self,
-        ids: list[int],
-        decode: Callable[[Engine, list[int]], Any],
+        tokens: Iterable[Any],
+        shown: dict[Any, str],
+        hidden: frozenset[Any],
+        decode: Callable[[Engine, list[Any]], Any],
         spell: Callable[[str], Any],
-        join: Callable[[list[Any]], Any],
-    ) -> Any:
+    ) -> list[Any] | None:
+        """The texts of segments and of the tokens that are shown; None if one cannot be decoded."""
         parts: list[Any] = []
-        stretch: list[int] = []
+        segment: list[Any] = []
         engine = self._first
 
-        def end() -> bool:
-            text = decode(engine, stretch) if stretch else spell("")
+        def end_segment() -> bool:
+            text = decode(engine, segment) if segment else spell("")
             parts.append(text)
-            stretch.clear()
+            segment.clear()
             return text is not None
 
-        for id in ids:
-            text = self._shown.get(id)
+        for token in tokens:
+            text = shown.get(token)
             if text is not None:
-                if not end():
+                if not end_segment():
                     return None
                 parts.append(spell(text))
                 engine = self._later
-            elif id not in self._hidden:
-                stretch.append(id)
-        return join(parts) if end() else None
+            elif token not in hidden:
+                segment.append(token)
+        return parts if end_segment() else None
 
 
 def checked_parts(
     parts: Iterable[Part], special: SpecialTokens, check_id: Callable[[Any, str], int]
 ) -> list[str | bytes | int]:
-    """A list that is to be encoded: texts, and ids, among them those of special tokens."""
-    found: list[str | bytes | int] = []
+    """A text in parts: texts, and ids, among them those of special tokens."""
+    if isinstance(parts, (str, bytes, bytearray, memoryview)) or not isinstance(parts, Iterable):
+        raise TypeError(f"encode_parts() takes a list of parts, not {type(parts).__name__}")
+    checked: list[str | bytes | int] = []
     for part in parts:
         if isinstance(part, Special):
-            found.append(special.id_of(part))
+            checked.append(special.id_of(part))
         elif isinstance(part, (str, bytes, bytearray, memoryview)):
-            found.append(checked_text(part, "encode"))
+            checked.append(checked_text(part, "encode_parts"))
         elif hasattr(part, "__index__"):
-            found.append(check_id(part, "encode"))
+            checked.append(check_id(part, "encode_parts"))
         else:
             raise TypeError(
                 f"a part of what is encoded is str, bytes, Special or an id, not {type(part).__name__}; "
                 f"for several texts use encode_batch"
             )
-    return found
+    return checked

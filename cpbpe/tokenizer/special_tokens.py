@@ -2,7 +2,7 @@
 
 They are the CONTROL pieces of the model (`<s>`, `[INST]`) and tokens that a user added. A text that spells
 one out is ordinary text, unless the caller allows it: text comes from strangers, and control from programs.
-What is done with them when encoding and decoding is the business of `cpbpe.tokenizer.special_text`.
+What is done with them when encoding and decoding is the business of `special_text`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from operator import index
-from typing import Any, Literal
+from typing import Any
 
-from cpbpe.engine.choice import Engine
+from cpbpe.engine.protocol import Engine, Finder
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.text.finder import Finder, make_finder
-from cpbpe.tokenizer.checks import text_of
-
-Allowed = Collection[str] | Literal["all"]
-Disallowed = Collection[str] | Literal["raise"]
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
 
 MAX_CHOICES = 32
-"""So many choices of allowed and disallowed tokens are kept ready."""
+"""This many choices of allowed and disallowed tokens are kept ready."""
 MAX_TOKEN_BYTES = 256
 """No added token is longer."""
 MAX_TOKENS = 1 << 20
-"""More tokens than this cannot be added, nor ids this far behind the pieces be given."""
+"""More tokens than this cannot be added, nor can their ids be further above those of the pieces."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +34,12 @@ class Special:
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
-    >>> tok.encode([cpbpe.Special("<s>"), "Hi </s>", 13])
+    >>> tok.encode_parts([cpbpe.Special("<s>"), "Hi </s>", 13])
     [1, 15359, 1867, 28713, 28767, 13]
     """
 
     text: str
-    """The text of the token, as `Tokenizer.special_tokens` has it."""
+    """The text of the token, as `tok.vocab.special_tokens` has it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -54,25 +51,24 @@ class SpecialTokens:
 
     def __init__(self, engine: Engine, added: Mapping[str, int]):
         self._engine = engine
-        self._scanners: dict[object, Scanner] = {}
-        self.encoders: dict[object, Any] = {}
-        """What `Tokenizer` made of a choice."""
-        self.tables: dict[object, Any] = {}
-        """What `cpbpe.tokenizer.facts` made of the model."""
+        self._finders: dict[object, SpecialFinder] = {}
         self.added = dict(added)
+        """The ids of added tokens, by their texts."""
         self.texts = {id: text for text, id in self.added.items()}
+        """The texts of added tokens, by their ids."""
         self.size = max(self.texts, default=engine.size - 1) + 1
+        """The highest id and one."""
 
     @kept
     def ids(self) -> dict[str, int]:
         """All of them. A CONTROL piece that is not UTF-8 has no name that text could have."""
-        found: dict[str, int] = {}
+        ids: dict[str, int] = {}
         for id in range(self._engine.size):
             if self._engine.kind(id) == PieceType.CONTROL:
                 piece = self._engine.piece(id)
                 if text_of(piece).encode() == piece:
-                    found[piece.decode()] = id
-        return {**found, **self.added}
+                    ids[piece.decode()] = id
+        return {**ids, **self.added}
 
     @kept
     def hidden(self) -> frozenset[int]:
@@ -93,7 +89,7 @@ class SpecialTokens:
             )
         return id
 
-    def scanner(self, allowed: Allowed, disallowed: Disallowed) -> Scanner | None:
+    def finder(self, allowed: AllowedSpecial, disallowed: DisallowedSpecial) -> SpecialFinder | None:
         """What finds tokens in text, made when a choice is first met; None if there is nothing to find."""
         if not allowed and not disallowed:
             return None
@@ -101,27 +97,27 @@ class SpecialTokens:
             allowed if allowed == "all" else self._checked(allowed, "allowed_special", "all"),
             disallowed if disallowed == "raise" else self._checked(disallowed, "disallowed_special", "raise"),
         )
-        found = self._scanners.get(key)
-        if found is None:
+        made = self._finders.get(key)
+        if made is None:
             allowed_ids = self.ids if key[0] == "all" else {text: self.ids[text] for text in key[0]}
             refused = self.ids if key[1] == "raise" else key[1]
-            words: dict[str, int | None] = {**dict.fromkeys(refused), **allowed_ids}
+            keys: dict[str, int | None] = {**dict.fromkeys(refused), **allowed_ids}
             if key[1] != "raise":
                 if key[0] == "all":  # all but these
-                    words.update(dict.fromkeys(refused))
+                    keys.update(dict.fromkeys(refused))
                 elif both := set(key[0]) & set(key[1]):
                     raise ValueError(
                         f"{min(both)!r} is in allowed_special and in disallowed_special; choose one"
                     )
-            found = Scanner(words, make_finder(self._engine, list(words)))
-            if len(self._scanners) >= MAX_CHOICES:
-                del self._scanners[next(iter(self._scanners))]
-            self._scanners[key] = found
-        return found
+            made = SpecialFinder(self._engine, keys)
+            if len(self._finders) >= MAX_CHOICES:
+                self._finders.pop(next(iter(self._finders)), None)
+            self._finders[key] = made
+        return made
 
-    def _checked(self, given: Collection[str], option: str, word: str) -> frozenset[str]:
+    def _checked(self, given: Collection[str], option: str, every: str) -> frozenset[str]:
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
-            raise ValueError(f"{option} is {word!r} or a set of special tokens, not {given!r}")
+            raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}")
         for text in given:
             if not isinstance(text, str):
                 raise TypeError(f"{option} holds str, not {type(text).__name__}")
@@ -136,46 +132,54 @@ class SpecialTokens:
         if id is not None:
             kind = PieceType(self._engine.kind(id)).name
             return f"it is piece {id}, of type {kind}, and only CONTROL pieces and added tokens are special"
-        return "Tokenizer.special_tokens lists those there are, and with_special_tokens() adds to them"
+        return "tok.vocab.special_tokens lists those there are, and with_special_tokens() adds to them"
 
 
-class Scanner:
+class SpecialFinder:
     """Finds some special tokens in text: the longest one at a place, from left to right."""
 
-    def __init__(self, words: Mapping[str, int | None], finder: Finder):
-        self._words = list(words.items())
-        self._finder = finder
-        self._texts = {id: text for text, id in self._words}
+    def __init__(self, engine: Engine, keys: Mapping[str, int | None]):
+        """`keys` have the id of each token; None for one that the text must not hold."""
+        self._keys = list(keys.items())
+        self._engine = engine
+        self.texts = {id: text for text, id in self._keys if id is not None}
+        """The texts of the tokens that may be found, by their ids."""
 
-    def has(self, id: int) -> bool:
-        """Whether a token may be found."""
-        return id in self._texts
+    @kept
+    def _finder(self) -> Finder:
+        return self._engine.finder([text.encode() for text, _ in self._keys])
 
-    def text_of(self, id: int) -> bytes:
-        """The text of a token that may be found."""
-        return self._texts[id].encode()
+    @kept
+    def ids(self) -> dict[bytes, int | None]:
+        """The keys as bytes, for those who look for them in another way."""
+        return {text.encode(): id for text, id in self._keys}
 
     def split(self, text: str | bytes) -> list[str | bytes | int] | None:
-        """The parts of a text: stretches of it, which may be empty, with ids between them; None without ids.
+        """The parts of a text: segments of it, which may be empty, with ids between them; None without ids.
 
         ValueError if one of the tokens is not allowed.
         """
-        found = self._finder.split(text)
-        if found is None:
+        parts = self._finder.split(text)
+        if parts is None:
             return None
         position = 0
-        for i in range(1, len(found), 2):
-            word, id = self._words[found[i]]
-            position += len(found[i - 1])
+        for i in range(1, len(parts), 2):
+            key, id = self._keys[parts[i]]
+            position += len(parts[i - 1])
             if id is None:
-                raise ValueError(
-                    f"the text holds the special token {word!r} at position {position}. To make it a token, "
-                    f"pass allowed_special={{{word!r}}}; to encode it as ordinary text, do not name it in "
-                    f'disallowed_special, which "raise" does'
-                )
-            position += len(word if isinstance(text, str) else word.encode())
-            found[i] = id
-        return found
+                raise not_allowed(key, position)
+            position += len(key if isinstance(text, str) else key.encode())
+            parts[i] = id
+        return parts
+
+
+def not_allowed(token: str, position: int) -> ValueError:
+    """The error for a text that holds a token which it must not hold."""
+    return ValueError(
+        f"the text holds the special token {token!r} at position {position}. To make it a token, "
+        f"pass allowed_special={{{token!r}}}; to encode it as ordinary text, do not name it in "
+        f'disallowed_special, which "raise" does'
+    )
 
 
 # --- Adding tokens --------------------------------------------------------------------------------
@@ -220,18 +224,18 @@ def checked_tokens(
 
 def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int]:
     """The tokens that a model file says were added to it."""
-    found: dict[str, int] = {}
+    checked: dict[str, int] = {}
     ids: set[int] = set()
     for text, id in added:
         name = text_of(text)
         reason = "is not UTF-8" if name.encode() != text else _wrong(engine, name, id)
-        if reason is None and (name in found or id in ids):
-            reason = "is there twice" if name in found else f"has the id {id}, and so has another one"
+        if reason is None and (name in checked or id in ids):
+            reason = "is there twice" if name in checked else f"has the id {id}, and so has another one"
         if reason is not None:
             raise ModelError(f"the file's added token {name!r} {reason}", piece=text, id=id)
-        found[name] = id
+        checked[name] = id
         ids.add(id)
-    return found
+    return checked
 
 
 def _wrong(engine: Engine, text: object, id: int) -> str | None:

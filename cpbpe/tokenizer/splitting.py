@@ -14,48 +14,38 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, SupportsIndex, TypeVar, cast
+from typing import SupportsIndex, TypeVar, cast
 
-from cpbpe.model.spec import PieceType
-from cpbpe.reference.encoding import SPACE, valid_character
-from cpbpe.tokenizer.alignment import checked_limit, is_inside
-from cpbpe.tokenizer.checks import checked_text, numpy, utf8
-from cpbpe.tokenizer.facts import cache_of, habits, kinds
-
-if TYPE_CHECKING:
-    from cpbpe.tokenizer.vocabulary import Vocabulary
+from cpbpe.engine.protocol import Engine
+from cpbpe.text.utf8 import SPACE, is_inside, valid_character
+from cpbpe.tokenizer.checks import checked_limit, checked_text, utf8
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.plans import EncodePlan
+from cpbpe.tokenizer.special_text import SpecialEncoder
 
 AnyText = TypeVar("AnyText", bound=str | bytes)
 
 FIRST_WINDOW = 4
-"""So many characters (or bytes) for each token, and FIRST_MARGIN, are looked at first."""
+"""This many characters (or bytes) for each token, and FIRST_MARGIN, are looked at first."""
 FIRST_MARGIN = 64
 """See FIRST_WINDOW."""
 MANY = 256
-"""Where no token is certain, they are believed in a window that has so many more than twice those needed."""
-MAX_RULE = 100
-"""Rules with longer keys, which nobody has, leave nothing certain."""
-
-_NO_END = 1 << 62
+"""Where no token is certain, they are believed in a window that has this many more than twice those needed."""
 
 
-def truncate(tok: Vocabulary, text: AnyText, max_tokens: SupportsIndex, prefix_space: bool | None) -> AnyText:
+def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:
     """The beginning of a text that has at most `max_tokens` ids. See `Tokenizer.truncate`.
 
     It is the text itself if that fits; else the longest beginning that ends where one of the first
     `max_tokens` tokens of the text ends, not inside a character, and that fits when it is encoded by itself.
     """
-    limit = checked_limit(max_tokens, "max_tokens")
+    limit = _limit(plan, max_tokens, 0)
     given = _checked(text, "truncate")
-    return cast(AnyText, given[: _Cutter(tok, prefix_space, limit).end(given, 0)])
+    return cast(AnyText, given[: _Cutter(facts, plan, limit).end(given, 0)])
 
 
 def split(
-    tok: Vocabulary,
-    text: AnyText,
-    max_tokens: SupportsIndex,
-    overlap: SupportsIndex,
-    prefix_space: bool | None,
+    facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex, overlap: SupportsIndex
 ) -> list[AnyText]:
     """A text in parts that have at most `max_tokens` ids each. See `Tokenizer.split`.
 
@@ -63,13 +53,21 @@ def split(
     The rest begins where the part before ends; or at most `overlap` of that part's own tokens before, as
     many as leave a part that ends behind it.
     """
-    limit = checked_limit(max_tokens, "max_tokens", 1)
+    limit = _limit(plan, max_tokens, 1)
     shared = checked_limit(overlap, "overlap")
     if shared >= limit:
         raise ValueError(f"overlap is less than max_tokens, which is {limit}; it is {shared}")
     given = _checked(text, "split")
-    parts = _Cutter(tok, prefix_space, limit).parts(given, shared)
+    parts = _Cutter(facts, plan, limit).parts(given, shared)
     return [cast(AnyText, given[begin:end]) for begin, end in parts]
+
+
+def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
+    """How many ids the text itself may have."""
+    limit = checked_limit(max_tokens, "max_tokens", least)
+    if limit < plan.around + least * bool(plan.around):
+        raise ValueError(f"max_tokens is {limit}, and bos and eos take {plan.around} of them; give a larger one")
+    return limit - plan.around
 
 
 def _checked(text: AnyText, method: str) -> AnyText:
@@ -80,12 +78,16 @@ def _checked(text: AnyText, method: str) -> AnyText:
 class _Cutter:
     """Cuts texts to one number of tokens. Positions count characters of str, and bytes of bytes."""
 
-    def __init__(self, tok: Vocabulary, prefix_space: bool | None, limit: int):
-        self._tok = tok
-        self._engine = tok._engine if prefix_space is None else tok._engine.variant(prefix=bool(prefix_space))
+    def __init__(self, facts: ModelFacts, plan: EncodePlan, limit: int):
+        self._facts = facts
+        self._encoder = plan.encoder
         self._limit = limit
+        self._around = plan.around
         self._window = FIRST_WINDOW * limit + FIRST_MARGIN
         self._many = 2 * limit + MANY
+        self._longest_special = 0
+        if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
+            self._longest_special = max(map(len, plan.encoder.finder.ids), default=0)
 
     def parts(self, text: str | bytes, overlap: int) -> Iterator[tuple[int, int]]:
         """Begin and end of every part of a text."""
@@ -106,7 +108,7 @@ class _Cutter:
     def _starts(self, text: str | bytes, begin: int, end: int, overlap: int) -> Iterator[int]:
         """Where the last tokens of a part begin, as it is encoded by itself; the first one is left out."""
         data = utf8(text[begin:end], "split")
-        _, _, begins, _ = self._engine.tokens(data)
+        _, _, begins, _ = self._encoder.align(data)
         for i in range(max(len(begins) - overlap, 1), len(begins)):
             if begins[i] > begins[i - 1] and not is_inside(data, begins[i]):
                 yield begin + _length(text, data, begins[i])
@@ -122,8 +124,8 @@ class _Cutter:
             data = utf8(text[begin:stop], "truncate")
             if whole and self._fits(data):
                 return len(text)
-            ids, pieces, begins, ends = self._engine.tokens(data)
-            certain = whole or self._certain(data, ids, pieces, ends) > self._limit
+            ids, pieces, begins, ends = self._encoder.align(data)
+            certain = whole or self._certain(data, ids, pieces, begins, ends) > self._limit
             if certain or len(ids) > self._many:
                 break
             size *= 2
@@ -138,28 +140,58 @@ class _Cutter:
         return begin
 
     def _fits(self, data: bytes) -> bool:
-        return self._engine.count(data) <= self._limit
+        return self._encoder.count(data) <= self._limit
 
-    def _certain(self, data: bytes, ids: list[int], pieces: list[bytes], ends: list[int]) -> int:
+    def _certain(
+        self, data: bytes, ids: list[int], pieces: list[bytes], begins: list[int], ends: list[int]
+    ) -> int:
         """How many tokens of a window are those of any text that begins with it; 0 if not more than needed.
 
-        Rewriting looks `_reach` bytes ahead at most, so what a token came from was rewritten in the same way
-        in the whole text if there are so many behind it. The tokens to which that applies spell the
-        beginning of the normalized text; and what stands before a cut in that has its tokens for good. (None
-        of them is an unknown part that goes on behind the cut: it would do so in the window, too.)
+        A special token is certain if no longer one could stand where it begins. What stands before the last
+        of these is encoded whatever follows it; what stands after it is a segment that is not complete.
         """
-        count = bisect_right(ends, len(data) - _reach(self._tok))
-        if count <= self._limit:
+        first, at, engine = 0, 0, self._encoder
+        if isinstance(engine, SpecialEncoder):
+            row = engine.split(data)
+            lengths = (len(engine.spell(part) if isinstance(part, int) else part) for part in row)
+            starts = [0, *accumulate(lengths)]
+            last = 0
+            for i in range(1, len(row), 2):
+                if starts[i] + self._longest_special <= len(data):
+                    last = i + 1
+            at = starts[last]
+            if last:  # the token that is not empty and ends there is the special one
+                first = 1 + next(i for i, end in enumerate(ends) if begins[i] < end == at)
+            engine = engine.engine_at(last)
+        if first > self._limit:
+            return first
+        in_segment = self._certain_in_segment(
+            data[at:], engine, ids[first:], pieces[first:], [end - at for end in ends[first:]], self._limit - first
+        )
+        return first + in_segment if in_segment else 0
+
+    def _certain_in_segment(
+        self, data: bytes, engine: Engine, ids: list[int], pieces: list[bytes], ends: list[int], limit: int
+    ) -> int:
+        """The same for one segment of a text.
+
+        Rewriting looks `lookahead` bytes ahead at most, so what a token came from was rewritten in the same
+        way in the whole text if there are that many after it. The tokens to which that applies spell the
+        beginning of the normalized text; and what stands before a cut in that has its tokens for good. (None
+        of them is an unknown part that goes on after the cut: it would do so in the window, too.)
+        """
+        count = bisect_right(ends, len(data) - max(self._facts.lookahead, self._longest_special))
+        if count <= limit:
             return 0
-        in_bytes = _byte_ids(self._tok)
+        in_bytes = self._facts.byte_ids
         lengths = [
             *accumulate(
                 1 if id in in_bytes else len(piece)
                 for id, piece in zip(ids[:count], pieces[:count], strict=True)
             )
         ]
-        spelled = self._engine.normalize(data)[: lengths[-1]]
-        spec = habits(self._tok).normalizer
+        spelled = engine.normalize(data)[: lengths[-1]]
+        spec = self._facts.spec.normalizer
         if spec.remove_extra_whitespaces:  # spaces at the end go, if nothing else follows
             space = SPACE if spec.escape_whitespaces else b" "
             while spelled.endswith(space):
@@ -168,78 +200,38 @@ class _Cutter:
             spelled.decode()
         except UnicodeDecodeError:  # rules that make broken text
             return 0
-        return bisect_right(lengths, self._engine.cut(spelled))
+        return bisect_right(lengths, engine.cut(spelled))
 
     def _first_character(self, text: str | bytes, begin: int) -> int:
-        """Where the first character of a part ends, with spaces in front that belong to no token."""
-        size, at = FIRST_MARGIN, None
+        """Where the first character of a part ends, or its special token, with spaces in front of it.
+
+        The spaces belong to no token.
+        """
+        size, at = max(FIRST_MARGIN, 2 * self._longest_special), None
         while at is None:
             data = utf8(text[begin : begin + size], "split")
-            _, _, begins, ends = self._engine.tokens(data)
-            at = next((b for b, e in zip(begins, ends, strict=True) if b < e), None)
+            ids, _, begins, ends = self._encoder.align(data)
+            at = next((i for i, (b, e) in enumerate(zip(begins, ends, strict=True)) if b < e), None)
             if at is None and begin + size >= len(text):
-                at = 0
+                break
             size *= 2
-        end = at + len(valid_character(data, at) or b"?")
-        count = self._engine.count(data[:end])
+        start = 0 if at is None else begins[at]
+        encoder = self._encoder
+        if at is not None and isinstance(encoder, SpecialEncoder) and ids[at] in encoder.found_ids:
+            end = ends[at]
+        else:
+            end = start + len(valid_character(data, start) or b"?")
+        count = encoder.count(data[:end])
         if count <= self._limit:
             return begin + _length(text, data, end)
-        shown = data[at:end].decode() if valid_character(data, at) else data[at:end]
+        shown = data[start:end].decode() if valid_character(data, start) else data[start:end]
         raise ValueError(
-            f"max_tokens is {self._limit}, but {shown!r} at position {begin + _length(text, data, at)} has "
-            f"{count} ids by itself, and no character is cut; max_tokens must be at least {count}"
+            f"max_tokens is {self._limit + self._around}, but {shown!r} at position "
+            f"{begin + _length(text, data, start)} has {count} ids by itself, and no character is cut; "
+            f"max_tokens must be at least {count + self._around}"
         )
 
 
 def _length(text: str | bytes, data: bytes, end: int) -> int:
     """A position in the bytes of a text as one in the text."""
     return end if isinstance(text, bytes) else len(data[:end].decode())
-
-
-# --- What a model looks ahead ---------------------------------------------------------------------
-
-
-def _byte_ids(tok: Vocabulary) -> frozenset[int]:
-    cache = cache_of(tok)
-    found: frozenset[int] | None = cache.get("byte ids")
-    if found is None:
-        found = frozenset(id for id, kind in enumerate(kinds(tok._engine)) if kind == PieceType.BYTE)
-        cache["byte ids"] = found
-    return found
-
-
-def _reach(tok: Vocabulary) -> int:
-    """So many bytes at most decide how the first of them are rewritten."""
-    cache = cache_of(tok)
-    found: int | None = cache.get("reach")
-    if found is None:
-        engine = tok._engine
-        words = (
-            len(engine.piece(id)) for id, kind in enumerate(kinds(engine)) if kind == PieceType.USER_DEFINED
-        )
-        found = max(4, *words, longest_rule(habits(tok).normalizer.charsmap))
-        cache["reach"] = found
-    return found
-
-
-def longest_rule(blob: bytes) -> int:
-    """How long the longest key of a charsmap is, in bytes; _NO_END for one that is longer than MAX_RULE.
-
-    All nodes of one depth are taken at once: those of the named rules are many. They share the nodes of
-    equal endings, so one can be met at several depths; a crafted trie may even have a cycle.
-    """
-    if not blob:
-        return 0
-    np = numpy()
-    units = np.frombuffer(blob, "<u4", int.from_bytes(blob[:4], "little") // 4, 4).astype(np.int64)
-    labels = units & 0x800000FF
-    targets = (units >> 10 << ((units & 0x200) >> 6)) ^ np.arange(len(units))
-    nodes = targets[:1]
-    for depth in range(MAX_RULE):
-        children = nodes[:, None] ^ np.arange(256)  # inside the array: that was checked when loading
-        children = children[labels[children] == np.arange(256)]
-        children = children[units[children] != 0]  # an empty unit seems to be the child for a NUL
-        if not len(children):
-            return depth
-        nodes = np.unique(targets[children])
-    return _NO_END

@@ -1,56 +1,69 @@
-"""The Tokenizer: what users hold. It takes Python's many kinds of text and numbers, and checks them.
+"""The Tokenizer: what users hold. Each call checks what it is given, plans what its options come to, and asks
+an engine.
 
-The work is done by an engine (`cpbpe.engine.choice`); files are read by `cpbpe.model.formats.sentencepiece`. What a Tokenizer can do
-beside encoding is in `cpbpe.tokenizer.vocabulary` (pieces, the model as a value) and `cpbpe.tokenizer.detokenizer` (decoding).
+It is flat on purpose: what stands behind a call has a file of its own beside this one, such as `plans` (what
+options mean), `alignment`, `splitting`, `vocabulary` and the two streams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+import os
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
-from cpbpe.engine.choice import Engine
-from cpbpe.model.formats import sentencepiece as model
-from cpbpe.tokenizer import splitting as documents
-from cpbpe.tokenizer.alignment import Encoding, Named, Unit, aligned, aligned_arrays
-from cpbpe.tokenizer.checks import (
-    checked_text,
-    checked_threads,
-    numpy,
-    refuse_single,
-    text_of,
-    threads_for,
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import numpy
+from cpbpe.model.files import Source, read_model_file, write_all
+from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer import alignment, calls, splitting
+from cpbpe.tokenizer.alignment import Encoding, Unit
+from cpbpe.tokenizer.bound import bound_class
+from cpbpe.tokenizer.calls import Ids
+from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.identity import (
+    BEHAVIOUR,
+    facts_of,
+    facts_of_spec,
+    facts_with_added,
+    fingerprint,
+    restore,
+    summary,
 )
-from cpbpe.tokenizer.detokenizer import Detokenizer
-from cpbpe.tokenizer.options import (
-    ENCODE,
-    SAMPLE,
-    STRETCH,
-    EncodeOptions,
-    SampleOptions,
-    StretchOptions,
-    check_names,
-    random_of,
-)
+from cpbpe.tokenizer.lossless import Losslessness, losslessness
+from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, check_names, described
+from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
-from cpbpe.tokenizer.special_text import Encoder, Part, checked_parts
-from cpbpe.tokenizer.special_tokens import MAX_CHOICES
-from cpbpe.tokenizer.streaming import StreamEncoder
+from cpbpe.tokenizer.special_text import Part
+from cpbpe.tokenizer.stream_decoder import StreamDecoder
+from cpbpe.tokenizer.stream_encoder import StreamEncoder
+from cpbpe.tokenizer.vocabulary import Vocabulary, find_piece
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    class BoundOptions(EncodeOptions, DecodeOptions, total=False):  # type: ignore[misc]
+        """The options of encoding and of decoding."""
+
+
 Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
-_LASTING = (str, tuple, frozenset)
+Self = TypeVar("Self", bound="Tokenizer")
 
 
-class Tokenizer(Detokenizer):
+def _special(place: int, meaning: str) -> Any:
+    """A property with one of the ids that models name."""
+    return property(lambda self: self._engine.specials[place], doc=meaning)
+
+
+class Tokenizer:
     """A loaded model. It never changes, so it can be shared by threads, copied and pickled.
 
-    >>> tok = Tokenizer.from_file("tokenizer.model")
+    >>> tok = Tokenizer("tokenizer.model")
     >>> tok
     <cpbpe.Tokenizer: 32000 pieces, byte fallback, normalizer 'identity'>
     >>> tok.encode("Grüße!")
@@ -59,359 +72,458 @@ class Tokenizer(Detokenizer):
     'Grüße!'
 
     Two tokenizers are equal when their model files are.
-
-    >>> tok == Tokenizer.from_bytes(tok.to_bytes())
-    True
-
-    Options that every way of encoding has:
-
-    - `add_bos`, `add_eos`: put the bos id in front, the eos id behind.
-    - `reverse`: turn the ids around, before that.
-    - `prefix_space`: whether a dummy prefix is put in front of the text; None, as the model says.
-    - `allowed_special`: the special tokens that become ids where the text spells them out, or "all".
-      Without it a text never yields one. The longest wins. What stands between two is encoded as if it
-      were a text by itself.
-    - `disallowed_special`: special tokens that the text must not hold (ValueError), or "raise": any.
-    - `prefix_after_special`: False leaves the dummy prefix away behind a special token.
-
-    And every way of decoding:
-
-    - `skip_special_tokens`: by default CONTROL pieces leave nothing, as in sentencepiece, and added
-      tokens their text. True: both leave nothing; False: both leave their text.
-    - `keep_prefix_space`: keep a space at the beginning that a dummy prefix may have put there.
-    - `prefix_after_special`: False if the ids were encoded so. Then no space goes behind a token that is
-      shown.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_engine", "_facts", "_plans")
 
-    # --- Encoding ---------------------------------------------------------------------------------
+    _engine: Engine
+    _facts: ModelFacts
+    _plans: Plans
 
-    def encode(
-        self,
-        text: Text | Sequence[Part],
-        **options: Unpack[SampleOptions],
-    ) -> list[int]:
+    bound_options: Mapping[str, Any] = MappingProxyType({})
+    """The options that `using` has bound to this tokenizer."""
+
+    # --- Making one -------------------------------------------------------------------------------
+
+    def __init__(self, source: Source):
+        """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode."""
+        self._set(facts_of(read_model_file(source)))
+
+    def _set(self, facts: ModelFacts) -> None:
+        self._facts = facts
+        self._engine = facts.engine
+        self._plans = Plans(facts)
+
+    @classmethod
+    def _of(cls: type[Self], facts: ModelFacts) -> Self:
+        self = object.__new__(cls)
+        self._set(facts)
+        return self
+
+    @classmethod
+    def from_bytes(cls: type[Self], data: bytes | bytearray | memoryview) -> Self:
+        """Load a model from the bytes of its file."""
+        return cls._of(facts_of(data))
+
+    @classmethod
+    def from_spec(cls: type[Self], spec: ModelSpec) -> Self:
+        """A tokenizer for a model as a value, however it was made."""
+        return cls._of(facts_of_spec(spec))
+
+    def with_special_tokens(self, tokens: Mapping[str, int] | Iterable[str]) -> Tokenizer:
+        """The same tokenizer with more special tokens, which are no pieces of the model.
+
+        Without ids they get the next free ones, in the order given. Like a CONTROL piece, an added token is
+        never found in text without permission (`allowed_special`). It is saved with the model, in a field of
+        its own that other readers of the file pass over.
+
+        >>> tok = Tokenizer("tokenizer.model").with_special_tokens(["<|user|>", "<|end|>"])
+        >>> tok.encode("<|user|>Hi<|end|>", allowed_special="all")
+        [32000, 15359, 32001]
+        """
+        more = Tokenizer._of(facts_with_added(self._facts, tokens))
+        return more.using(**self.bound_options) if self.bound_options else more
+
+    def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
+        """The same tokenizer with other defaults: every call of it has these options, unless it is given others.
+
+        >>> tok = Tokenizer("tokenizer.model").using(add_bos=True, allowed_special="all")
+        >>> tok.encode("Hi</s>"), tok.count("Hi"), tok.encode("Hi", add_bos=False)
+        ([1, 15359, 2], 2, [15359])
+        """
+        check_names(options, "using", {**ENCODE, **DECODE})
+        bound: Tokenizer = _Bound.of(self._facts, {**self.bound_options, **options})
+        return bound
+
+    # --- The model --------------------------------------------------------------------------------
+
+    @property
+    def vocab(self) -> Vocabulary:
+        """The pieces and their ids, scores and types, and the special tokens."""
+        return Vocabulary(self._facts)
+
+    @property
+    def settings(self) -> Settings:
+        """What the model file says of itself: how it was trained, and how it normalizes.
+
+        >>> Tokenizer("tokenizer.model").settings.trainer["character_coverage"]
+        0.9999499917030334
+        """
+        return self._facts.settings
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model as a value, which can be changed and made a tokenizer again: `from_spec`."""
+        return self._facts.full_spec()
+
+    @property
+    def facts(self) -> ModelFacts:
+        """The engine and the tables that are made of the model, for other parts of cpbpe."""
+        return self._facts
+
+    @property
+    def vocab_size(self) -> int:
+        """The highest id and one, which is how many rows an embedding needs; also `len(tok)`."""
+        return self._facts.special.size
+
+    def __len__(self) -> int:
+        return self._facts.special.size
+
+    unk_id = _special(0, "The id of the UNKNOWN piece, or None if the model has none.")
+    bos_id = _special(1, "The id of the piece that begins a text, or None if the model has none.")
+    eos_id = _special(2, "The id of the piece that ends a text, or None if the model has none.")
+    pad_id = _special(3, "The id of the piece that fills a batch, or None if the model has none.")
+
+    def id_to_piece(self, id: SupportsIndex) -> str:
+        """The piece of an id."""
+        return self._facts.piece(self._facts.check_id(id, "id_to_piece"))
+
+    def piece_to_id(self, piece: str | bytes) -> int | None:
+        """The id of a piece, of any type, or of an added token; None if there is no such piece.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> tok.piece_to_id("▁Hello"), tok.piece_to_id("<s>"), tok.piece_to_id("no such piece")
+        (22557, 1, None)
+        """
+        return find_piece(self._facts, piece)
+
+    def get_vocab(self) -> dict[str, int]:
+        """The id of every piece and added token; the same as `dict(tok.vocab)`."""
+        return dict(self.vocab.items())
+
+    def is_lossless(self) -> Losslessness:
+        """Whether every text comes back from its ids: true, or false with reasons.
+
+        >>> bool(Tokenizer("tokenizer.model").is_lossless())
+        True
+        """
+        return losslessness(self._facts.spec)
+
+    # --- Text to ids ------------------------------------------------------------------------------
+
+    @described(ENCODE)
+    def encode(self, text: Text, **options: Unpack[EncodeOptions]) -> list[int]:
         r"""The ids of a text.
 
         `text` may be bytes, and they need not be valid UTF-8: a byte that belongs to no character
-        reads as U+FFFD. It may also be a list of parts: texts, each encoded by itself, `Special` tokens,
-        and ids. Special tokens that a text spells out stay ordinary text, unless they are allowed.
+        reads as U+FFFD. Special tokens that a text spells out stay ordinary text, unless they are allowed.
 
-        `alpha` is the chance of every merge to be left out (BPE-dropout); the same `seed` gives the same
-        ids, and none other ones every time.
-
-        >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> tok.encode("Hi", add_bos=True, add_eos=True)
-        [1, 15359, 2]
-        >>> tok.encode(b"Hi\xff") == tok.encode("Hi\ufffd")
-        True
-        >>> tok.encode("<s>Hi", allowed_special={"<s>"})
-        [1, 15359]
-        >>> tok.encode("Hello", alpha=0.5, seed=1) == tok.encode("Hello", alpha=0.5, seed=1)
-        True
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> tok.encode("Hi", add_bos=True, add_eos=True), tok.encode("<s>Hi", allowed_special={"<s>"})
+        ([1, 15359, 2], [1, 15359])
         """
-        if options or type(text) is not str:
-            ids = self._encode_any(text, options)
-        else:
-            ids = self._engine.encode(text)
-        if options:
-            front, back, reverse = self._around(options)
-            return [*front, *(reversed(ids) if reverse else ids), *back]
-        return ids
+        if type(text) is not str:
+            text = checked_text(text, "encode")
+        if not options:
+            return self._engine.encode(text)
+        return calls.encode(self._plans.encode(options, "encode"), text)
 
+
+    @described(ENCODE)
+    def encode_batch(
+        self, texts: Iterable[Text], *, threads: int | None = None, **options: Unpack[EncodeOptions]
+    ) -> list[list[int]]:
+        """The ids of many texts, by several threads: by default all cores, if it is worth it.
+
+        >>> Tokenizer("tokenizer.model").encode_batch(["Hi", "Hello world", ""])
+        [[15359], [22557, 1526], []]
+        """
+        checked = checked_texts(texts, "encode_batch")
+        plan = self._plans.encode(options, "encode_batch")
+        return calls.encode_batch(plan, checked, threads_for(checked, threads))
+
+
+    @described(ENCODE)
     def encode_array(
-        self,
-        text: Text,
-        *,
-        threads: int = 1,
-        **options: Unpack[EncodeOptions],
+        self, text: Text, *, threads: int = 1, **options: Unpack[EncodeOptions]
     ) -> NDArray[np.uint32]:
         """The ids of a text as a numpy array.
 
         With `threads` above 1 a long text is cut where nothing can merge, and its parts are encoded at
         the same time; the result is the same.
 
-        >>> Tokenizer.from_file("tokenizer.model").encode_array("Hello world", add_bos=True)
+        >>> Tokenizer("tokenizer.model").encode_array("Hello world", add_bos=True)
         array([    1, 22557,  1526], dtype=uint32)
         """
-        lib = numpy()
+        numpy()
         if type(text) is not str:
             text = checked_text(text, "encode_array")
         if threads != 1 or type(threads) is not int:
             threads = checked_threads(threads)
-        encoder = self._encoder("encode_array", options, ENCODE) if options else self._engine
-        found = encoder.encode_array(text, threads)
-        ids: NDArray[np.uint32] = lib.frombuffer(found, lib.uint32)
-        if options:
-            front, back, reverse = self._around(options)
-            ids = lib.concatenate([front, ids[::-1] if reverse else ids, back]).astype(lib.uint32)
-        return ids
+        if not options:
+            return self._engine.encode_array(text, threads)
+        return calls.encode_array(self._plans.encode(options, "encode_array"), text, threads)
 
-    def count(
+
+    @described(ENCODE)
+    def encode_arrays(
         self,
-        text: Text,
-        **options: Unpack[StretchOptions],
-    ) -> int:
-        """How many ids a text has, which are counted and not built.
-
-        >>> Tokenizer.from_file("tokenizer.model").count("Hello world")
-        2
-        """
-        encoder = self._encoder("count", options, STRETCH)
-        return encoder.count(checked_text(text, "count"))
-
-    def encode_pieces(
-        self,
-        text: Text,
-        **options: Unpack[SampleOptions],
-    ) -> list[str]:
-        """The pieces of a text. An unknown part stands for itself.
-
-        >>> Tokenizer.from_file("tokenizer.model").encode_pieces("Hi 你好 🦙")
-        ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
-        """
-        front, back, reverse = self._around(options)
-        encoder = self._encoder("encode_pieces", options, SAMPLE)
-        random = random_of(options)
-        given = checked_text(text, "encode_pieces")
-        found = encoder.tokens(given) if random is None else encoder.sample(given, *random)
-        pieces = [text_of(piece) for piece in found[1]]
-        ends = [[self.id_to_piece(id) for id in ids] for ids in (front, back)]
-        return [*ends[0], *(reversed(pieces) if reverse else pieces), *ends[1]]
-
-    def encode_offsets(
-        self,
-        text: Text,
+        texts: Iterable[Text],
         *,
+        threads: int | None = None,
+        spans: bool = False,
         unit: Unit | None = None,
-        **options: Unpack[SampleOptions],
-    ) -> Encoding:
-        """Ids, pieces, and the span of the text that each came from.
-
-        Spans count characters for `str` and bytes for `bytes`; `unit` ("char" or "byte") chooses.
-
-        >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> found = tok.encode_offsets("Hi 你好")
-        >>> list(zip(found.pieces, found.offsets, found.surfaces))
-        [('▁Hi', (0, 2), 'Hi'), ('▁', (2, 3), ' '), ('你', (3, 4), '你'), ('好', (4, 5), '好')]
-        >>> tok.encode_offsets("你好", unit="byte").offsets
-        [(0, 0), (0, 3), (3, 6)]
-        """
-        encoder = self._encoder("encode_offsets", options, SAMPLE)
-        random = random_of(options)
-        added = self._named(options.get("add_bos", False), options.get("add_eos", False))
-        reverse = options.get("reverse", False)
-        return aligned(encoder, text, "encode_offsets", added, reverse, unit, random)
-
-    def encode_batch(
-        self,
-        texts: Iterable[Text],
-        *,
-        threads: int | None = None,
-        **options: Unpack[SampleOptions],
-    ) -> list[list[int]]:
-        """The ids of many texts, by several threads: by default all cores, if it is worth it.
-
-        With `alpha` they are sampled, by one thread: the first with `seed`, the next with the number after
-        it, and so on.
-
-        >>> Tokenizer.from_file("tokenizer.model").encode_batch(["Hi", "Hello world", ""])
-        [[15359], [22557, 1526], []]
-        """
-        refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch", "texts")
-        checked = [checked_text(text, "encode_batch") for text in texts]
-        encoder = self._encoder("encode_batch", options, SAMPLE)
-        random = random_of(options)
-        if random is not None:
-            chance, first = random
-            numbers = ((first + i) % (1 << 64) for i in range(len(checked)))
-            found = [encoder.sample(text, chance, i)[0] for text, i in zip(checked, numbers, strict=True)]
-        else:
-            found = encoder.encode_batch(checked, threads_for(checked, threads))
-        if options:
-            front, back, reverse = self._around(options)
-            return [[*front, *(reversed(ids) if reverse else ids), *back] for ids in found]
-        return found
-
-    def encode_batch_arrays(
-        self,
-        texts: Iterable[Text],
-        *,
-        threads: int | None = None,
         **options: Unpack[EncodeOptions],
     ) -> Ragged:
         """The ids of many texts in one numpy array, with the places where each begins. See `Ragged`.
 
-        >>> Tokenizer.from_file("tokenizer.model").encode_batch_arrays(["Hi", "Hello world"]).ids
-        array([15359, 22557,  1526], dtype=uint32)
-        """
-        np = numpy()
-        refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_arrays", "texts")
-        checked = [checked_text(text, "encode_batch_arrays") for text in texts]
-        encoder = self._encoder("encode_batch_arrays", options, ENCODE)
-        found = encoder.encode_batch_arrays(checked, threads_for(checked, threads))
-        ids, offsets = np.frombuffer(found[0], np.uint32), np.frombuffer(found[1], np.int64)
-        if options:
-            front, back, reverse = self._around(options)
-            rows = [
-                np.concatenate([front, row[::-1] if reverse else row, back]) for row in Ragged(ids, offsets)
-            ]
-            ids = np.concatenate([np.zeros(0, np.uint32), *rows]).astype(np.uint32)
-            offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        return Ragged(ids, offsets)
+        With `spans` also what each id came from: in characters for `str` and in bytes for `bytes`, or as
+        `unit` ("char" or "byte") says.
 
-    def encode_batch_offsets(
+        >>> rows = Tokenizer("tokenizer.model").encode_arrays(["Hi", "Hello world"], spans=True)
+        >>> rows.ids, rows.spans.tolist()
+        (array([15359, 22557,  1526], dtype=uint32), [[0, 2], [0, 5], [5, 11]])
+        """
+        checked = checked_texts(texts, "encode_arrays")
+        plan = self._plans.encode(options, "encode_arrays")
+        return calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
+
+
+    @described(ENCODE)
+    def encode_parts(self, parts: Iterable[Part], **options: Unpack[EncodeOptions]) -> list[int]:
+        """The ids of one text in parts: texts, each encoded by itself, `Special` tokens, and ids.
+
+        >>> from cpbpe import Special
+        >>> Tokenizer("tokenizer.model").encode_parts([Special("<s>"), "Hello", 13, "world"])
+        [1, 22557, 13, 1526]
+        """
+        return calls.encode_parts(self._facts, self._plans.encode(options, "encode_parts"), parts)
+
+
+    @described(ENCODE)
+    def encode_pieces(self, text: Text, **options: Unpack[EncodeOptions]) -> list[str]:
+        """The pieces of a text, also called `tokenize`. An unknown part stands for itself.
+
+        >>> Tokenizer("tokenizer.model").encode_pieces("Hi 你好 🦙")
+        ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
+        """
+        given = checked_text(text, "encode_pieces")
+        return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
+
+
+    tokenize = encode_pieces
+
+    @described(ENCODE)
+    def align(self, text: Text, *, unit: Unit | None = None, **options: Unpack[EncodeOptions]) -> Encoding:
+        """Ids, pieces, and the span of the text that each came from.
+
+        Spans count characters for `str` and bytes for `bytes`; `unit` ("char" or "byte") chooses.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> encoding = tok.align("Hi 你好")
+        >>> list(zip(encoding.pieces, encoding.offsets, encoding.surfaces))
+        [('▁Hi', (0, 2), 'Hi'), ('▁', (2, 3), ' '), ('你', (3, 4), '你'), ('好', (4, 5), '好')]
+        >>> tok.align("你好", unit="byte").offsets
+        [(0, 0), (0, 3), (3, 6)]
+        """
+        return alignment.align(self._facts, self._plans.encode(options, "align"), text, "align", unit)
+
+    @described(ENCODE)
+    def align_batch(
         self,
         texts: Iterable[Text],
         *,
-        add_bos: bool = False,
-        add_eos: bool = False,
+        threads: int | None = None,
         unit: Unit | None = None,
-        **options: Unpack[StretchOptions],
+        **options: Unpack[EncodeOptions],
     ) -> list[Encoding]:
-        """`encode_offsets` of many texts.
+        """`align` of many texts, by several threads. (As arrays: `encode_arrays` with `spans=True`.)
 
-        >>> found = Tokenizer.from_file("tokenizer.model").encode_batch_offsets(["Hi", "Hello world"])
-        >>> [encoding.offsets for encoding in found]
+        >>> [encoding.offsets for encoding in Tokenizer("tokenizer.model").align_batch(["Hi", "Hello world"])]
         [[(0, 2)], [(0, 5), (5, 11)]]
         """
-        refuse_single(texts, (str, bytes, bytearray, memoryview), "encode_batch_offsets", "texts")
-        encoder = self._encoder("encode_batch_offsets", options, STRETCH)
-        added = self._named(add_bos, add_eos)
-        return [aligned(encoder, text, "encode_batch_offsets", added, False, unit, None) for text in texts]
+        numpy()
+        checked = checked_texts(texts, "align_batch")
+        plan = self._plans.encode(options, "align_batch")
+        return alignment.align_batch(self._facts, plan, checked, threads_for(checked, threads), unit)
 
-    def encode_batch_offsets_arrays(
-        self,
-        texts: Iterable[Text],
-        *,
-        add_bos: bool = False,
-        add_eos: bool = False,
-        unit: Unit | None = None,
-        **options: Unpack[StretchOptions],
-    ) -> tuple[Ragged, NDArray[np.int64]]:
-        """Ids and offsets of many texts as arrays: the ids as a `Ragged`, and begin and end of each id.
+    @described(ENCODE)
+    def count(self, text: Text, **options: Unpack[EncodeOptions]) -> int:
+        """How many ids a text has, which are counted and not built.
 
-        >>> tok = Tokenizer.from_file("tokenizer.model")
-        >>> ids, spans = tok.encode_batch_offsets_arrays(["Hi", "Hello world"])
-        >>> ids.tolist(), spans[ids.offsets[1] : ids.offsets[2]].tolist()
-        ([[15359], [22557, 1526]], [[0, 5], [5, 11]])
+        >>> Tokenizer("tokenizer.model").count("Hello world", add_bos=True)
+        3
         """
-        method = "encode_batch_offsets_arrays"
-        refuse_single(texts, (str, bytes, bytearray, memoryview), method, "texts")
-        encoder = self._encoder("encode_batch_offsets_arrays", options, STRETCH)
-        return aligned_arrays(encoder, texts, method, self._named(add_bos, add_eos), unit)
+        given = text if type(text) is str else checked_text(text, "count")
+        if not options:
+            return self._engine.count(given)
+        return calls.count(self._plans.encode(options, "count"), given)
 
-    def stream_encoder(self, *, prefix_space: bool | None = None) -> StreamEncoder:
-        """An encoder for one text that arrives in parts. See `cpbpe.tokenizer.streaming`.
 
-        >>> stream = Tokenizer.from_file("tokenizer.model").stream_encoder()
-        >>> stream.push("Hel") + stream.push("lo wor") + stream.push("ld") + stream.flush()
-        [22557, 1526]
+    @described(ENCODE)
+    def count_batch(
+        self, texts: Iterable[Text], *, threads: int | None = None, **options: Unpack[EncodeOptions]
+    ) -> list[int]:
+        """How many ids each of many texts has.
+
+        >>> Tokenizer("tokenizer.model").count_batch(["Hi", "Hello world", ""])
+        [1, 2, 0]
         """
-        return StreamEncoder(self, prefix_space=prefix_space)
+        checked = checked_texts(texts, "count_batch")
+        plan = self._plans.encode(options, "count_batch")
+        return calls.count_batch(plan, checked, threads_for(checked, threads))
 
-    def normalize(self, text: Text) -> Any:
-        """The text as it is segmented: `str` for `str`, `bytes` for `bytes`.
 
-        >>> Tokenizer.from_file("tokenizer.model").normalize("Hello world")
+    def normalize(self, text: AnyText) -> AnyText:
+        """The text as it is cut into pieces: `str` for `str`, `bytes` for `bytes`.
+
+        >>> Tokenizer("tokenizer.model").normalize("Hello world")
         '▁Hello▁world'
         """
-        normalized = self._engine.normalize(checked_text(text, "normalize"))
+        normalized: Any = self._engine.normalize(checked_text(text, "normalize"))
         return text_of(normalized) if isinstance(text, str) else normalized
 
-    # --- Documents --------------------------------------------------------------------------------
-
-    def truncate(self, text: AnyText, max_tokens: int, *, prefix_space: bool | None = None) -> AnyText:
+    @described(ENCODE)
+    def truncate(self, text: AnyText, max_tokens: int, **options: Unpack[EncodeOptions]) -> AnyText:
         """The beginning of a text, with at most `max_tokens` ids, that ends where a token ends.
 
-        >>> Tokenizer.from_file("tokenizer.model").truncate("Hello world, hello", 2)
+        >>> Tokenizer("tokenizer.model").truncate("Hello world, hello", 3, add_bos=True)
         'Hello world'
         """
-        return documents.truncate(self, text, max_tokens, prefix_space)
+        return splitting.truncate(self._facts, self._plans.encode(options, "truncate"), text, max_tokens)
 
+    @described(ENCODE)
     def split(
-        self, text: AnyText, max_tokens: int, *, overlap: int = 0, prefix_space: bool | None = None
+        self, text: AnyText, max_tokens: int, *, overlap: int = 0, **options: Unpack[EncodeOptions]
     ) -> list[AnyText]:
         """A text in parts of at most `max_tokens` ids each, about `overlap` of which are in the next, too.
 
-        >>> Tokenizer.from_file("tokenizer.model").split("Hello world, and more", 2)
+        >>> Tokenizer("tokenizer.model").split("Hello world, and more", 2)
         ['Hello world', ', and', ' more']
         """
-        return documents.split(self, text, max_tokens, overlap, prefix_space)
+        return splitting.split(self._facts, self._plans.encode(options, "split"), text, max_tokens, overlap)
 
-    # --- How to encode ----------------------------------------------------------------------------
+    @described(ENCODE)
+    def stream_encoder(self, **options: Unpack[EncodeOptions]) -> StreamEncoder:
+        """An encoder for one text that arrives in parts.
 
-    def _encoder(self, method: str, options: StretchOptions, known: tuple[str, ...]) -> Engine | Encoder:
-        """The engine, or one that does what these options ask for."""
-        engine = self._engine
-        if not options:
-            return engine
-        check_names(options, method, known)
-        prefix_space = options.get("prefix_space")
-        allowed, disallowed = options.get("allowed_special", ()), options.get("disallowed_special", ())
-        if prefix_space is not None and prefix_space not in (True, False):
-            raise TypeError(f"prefix_space is True, False or None, not {prefix_space!r}")
-        if not (allowed or disallowed):
-            return engine if prefix_space is None else engine.variant(prefix=bool(prefix_space))
-        made = self._special.encoders
-        prefix_after_special = options.get("prefix_after_special", True)
-        key = (prefix_space, allowed, disallowed, prefix_after_special)
-        lasting = type(allowed) in _LASTING and type(disallowed) in _LASTING  # others may change
-        if lasting and key in made:
-            found: Encoder = made[key]
-            return found
-        if prefix_space is not None:
-            engine = engine.variant(prefix=bool(prefix_space))
-        later = engine if prefix_after_special else engine.variant(prefix=False)
-        encoder = Encoder(engine, later, self._special.scanner(allowed, disallowed))
-        if lasting:
-            if len(made) >= MAX_CHOICES:
-                made.pop(next(iter(made)), None)
-            made[key] = encoder
-        return encoder
+        >>> stream = Tokenizer("tokenizer.model").stream_encoder()
+        >>> stream.push("Hel") + stream.push("lo wor") + stream.push("ld") + stream.flush()
+        [22557, 1526]
+        """
+        return StreamEncoder(self._facts, self._plans.encode(options, "stream_encoder"))
 
-    def _encode_any(self, text: Text | Sequence[Part], options: SampleOptions) -> list[int]:
-        """The ids of text, bytes, or parts."""
-        encoder = self._encoder("encode", options, SAMPLE)
-        random = random_of(options)
-        if not isinstance(text, (list, tuple)):
-            given = checked_text(text, "encode")
-            return encoder.encode(given) if random is None else encoder.sample(given, *random)[0]
-        if random is not None:
-            raise TypeError("encode() takes no alpha for a list of parts; encode its texts one by one")
-        parts = checked_parts(text, self._special, self._check_id)
-        if not isinstance(encoder, Encoder):
-            later = encoder if options.get("prefix_after_special", True) else encoder.variant(prefix=False)
-            encoder = Encoder(encoder, later, None)
-        return encoder.encode_parts(parts, self._special.shown)
+    # --- Ids to text ------------------------------------------------------------------------------
 
-    def _named(self, add_bos: bool, add_eos: bool) -> tuple[Named, Named]:
-        """The ids to put in front and behind, with their pieces."""
-        front, back = self._ends(add_bos, add_eos)
-        return [(id, self._engine.piece(id)) for id in front], [(id, self._engine.piece(id)) for id in back]
+    @described(DECODE)
+    def decode(self, ids: Ids, **options: Unpack[DecodeOptions]) -> str:
+        """The text of ids: any sequence of integers, a numpy array, or one integer.
 
-    def _around(self, options: EncodeOptions) -> tuple[list[int], list[int], bool]:
-        """The ids to put in front and behind, and whether to turn those between around."""
-        front, back = self._ends(options.get("add_bos", False), options.get("add_eos", False))
-        return front, back, options.get("reverse", False)
+        CONTROL pieces are left out, unless asked for. Bytes that make no character read as U+FFFD, one
+        for each.
 
-    def _ends(self, add_bos: bool, add_eos: bool) -> tuple[list[int], list[int]]:
-        """The ids to put in front and behind."""
-        bos, eos = self.bos_id, self.eos_id
-        for wanted, option, id, name in ((add_bos, "add_bos", bos, "bos"), (add_eos, "add_eos", eos, "eos")):
-            if wanted and id is None:
-                raise ValueError(
-                    f"{option}=True, but this model defines no {name} piece of type CONTROL; "
-                    f"leave the option out, or add an id of your own to the list"
-                )
-        return [bos] if add_bos and bos is not None else [], [eos] if add_eos and eos is not None else []
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> tok.decode([1, 15359, 28808, 2]), tok.decode([1, 15359, 2], skip_special_tokens=False)
+        ('Hi!', '<s>Hi</s>')
+        >>> tok.decode([32000])
+        Traceback (most recent call last):
+        ...
+        IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
+        """
+        if not options and type(ids) is list:
+            text = self._engine.decode(ids)
+            if text is not None:
+                return text
+        return calls.decode(self._facts, self._plans.decode(options, "decode"), ids)
 
 
-def load(source: model.Source) -> Tokenizer:
-    """Load a `.model` file, by its path or already opened in binary mode; the same as `Tokenizer.from_file`.
+    @described(DECODE)
+    def decode_bytes(self, ids: Ids, **options: Unpack[DecodeOptions]) -> bytes:
+        r"""The same text in UTF-8, except that bytes which make no character stay what they are.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> llama = tok.encode("🦙")
+        >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
+        (b'\xf0\x9f\xa6', '���')
+        """
+        return calls.decode_bytes(self._facts, self._plans.decode(options, "decode_bytes"), ids)
+
+
+    @described(DECODE)
+    def decode_pieces(self, pieces: Iterable[str | bytes], **options: Unpack[DecodeOptions]) -> str:
+        """The text of pieces. One that the vocabulary does not hold stands for itself.
+
+        >>> Tokenizer("tokenizer.model").decode_pieces(["▁Hi", "▁there", "🦙"])
+        'Hi there🦙'
+        """
+        return calls.decode_pieces(self._plans.decode(options, "decode_pieces"), pieces)
+
+
+    @described(DECODE)
+    def decode_batch(
+        self, batch: Iterable[Ids] | Ragged, *, threads: int | None = None, **options: Unpack[DecodeOptions]
+    ) -> list[str]:
+        """The texts of many sequences of ids: a list of such, a `Ragged`, or a two-dimensional array.
+
+        >>> Tokenizer("tokenizer.model").decode_batch([[15359], [22557, 1526], []])
+        ['Hi', 'Hello world', '']
+        """
+        decoder = self._plans.decode(options, "decode_batch")
+        return calls.decode_batch(self._facts, decoder, batch, threads)
+
+
+    @described(DECODE)
+    def stream_decoder(
+        self, prompt_ids: Ids | None = None, **options: Unpack[DecodeOptions]
+    ) -> StreamDecoder:
+        """A decoder for ids that arrive one by one; the text of `prompt_ids` is not given out.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> stream = tok.stream_decoder()
+        >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
+        (['Hi', ' ', '', '', '', '🦙', '!'], '')
+        """
+        check_names(options, "stream_decoder", DECODE)
+        return StreamDecoder(self._facts, [] if prompt_ids is None else prompt_ids, **options)
+
+    # --- Being a value ----------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The model file, byte for byte as it was loaded, and tokens that were added at its end."""
+        return self._facts.file
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file. An existing file is replaced at once, never left half written."""
+        write_all({os.fspath(path): self._facts.file})
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the model and of how cpbpe reads it, the same everywhere: a key for caches."""
+        return fingerprint(self._facts.file, self.bound_options)
+
+    def __repr__(self) -> str:
+        return f"<cpbpe.Tokenizer: {summary(self._facts)}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self._facts.file == other._facts.file and self.bound_options == other.bound_options
+
+    def __hash__(self) -> int:
+        return hash(self._facts.file)
+
+    def __deepcopy__(self: Self, memo: object = None) -> Self:
+        return self
+
+    __copy__ = __deepcopy__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore, (Tokenizer, self._facts.file, BEHAVIOUR, dict(self.bound_options))
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError(
+            "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many, and "
+            "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
+        )
+
+
+_Bound = bound_class(Tokenizer)
+
+
+def load(source: Source) -> Tokenizer:
+    """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode.
 
     >>> load("tokenizer.model").vocab_size
     32000
     """
-    return Tokenizer.from_file(source)
+    return Tokenizer(source)

@@ -1,61 +1,47 @@
-"""Model files: from the bytes of a ModelProto to a checked `ModelSpec`, or a message that helps.
+"""Llama-style `.model` files: ModelProto messages, read into a `ModelSpec` and written from one.
 
-The only file that knows protobuf, which is imported when the first model is loaded. It verifies
-everything that makes a model invalid to sentencepiece, so that engines need not. What a file that
-is no model might be instead is the business of `cpbpe.model.formats.sniff`.
+With `cpbpe.compat`, the only place that knows protobuf, which is imported when it is first needed. (Loading a
+model with the compiled core does not need it: the core reads the usual files itself, see
+`cpbpe.engine.choice`.) What a file that is no model might be instead is the business of `sniff`.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from cpbpe import lazy as late
 from cpbpe.errors import ModelError
+from cpbpe.lazy import imported
 from cpbpe.model.formats.sniff import describe
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
 
 if TYPE_CHECKING:
     from cpbpe.model.formats import model_pb2
 
-Source = str | os.PathLike[str] | BinaryIO
-
-MAX_PIECE_BYTES = 8000
-"""sentencepiece refuses pieces of this length and above."""
-
-MAX_FILE_BYTES = (1 << 31) - 1
-"""Protobuf reads no message beyond this."""
-
-_HEAD_BYTES = 4096
+_NAMES = ("unk_piece", "bos_piece", "eos_piece", "pad_piece")
+_DEFAULT_NAMES = (b"<unk>", b"<s>", b"</s>", b"<pad>")
 
 
-def read_bytes(source: Source) -> bytes:
-    """Everything in a file, by path or already open; a huge file that cannot be a model is not read."""
-    if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as file:
-            return read_bytes(file)
-    if not hasattr(source, "read"):
-        raise TypeError(f"a model is loaded from a path or an open binary file, not {type(source).__name__}")
-    head = source.read(_HEAD_BYTES)
-    if not isinstance(head, bytes):
-        raise TypeError(
-            f"the model file must be opened in binary mode ('rb'), its read() gave {type(head).__name__}"
-        )
-    if describe(head, complete=False) is not None:
-        return head
-    data = bytearray(head)
-    while len(data) <= MAX_FILE_BYTES:
-        part = source.read(1 << 20)  # a pipe or a socket may give less, and more the next time
-        if not part:
-            return bytes(data)
-        data += part
-    raise ModelError("not a SentencePiece model: the file is larger than 2 GiB, the most that one can be")
+@cache
+def messages() -> Any:
+    """The message classes of a model file, and with them protobuf."""
+    return imported("cpbpe.model.formats.model_pb2")
 
 
-def parse(data: bytes) -> ModelSpec:
-    """Read and check a model. Raises ModelError for what cpbpe, or sentencepiece, cannot use."""
-    proto = parse_proto(data)
+@cache
+def decode_error() -> type[Exception]:
+    """What protobuf raises for bytes that are no message."""
+    error: type[Exception] = imported("google.protobuf.message").DecodeError
+    return error
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def read(data: bytes) -> ModelSpec:
+    """The model in a file. Raises ModelError for what is no BPE model; `validity` checks its pieces."""
+    proto = _parse(data)
     trainer = proto.trainer_spec
     model_type = type(trainer).ModelType.Name(trainer.model_type)
     if model_type != "BPE":
@@ -65,65 +51,83 @@ def parse(data: bytes) -> ModelSpec:
             f"the model {stated} {model_type}, and cpbpe reads BPE models only (those trained with "
             f"--model_type=bpe){truncated}"
         )
-
-    pieces = tuple(piece.piece for piece in proto.pieces)
-    types = [PieceType(piece.type) for piece in proto.pieces]
-    if trainer.byte_fallback:
-        # Converted models in circulation hold one NUL beside <0x00>. sentencepiece makes it UNUSED.
-        types = [PieceType.UNUSED if p == b"\0" else t for p, t in zip(pieces, types, strict=True)]
-    _check(pieces, types, trainer.byte_fallback)
-
+    names = [getattr(trainer, name) or default for name, default in zip(_NAMES, _DEFAULT_NAMES, strict=True)]
     return ModelSpec(
-        pieces=pieces,
-        scores=tuple(piece.score for piece in proto.pieces),
-        types=tuple(types),
+        pieces=Pieces.of((p.piece, p.score, _type(p, trainer.byte_fallback)) for p in proto.pieces),
         normalizer=normalizer_of(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
         denormalizer=normalizer_of(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
         byte_fallback=trainer.byte_fallback,
         unk_surface=trainer.unk_surface,
-        added=tuple((token.text, token.id) for token in proto.Extensions[_added()]),
-        **_special_ids(pieces, types, trainer),
+        special_pieces=(names[0], names[1], names[2], names[3]),
+        added=tuple((token.text, token.id) for token in proto.Extensions[messages().added_tokens]),
+        settings=_settings(proto),
+        file=data,
     )
 
 
-def canonical(data: bytes) -> bytes:
-    """The same model in the plainest form, for a reader that knows no more of protobuf than models need."""
-    proto = parse_proto(data)
-    proto.DiscardUnknownFields()
-    return proto.SerializeToString()
+def _type(piece: Any, byte_fallback: bool) -> PieceType:
+    """The type of a piece. Converted models in circulation hold one NUL beside <0x00>, which does nothing."""
+    return PieceType.UNUSED if byte_fallback and piece.piece == b"\0" else PieceType(piece.type)
 
 
-def with_added(data: bytes, tokens: Mapping[str, int]) -> bytes:
-    """The file with special tokens behind it: fields of one message may come in parts."""
-    proto = late.model_pb2().ModelProto()
-    for text, id in tokens.items():
-        proto.Extensions[_added()].add(text=text.encode(), id=id)
-    behind: bytes = proto.SerializeToString()
-    return data + behind
+def _settings(proto: model_pb2.ModelProto) -> Settings:
+    return Settings(
+        trainer=fields_of(proto.trainer_spec),
+        normalizer=fields_of(proto.normalizer_spec),
+        denormalizer=fields_of(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
+    )
 
 
-def _added() -> Any:
-    return late.model_pb2().added_tokens
+def fields_of(message: Any) -> dict[str, Any]:
+    """The fields that are set in a message, with text as str. (Charsmaps stay bytes.)"""
+    return {field.name: _value(field, value) for field, value in message.ListFields()}
 
 
-def parse_proto(data: bytes) -> model_pb2.ModelProto:
+def _value(field: Any, value: Any) -> Any:
+    if field.enum_type is not None:
+        return field.enum_type.values_by_number[value].name.lower()
+    if isinstance(value, bytes):
+        return value if field.name == "precompiled_charsmap" else _text(value)
+    if isinstance(value, (int, float)):
+        return value
+    return [_text(item) if isinstance(item, bytes) else item for item in value]
+
+
+def _text(value: bytes) -> str:
+    """Text that can be written again as it was, also where it is not UTF-8."""
+    return value.decode(errors="surrogateescape")
+
+
+def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> NormalizerSpec:
+    """A normalizer's options. Where the space goes, `suffix`, is an option of the trainer's."""
+    return NormalizerSpec(
+        name=proto.name.decode(errors="replace"),
+        charsmap=proto.precompiled_charsmap,
+        add_dummy_prefix=proto.add_dummy_prefix,
+        remove_extra_whitespaces=proto.remove_extra_whitespaces,
+        escape_whitespaces=proto.escape_whitespaces,
+        suffix=suffix,
+    )
+
+
+def _parse(data: bytes) -> model_pb2.ModelProto:
     """The message in a file, which holds pieces, or an error that says what the file is."""
     if not data:
         raise ModelError("not a SentencePiece model: the data is empty (0 bytes)")
-    proto: model_pb2.ModelProto = late.model_pb2().ModelProto()
+    proto: model_pb2.ModelProto = messages().ModelProto()
     parsed = True
     try:
         proto.ParseFromString(data)
-    except late.decode_error():
+    except decode_error():
         parsed = False
     if parsed and proto.pieces:
         return proto
-    found = describe(data)
-    if found is None and parsed:
-        found = "it is a valid protobuf message, but holds no pieces"
-    elif found is None:
-        found = _where_it_breaks(data)
-    raise ModelError(f"not a SentencePiece model: {found}")
+    problem = describe(data)
+    if problem is None and parsed:
+        problem = "it is a valid protobuf message, but holds no pieces"
+    elif problem is None:
+        problem = _where_it_breaks(data)
+    raise ModelError(f"not a SentencePiece model: {problem}")
 
 
 def _where_it_breaks(data: bytes) -> str:
@@ -158,81 +162,89 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
         at = end + length
 
 
-def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> NormalizerSpec:
-    """A normalizer's options. Where the space goes, `suffix`, is an option of the trainer's."""
-    return NormalizerSpec(
-        name=proto.name.decode(errors="replace"),
-        charsmap=proto.precompiled_charsmap,
-        add_dummy_prefix=proto.add_dummy_prefix,
-        remove_extra_whitespaces=proto.remove_extra_whitespaces,
-        escape_whitespaces=proto.escape_whitespaces,
-        suffix=suffix,
-    )
+# --- Writing --------------------------------------------------------------------------------------
 
 
-def _check(pieces: tuple[bytes, ...], types: list[PieceType], byte_fallback: bool) -> None:
-    """Refuse what sentencepiece refuses, naming the piece to blame."""
+def write(spec: ModelSpec) -> bytes:
+    r"""The file of a model: the one it was read from, or a new one.
 
-    def blame(id: int, reason: str) -> ModelError:
-        piece = pieces[id]
-        shown = piece if len(piece) <= 40 else piece[:40] + b"..."
-        text = shown.decode(errors="backslashreplace")
-        return ModelError(f"piece {id}, {text!r}, {reason}", piece=piece, id=id)
+    A new one holds what sentencepiece would write: the fields of `settings`, whatever else of the spec
+    differs from what these say, a score for every piece, and a type for each that is not NORMAL.
 
-    ids: dict[bytes, int] = {}
-    unknown = None
-    for id, (piece, type) in enumerate(zip(pieces, types, strict=True)):
-        if len(piece) >= MAX_PIECE_BYTES:
-            raise blame(id, f"is {len(piece)} bytes long; a piece has fewer than {MAX_PIECE_BYTES}")
-        if not piece:
-            raise blame(id, "is empty")
-        if piece == b"\0" and type == PieceType.UNUSED:
-            continue
-        if b"\0" in piece:
-            raise blame(id, "contains a NUL character (U+0000)")
-        if ids.setdefault(piece, id) != id:
-            raise blame(id, f"is there twice: it is piece {ids[piece]} as well")
-        if type == PieceType.UNKNOWN:
-            if unknown is not None:
-                raise blame(id, f"has the type UNKNOWN, and so has piece {unknown}; there can be one only")
-            unknown = id
-        if type == PieceType.BYTE:
-            if not byte_fallback:
-                raise blame(id, "has the type BYTE, but the model's byte_fallback is off")
-            if piece not in _BYTE_PIECES:
-                raise blame(id, "has the type BYTE, but is not one of <0x00> to <0xFF>")
-    if byte_fallback:
-        missing = [piece for piece in _BYTE_PIECES if piece not in ids or types[ids[piece]] != PieceType.BYTE]
-        if missing:
-            names = ", ".join(piece.decode() for piece in missing[:3]) + (", ..." if len(missing) > 3 else "")
-            raise ModelError(
-                f"byte_fallback is on, but {len(missing)} of the 256 BYTE pieces are missing: {names}"
-            )
-    elif unknown is None:
-        raise ModelError("no piece has the type UNKNOWN and byte_fallback is off; one of the two is needed")
-
-
-_BYTE_PIECES = tuple(b"<0x%02X>" % byte for byte in range(256))
-
-
-def _special_ids(
-    pieces: tuple[bytes, ...], types: list[PieceType], trainer: model_pb2.TrainerSpec
-) -> dict[str, int | None]:
-    """The ids of unk, bos, eos and pad: by the text of the piece, not by `trainer_spec.unk_id`.
-
-    unk has a way of its own: when no piece has the name of unk, the UNKNOWN piece is meant,
-    whatever it is called.
+    >>> from cpbpe.model.spec import Piece
+    >>> spec = ModelSpec(Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)]), unk_surface=b"?")
+    >>> read(write(spec)).unk_surface
+    b'?'
     """
-    ids = {piece: id for id, piece in enumerate(pieces) if piece != b"\0"}
-    unknown = types.index(PieceType.UNKNOWN) if PieceType.UNKNOWN in types else None
+    if spec.file is not None:
+        return spec.file
+    proto = messages().ModelProto()
+    columns = zip(spec.pieces.texts, spec.pieces.numbers(), spec.pieces.types, strict=True)
+    for text, score, type in columns:
+        if type == PieceType.NORMAL:
+            proto.pieces.add(piece=text, score=score)
+        else:
+            proto.pieces.add(piece=text, score=score, type=type)
 
-    def find(name: bytes, type: PieceType) -> int | None:
-        id = ids.get(name, unknown)
-        return id if id is not None and types[id] == type else None
+    trainer = proto.trainer_spec
+    _set(trainer, spec.settings.trainer)
+    _correct(trainer, "model_type", trainer.BPE)
+    _correct(trainer, "byte_fallback", spec.byte_fallback)
+    _correct(trainer, "treat_whitespace_as_suffix", spec.normalizer.suffix)
+    _correct(trainer, "unk_surface", spec.unk_surface)
+    for name, default, piece in zip(_NAMES, _DEFAULT_NAMES, spec.special_pieces, strict=True):
+        if piece != (getattr(trainer, name) or default):
+            setattr(trainer, name, piece)
 
-    return {
-        "unk_id": find(trainer.unk_piece or b"<unk>", PieceType.UNKNOWN),
-        "bos_id": find(trainer.bos_piece or b"<s>", PieceType.CONTROL),
-        "eos_id": find(trainer.eos_piece or b"</s>", PieceType.CONTROL),
-        "pad_id": find(trainer.pad_piece or b"<pad>", PieceType.CONTROL),
-    }
+    _set_normalizer(proto.normalizer_spec, spec.settings.normalizer, spec.normalizer)
+    if spec.denormalizer is not None:
+        _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
+    _add(proto, spec.added)
+    data: bytes = proto.SerializeToString()
+    return data
+
+
+def added_fields(tokens: Mapping[str, int]) -> bytes:
+    """Added tokens as they stand at the end of a file: the fields of one message may come in parts."""
+    proto = messages().ModelProto()
+    _add(proto, [(text.encode(), id) for text, id in tokens.items()])
+    data: bytes = proto.SerializeToString()
+    return data
+
+
+def _add(proto: Any, tokens: Any) -> None:
+    for text, id in tokens:
+        proto.Extensions[messages().added_tokens].add(text=text, id=id)
+
+
+def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpec) -> None:
+    _set(message, fields)
+    _correct(message, "name", spec.name.encode())
+    _correct(message, "precompiled_charsmap", spec.charsmap)
+    _correct(message, "add_dummy_prefix", spec.add_dummy_prefix)
+    _correct(message, "remove_extra_whitespaces", spec.remove_extra_whitespaces)
+    _correct(message, "escape_whitespaces", spec.escape_whitespaces)
+
+
+def _correct(message: Any, name: str, value: object) -> None:
+    """Make a field present only where its absence, or what the settings say, would mean something else."""
+    if getattr(message, name) != value:
+        setattr(message, name, value)
+
+
+def _set(message: Any, fields: Mapping[str, Any]) -> None:
+    """Make fields present, also those that have their default. An empty message is present as well."""
+    message.SetInParent()
+    for name, value in fields.items():
+        if name == "model_type" and isinstance(value, str):
+            value = type(message).ModelType.Value(value.upper())
+        elif isinstance(value, str):
+            value = _bytes(value)
+        if isinstance(value, (list, tuple)):
+            getattr(message, name).extend(_bytes(item) if isinstance(item, str) else item for item in value)
+        else:
+            setattr(message, name, value)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

@@ -1,0 +1,72 @@
+"""A `ModelSpec` as what crosses the border to the core, and back: bytes, numbers and flags."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
+
+NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool]
+"""Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix."""
+
+
+class Columns(TypedDict):
+    """A model without what its file records; see `Pieces` and `ModelSpec` for the meanings."""
+
+    blob: bytes
+    ends: bytes
+    scores: bytes
+    types: bytes
+    byte_fallback: bool
+    unk_surface: bytes
+    special_pieces: tuple[bytes, bytes, bytes, bytes]
+    normalizer: NormalizerColumns
+    denormalizer: NormalizerColumns | None
+    added: list[tuple[bytes, int]]
+
+
+def columns_of(spec: ModelSpec) -> Columns:
+    """The columns of a model."""
+    pieces = spec.pieces
+    return {
+        "blob": pieces.blob,
+        "ends": pieces.ends,
+        "scores": pieces.scores,
+        "types": pieces.types,
+        "byte_fallback": spec.byte_fallback,
+        "unk_surface": spec.unk_surface,
+        "special_pieces": spec.special_pieces,
+        "normalizer": _normalizer_columns(spec.normalizer),
+        "denormalizer": None if spec.denormalizer is None else _normalizer_columns(spec.denormalizer),
+        "added": list(spec.added),
+    }
+
+
+def spec_of(columns: Columns, file: bytes | None = None) -> ModelSpec:
+    """The model in columns, with the file that it is from; without `settings`, which only a file has."""
+    denormalizer = columns["denormalizer"]
+    return ModelSpec(
+        pieces=Pieces(columns["blob"], columns["ends"], columns["scores"], columns["types"]),
+        normalizer=_normalizer_spec(columns["normalizer"]),
+        denormalizer=None if denormalizer is None else _normalizer_spec(denormalizer),
+        byte_fallback=columns["byte_fallback"],
+        unk_surface=columns["unk_surface"],
+        special_pieces=columns["special_pieces"],
+        added=tuple(columns["added"]),
+        file=file,
+    )
+
+
+def _normalizer_columns(spec: NormalizerSpec) -> NormalizerColumns:
+    return (
+        spec.name.encode(),
+        spec.charsmap,
+        spec.add_dummy_prefix,
+        spec.remove_extra_whitespaces,
+        spec.escape_whitespaces,
+        spec.suffix,
+    )
+
+
+def _normalizer_spec(columns: NormalizerColumns) -> NormalizerSpec:
+    return NormalizerSpec(columns[0].decode(errors="replace"), *columns[1:])

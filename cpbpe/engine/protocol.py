@@ -1,0 +1,144 @@
+"""What every engine offers. An engine does all the work that concerns one model.
+
+It looks pieces up, turns text into ids and ids into text, and expects what `cpbpe.tokenizer` has checked. Text
+is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is one;
+the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cpbpe.engine.columns import Columns
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.uint32]
+    Places = NDArray[np.int64]
+
+Text = str | bytes
+Aligned = tuple[list[int], list[bytes], list[int], list[int]]
+"""Ids, pieces, and where the input that each came from begins and ends, in bytes."""
+
+
+class Finder(Protocol):
+    """Finds keys in text, the longest at each place, from left to right."""
+
+    def split(self, text: Any, /) -> list[Any] | None:
+        """The text before a key, the key's number, the text after it, and so on; None without keys."""
+
+
+class Engine(Protocol):
+    """The operations of an engine."""
+
+    # --- The model --------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """How many pieces there are."""
+
+    @property
+    def byte_fallback(self) -> bool:
+        """Whether unknown characters become BYTE pieces."""
+
+    @property
+    def normalizer_name(self) -> bytes:
+        """What the model calls its normalization rules."""
+
+    @property
+    def specials(self) -> list[int | None]:
+        """The ids of unk, bos, eos and pad."""
+
+    @property
+    def added(self) -> list[tuple[bytes, int]]:
+        """Tokens that the model says were added to it, unchecked."""
+
+    def columns(self) -> Columns:
+        """The model that the engine was built from."""
+
+    def variant(self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False) -> Engine:
+        """The same engine with other options. It shares everything else, and is made once.
+
+        `prefix`: whether to add a dummy prefix, instead of what the model says. `keep_space`: whether
+        decoding keeps a space at the beginning. `raw`: text is taken as already normalized.
+        """
+
+    def finder(self, keys: list[bytes]) -> Finder:
+        """What finds these keys in text: special tokens."""
+
+    def piece(self, id: int) -> bytes:
+        """The text of a piece; the id is inside the vocabulary, here and below."""
+
+    def find(self, piece: bytes) -> int | None:
+        """The id of a piece."""
+
+    def score(self, id: int) -> float:
+        """The score of a piece."""
+
+    def kind(self, id: int) -> int:
+        """The type of a piece, as a number."""
+
+    # --- Text to ids ------------------------------------------------------------------------------
+
+    def normalize(self, text: Text) -> bytes:
+        """The normalized text, which is what is cut into pieces."""
+
+    def origins(self, text: Text) -> tuple[bytes, list[int]]:
+        """The normalized text, and for each of its bytes, and its end, the place it came from."""
+
+    def cut(self, text: bytes) -> int:
+        """The last place in a normalized text after which nothing can change the ids of what stands before.
+
+        More text may follow. 0 if there is no such place; a raw variant encodes both sides.
+        """
+
+    def encode(self, text: Text) -> list[int]:
+        """The ids of a text."""
+
+    def encode_array(self, text: Text, threads: int) -> Ids:
+        """The same as an array."""
+
+    def encode_batch(self, texts: list[Text], threads: int) -> list[list[int]]:
+        """The ids of many texts."""
+
+    def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
+        """The ids of many texts, one after the other; and where each text begins in them, and the end."""
+
+    def count(self, text: Text) -> int:
+        """How many ids a text has."""
+
+    def count_batch(self, texts: list[Text], threads: int) -> list[int]:
+        """How many ids each of many texts has."""
+
+    def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
+        """The tokens of a text.
+
+        With `alpha` every merge is left out with that chance; `seed` is a number of 64 bits.
+        """
+
+    def align_arrays(
+        self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
+    ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
+        """The tokens of many texts: ids and offsets as `encode_arrays`, the spans as rows, unknown pieces.
+
+        Spans count characters or bytes, as `chars` says; None: characters in str, bytes in bytes. For each
+        token of the UNKNOWN piece there is its place in the ids, and its text. With `alpha` the first text
+        is sampled with `seed`, the next with the number after it.
+        """
+
+    # --- Ids to text ------------------------------------------------------------------------------
+
+    def decode(self, ids: list[int] | bytes) -> str | None:
+        """The text of ids (a list, or u32 as bytes); None if one is outside the vocabulary."""
+
+    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
+        """The same as bytes, with those that make no character as they are."""
+
+    def decode_pieces(self, pieces: list[bytes]) -> bytes:
+        """The text of pieces; one that the vocabulary does not hold stands for itself."""
+
+    def decode_batch(self, batch: Sequence[list[int] | bytes], threads: int) -> list[str] | None:
+        """The texts of many sequences of ids; None if some id is outside the vocabulary."""

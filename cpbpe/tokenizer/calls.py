@@ -1,0 +1,147 @@
+"""What the calls of a Tokenizer do where options are given: the facade has only the plain way of each.
+
+Text and ids have been checked for their types by then, and a plan says what the options come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import numpy
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.alignment import Unit, align_arrays
+from cpbpe.tokenizer.checks import Text, as_ids, refuse_single, repeatable, threads_for, utf8
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.plans import EncodePlan
+from cpbpe.tokenizer.ragged import Ragged
+from cpbpe.tokenizer.special_text import Part, SpecialDecoder, SpecialEncoder, checked_parts
+
+if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Ids as IdArray
+
+Ids = Iterable[SupportsIndex] | SupportsIndex
+
+
+# --- Text to ids ----------------------------------------------------------------------------------
+
+
+def encode(plan: EncodePlan, text: Text) -> list[int]:
+    """The ids of a text."""
+    if plan.alpha is None:
+        return plan.finish(plan.encoder.encode(text))
+    return plan.finish(plan.encoder.align(text, plan.alpha, plan.seed)[0])
+
+
+def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list[int]]:
+    """The ids of many texts."""
+    if plan.alpha is not None:
+        return encode_arrays(plan, texts, threads).tolist()
+    rows = plan.encoder.encode_batch(texts, threads)
+    return list(map(plan.finish, rows)) if plan.around or plan.reverse else rows
+
+
+def encode_array(plan: EncodePlan, text: Text, threads: int) -> IdArray:
+    """The ids of a text as an array."""
+    if plan.alpha is None:
+        return plan.finish_array(plan.encoder.encode_array(text, threads))
+    np = numpy()
+    return plan.finish_array(np.array(plan.encoder.align(text, plan.alpha, plan.seed)[0], np.uint32))
+
+
+def encode_arrays(
+    plan: EncodePlan, texts: list[Text], threads: int, spans: bool = False, unit: Unit | None = None
+) -> Ragged:
+    """The ids of many texts as arrays, with their spans if these are asked for."""
+    numpy()
+    if spans or plan.alpha is not None:
+        rows = align_arrays(plan, texts, threads, unit)
+        return rows if spans else Ragged(rows.ids, rows.offsets)
+    return plan.finish_ragged(Ragged(*plan.encoder.encode_arrays(texts, threads)))
+
+
+def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> list[int]:
+    """The ids of one text in parts."""
+    checked = checked_parts(parts, facts.special, facts.check_id)
+    encoder = plan.encoder
+    if not isinstance(encoder, SpecialEncoder):
+        encoder = SpecialEncoder(encoder, plan.later(encoder), None)
+    return plan.finish(encoder.encode_parts(checked, facts.special.shown, plan.alpha, plan.seed))
+
+
+def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
+    """The pieces of a text."""
+    pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
+    front, back = ([text_of(facts.engine.piece(id)) for id in ids] for ids in (plan.front, plan.back))
+    return [*front, *(reversed(pieces) if plan.reverse else pieces), *back]
+
+
+def count(plan: EncodePlan, text: Text) -> int:
+    """How many ids a text has."""
+    if plan.alpha is None:
+        return plan.encoder.count(text) + plan.around
+    return len(plan.encoder.align(text, plan.alpha, plan.seed)[0]) + plan.around
+
+
+def count_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[int]:
+    """How many ids each of many texts has."""
+    if plan.alpha is not None:
+        counts: list[int] = numpy().diff(encode_arrays(plan, texts, threads).offsets).tolist()
+        return counts
+    counts = plan.encoder.count_batch(texts, threads)
+    return [count + plan.around for count in counts] if plan.around else counts
+
+
+# --- Ids to text ----------------------------------------------------------------------------------
+
+
+def decode(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> str:
+    """The text of ids."""
+    ids = repeatable(ids)
+    if decoder is facts.engine:
+        text = facts.engine.decode(_given(facts, ids, "decode"))
+        if text is not None:
+            return text
+    return _known(decoder.decode(facts.check_ids(ids, "decode")))
+
+
+def decode_bytes(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> bytes:
+    """The same as bytes."""
+    ids = repeatable(ids)
+    if decoder is facts.engine:
+        text = facts.engine.decode_bytes(_given(facts, ids, "decode_bytes"))
+        if text is not None:
+            return text
+    return _known(decoder.decode_bytes(facts.check_ids(ids, "decode_bytes")))
+
+
+def decode_batch(
+    facts: ModelFacts, decoder: Engine | SpecialDecoder, batch: Iterable[Ids] | Ragged, threads: int | None
+) -> list[str]:
+    """The texts of many sequences of ids."""
+    refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
+    listed = [repeatable(ids) for ids in batch]
+    if decoder is facts.engine:
+        given = [_given(facts, ids, "decode_batch") for ids in listed]
+        texts = facts.engine.decode_batch(given, threads_for(given, threads))
+        if texts is not None:
+            return texts
+    rows = [facts.check_ids(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)]
+    return _known(decoder.decode_batch(rows, threads_for(rows, threads)))
+
+
+def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes]) -> str:
+    """The text of pieces."""
+    refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
+    return text_of(decoder.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
+
+
+def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
+    return ids if type(ids) is list else as_ids(ids, facts.special.size, method)
+
+
+def _known(text: Any) -> Any:
+    """What an engine gives for ids that have been checked, which is never None."""
+    assert text is not None
+    return text

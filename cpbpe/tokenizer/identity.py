@@ -1,0 +1,75 @@
+"""From the bytes of a model, or its spec, to what a Tokenizer holds; and the hash that tells models apart."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cpbpe.engine.choice import load_engine, make_engine
+from cpbpe.engine.protocol import Engine
+from cpbpe.model.formats import sentencepiece
+from cpbpe.model.spec import ModelSpec
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
+
+BEHAVIOUR = 1
+"""Part of every fingerprint: it goes up when the same model would give other ids, or other text."""
+
+
+def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
+    """The model in the bytes of a `.model` file."""
+    if not isinstance(file, (bytes, bytearray, memoryview)):
+        hint = "; to load a file, use Tokenizer(path)" if isinstance(file, (str, os.PathLike)) else ""
+        raise TypeError(f"from_bytes() takes the bytes of a model, not {type(file).__name__}{hint}")
+    file = bytes(file)
+    return _facts(load_engine(file), file)
+
+
+def facts_of_spec(spec: ModelSpec) -> ModelFacts:
+    """The model that a spec describes."""
+    if not isinstance(spec, ModelSpec):
+        raise TypeError(f"from_spec() takes a ModelSpec, not {type(spec).__name__}")
+    return _facts(make_engine(spec), sentencepiece.write(spec))
+
+
+def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str]) -> ModelFacts:
+    """The same model with more special tokens, which stand at the end of its file."""
+    new = checked_tokens(facts.engine, facts.special, tokens)
+    special = SpecialTokens(facts.engine, {**facts.special.added, **new})
+    return ModelFacts(facts.engine, special, facts.file + sentencepiece.added_fields(new))
+
+
+def _facts(engine: Engine, file: bytes) -> ModelFacts:
+    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added)), file)
+
+
+def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
+    """A hash of a model, of how cpbpe reads it, and of options that are bound to it."""
+    digest = hashlib.sha256(b"cpbpe %d\0" % BEHAVIOUR)
+    for name, value in sorted(bound_options.items()):
+        shown = sorted(value) if isinstance(value, (set, frozenset)) else value
+        digest.update(f"{name}={shown!r}\0".encode())
+    digest.update(file)
+    return digest.hexdigest()
+
+
+def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any]) -> Any:
+    """What a pickle calls: a function with a name, so that nothing of it is in the pickle but this name.
+
+    The behaviour is there for what is derived from pickles, as the caches of datasets are: when it changes,
+    they are made anew.
+    """
+    tokenizer = cls.from_bytes(file)
+    return tokenizer.using(**bound_options) if bound_options else tokenizer
+
+
+def summary(facts: ModelFacts) -> str:
+    """A model in a line, for people."""
+    engine, added = facts.engine, len(facts.special.added)
+    fallback = "byte fallback" if engine.byte_fallback else "no byte fallback"
+    normalizer = text_of(engine.normalizer_name) or "unnamed"
+    more = f", {added} added tokens" if added else ""
+    return f"{engine.size} pieces{more}, {fallback}, normalizer {normalizer!r}"

@@ -1,0 +1,166 @@
+"""What the options of one call come to: which encoder does the work, and what is put around its ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import numpy
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.options import DECODE, ENCODE, REFUSED, DecodeOptions, EncodeOptions, check_names, checked_sampling
+from cpbpe.tokenizer.ragged import Ragged
+from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
+from cpbpe.tokenizer.special_tokens import MAX_CHOICES
+
+if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Ids, Places
+
+_LASTING = {bool, type(None), str, tuple, frozenset}
+"""Values of these types do not change, so what they come to may be remembered."""
+
+
+@dataclass(frozen=True)
+class EncodePlan:
+    """How a call encodes."""
+
+    encoder: Engine | SpecialEncoder
+    """What turns text into ids."""
+    front: list[int]
+    """The ids to put in front."""
+    back: list[int]
+    """The ids to put at the end."""
+    reverse: bool
+    """Whether to reverse the ids between these."""
+    prefix_space: bool | None
+    """Whether there is a dummy prefix; None, as the model says."""
+    prefix_after_special: bool
+    """Whether there is one after a special token."""
+    alpha: float | None = None
+    """The chance of every merge to be left out."""
+    seed: int = 0
+    """What sampling goes by."""
+
+    @property
+    def around(self) -> int:
+        """How many ids are put around those of a text."""
+        return len(self.front) + len(self.back)
+
+    def later(self, engine: Engine) -> Engine:
+        """The engine for what stands after a special token, where this one encodes the beginning."""
+        return engine if self.prefix_after_special else engine.variant(prefix=False)
+
+    def finish(self, ids: list[int]) -> list[int]:
+        """The ids with what goes around them."""
+        return [*self.front, *(reversed(ids) if self.reverse else ids), *self.back]
+
+    def finish_array(self, ids: Ids) -> Ids:
+        """The same for an array."""
+        np = numpy()
+        ids = ids[::-1] if self.reverse else ids
+        front, back = (np.array(around, np.uint32) for around in (self.front, self.back))
+        finished: Ids = np.concatenate([front, ids, back])
+        return finished
+
+    def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:
+        """The same for many; `lengths` are those of the texts, where the rows have spans."""
+        if not (self.reverse or self.around):
+            return rows
+        np = numpy()
+        ids, offsets, spans = rows.ids, rows.offsets, rows.spans
+        if self.reverse:
+            counts = np.diff(offsets)
+            order = np.repeat(offsets[:-1] + offsets[1:] - 1, counts) - np.arange(len(ids))
+            ids, spans = ids[order], None if spans is None else spans[order]
+        if not self.around:
+            return Ragged(ids, offsets, spans)
+        new_offsets: Places = offsets + self.around * np.arange(len(offsets))
+        inner = np.ones(new_offsets[-1], bool)
+        new_ids = np.zeros(new_offsets[-1], np.uint32)
+        new_spans = None if spans is None else np.zeros((new_offsets[-1], 2), np.int64)
+        for places, around in ((new_offsets[:-1], self.front), (new_offsets[1:] - 1, self.back)):
+            if around:
+                inner[places] = False
+                new_ids[places] = around[0]
+                if new_spans is not None and around is self.back:
+                    new_spans[places] = np.array(lengths, np.int64)[:, None]
+        new_ids[inner] = ids
+        if new_spans is not None:
+            new_spans[inner] = spans
+        return Ragged(new_ids, new_offsets, new_spans)
+
+
+class Plans:
+    """The plans for one tokenizer; those for options that come again and again are kept."""
+
+    def __init__(self, facts: ModelFacts):
+        self._facts = facts
+        self._kept: dict[tuple[tuple[str, object], ...], EncodePlan] = {}
+
+    def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
+        """The plan for the options of a call that encodes."""
+        key = tuple(options.items())
+        plan = None
+        lasting = {type(value) for _, value in key} <= _LASTING
+        with suppress(TypeError):  # a tuple that holds what cannot be a key; `_make` says what is wrong
+            plan = self._kept.get(key) if lasting else None
+        if plan is None:
+            check_names(options, method, ENCODE)
+            plan = self._make(options)
+            if lasting:
+                if len(self._kept) >= MAX_CHOICES:
+                    self._kept.pop(next(iter(self._kept)), None)
+                self._kept[key] = plan
+        elif method in REFUSED:
+            check_names(options, method, ENCODE)
+        alpha = options.get("alpha", 0.0)
+        if alpha or options.get("seed") is not None:
+            chance, seed = checked_sampling(alpha, options.get("seed"))
+            if chance:
+                return replace(plan, alpha=chance, seed=seed)
+        return plan
+
+    def _make(self, options: EncodeOptions) -> EncodePlan:
+        facts = self._facts
+        prefix_space = options.get("prefix_space")
+        if prefix_space is not None:
+            if prefix_space not in (True, False):
+                raise TypeError(f"prefix_space is True, False or None, not {prefix_space!r}")
+            prefix_space = bool(prefix_space)
+        engine = facts.engine if prefix_space is None else facts.engine.variant(prefix=prefix_space)
+        front, back = self._around(options)
+        reverse = bool(options.get("reverse", False))
+        after_special = bool(options.get("prefix_after_special", True))
+        plan = EncodePlan(engine, front, back, reverse, prefix_space, after_special)
+        finder = facts.special.finder(options.get("allowed_special", ()), options.get("disallowed_special", ()))
+        if finder is None:
+            return plan
+        return replace(plan, encoder=SpecialEncoder(engine, plan.later(engine), finder))
+
+    def _around(self, options: EncodeOptions) -> tuple[list[int], list[int]]:
+        """The ids to put in front and at the end."""
+        _, bos, eos, _ = self._facts.engine.specials
+        around: list[list[int]] = []
+        for option, id in (("add_bos", bos), ("add_eos", eos)):
+            wanted = options.get(option, False)
+            if wanted and id is None:
+                raise ValueError(
+                    f"{option}=True, but this model defines no {option[4:]} piece of type CONTROL; "
+                    f"leave the option out, or add an id of your own to the list"
+                )
+            around.append([id] if wanted and id is not None else [])
+        return around[0], around[1]
+
+    def decode(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
+        """What decodes ids that have been checked, as the options ask for."""
+        check_names(options, method, DECODE)
+        facts = self._facts
+        skip, keep_space = options.get("skip_special_tokens"), options.get("keep_prefix_space", False)
+        engine = facts.engine.variant(keep_space=True) if keep_space else facts.engine
+        if not facts.special.added and skip is not False:
+            return engine
+        later = engine if options.get("prefix_after_special", True) else engine.variant(keep_space=True)
+        shown = {} if skip else facts.special.texts if skip is None else facts.special.shown
+        return SpecialDecoder(engine, later, shown, facts.special.hidden if skip else frozenset())

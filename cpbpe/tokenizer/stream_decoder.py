@@ -1,0 +1,221 @@
+"""Ids that arrive one by one, or some at a time, turned into text: `StreamDecoder`.
+
+It gives out what is certain, as soon as it is, and nothing that could still change; joined, that is what
+`Tokenizer.decode` gives for all ids. The work for an id does not depend on how many there were.
+
+Why text has to wait: a character may take several BYTE pieces, and bytes that make no character turn into one
+U+FFFD each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from operator import index
+from typing import Any, NoReturn, SupportsIndex
+
+from cpbpe.model.spec import PieceType
+from cpbpe.text.utf8 import SPACE, certain
+from cpbpe.tokenizer.facts import ModelFacts
+
+Ids = Iterable[SupportsIndex] | SupportsIndex
+
+
+class StreamDecoder:
+    """Turns ids that arrive one by one, or some at a time, into text. `Tokenizer.stream_decoder` makes one.
+
+    What `push` gives will not change, whatever follows. All of it, and at last `flush`, is exactly what
+    `Tokenizer.decode` gives for all ids with the same options.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> stream = tok.stream_decoder()
+    >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
+    (['Hi', ' ', '', '', '', '🦙', '!'], '')
+    """
+
+    __slots__ = (
+        "_at_beginning",
+        "_drops_all",
+        "_drops_later",
+        "_ended",
+        "_facts",
+        "_held",
+        "_in_run",
+        "_plain",
+        "_raw",
+        "_shown",
+        "_size",
+        "_steady",
+    )
+
+    def __init__(
+        self,
+        facts: ModelFacts,
+        prompt_ids: Ids = (),
+        *,
+        skip_special_tokens: bool | None = None,
+        keep_prefix_space: bool = False,
+        prefix_after_special: bool = True,
+    ):
+        """`prompt_ids` come first, and their text is not given out. For the options see `Tokenizer`."""
+        if facts.spec.denormalizer is not None and facts.spec.denormalizer.charsmap:
+            raise ValueError(
+                "this model has a denormalizer, which rewrites a text when all of it is there, so it cannot "
+                "be decoded as a stream; collect the ids and call decode() with all of them"
+            )
+        special = facts.special
+        self._facts = facts
+        if skip_special_tokens is None or skip_special_tokens:
+            self._shown = {} if skip_special_tokens else special.texts
+            self._plain, self._raw = facts.stream_texts
+        else:
+            self._shown = special.shown
+            self._plain, self._raw = facts.stream_texts_without_special
+        self._size = len(self._plain)
+
+        spec = facts.spec.normalizer
+        drops = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not keep_prefix_space
+        self._drops_all = spec.remove_extra_whitespaces
+        self._drops_later = drops and prefix_after_special  # after a special token that is shown
+        self._at_beginning = drops  # whether a space in front would go
+        self._held = b""  # the beginning of a character
+        self._in_run = False  # whether BYTE pieces made it, or a piece that is not UTF-8
+        self._ended = False
+        self._steady = not drops  # nothing of this is to be thought of: an id adds its plain text
+        self._push(facts.check_ids(prompt_ids, "stream_decoder"))
+
+    def push(self, ids: Ids) -> str:
+        """Take one id, or several, and give the text that is certain now, and was not before.
+
+        IndexError for an id outside the vocabulary; then none of the ids was taken.
+        """
+        if type(ids) is int and 0 <= ids < self._size:
+            text = self._plain[ids]
+            if text is not None:
+                return text if self._steady else self._step(ids)
+            if ids in self._raw or ids in self._shown or ids in self._facts.special.texts:
+                return self._step(ids)
+        elif type(ids) is not int:
+            number = _single(ids)
+            if number is not None:
+                return self.push(number)
+        if self._ended:
+            raise ValueError("the stream has ended with flush(); make a new one with stream_decoder()")
+        return self._push(self._facts.check_ids(ids, "push"))
+
+    def flush(self) -> str:
+        """End the stream and give what is left: U+FFFD for every byte of a character that is not complete."""
+        text = self._give_up()
+        self._ended = True
+        self._size = 0  # so that `push` looks
+        return text
+
+    def copy(self) -> StreamDecoder:
+        """Another stream that goes on from here, as beam search needs it. It costs next to nothing.
+
+        >>> import cpbpe
+        >>> tok = cpbpe.load("tokenizer.model")
+        >>> one = tok.stream_decoder(tok.encode("Hello"))
+        >>> two = one.copy()
+        >>> one.push(tok.encode(" world", prefix_space=False)), two.push(tok.encode("!", prefix_space=False))
+        (' world', '!')
+        """
+        new = object.__new__(StreamDecoder)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name))
+        return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> StreamDecoder:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a StreamDecoder is not pickled, because it holds tables of its tokenizer; pickle the tokenizer "
+            "and the ids so far, and make another with stream_decoder(prompt_ids)"
+        )
+
+    def _push(self, ids: list[int]) -> str:
+        plain = self._plain
+        if self._steady:
+            try:
+                return "".join([plain[id] for id in ids])  # type: ignore[misc]
+            except TypeError:  # one of them is None
+                pass
+        parts: list[str] = []
+        for id in ids:
+            text = plain[id]
+            parts.append(self._step(id) if text is None or not self._steady else text)
+        return "".join(parts)
+
+    def _step(self, id: int) -> str:
+        """The text that one id makes certain, whatever the state; see `_join` in the reference."""
+        text = self._plain[id]
+        if text is None:
+            raw = self._raw.get(id)
+            if raw is None:
+                return self._special(id)
+            made = "" if self._in_run == isinstance(raw, int) else self._give_up()
+            if isinstance(raw, int):
+                self._in_run, data = True, bytes((raw,))
+            else:
+                self._in_run, data = False, self._begin(id, raw)
+            if data:
+                self._at_beginning = False
+            text, self._held = _next(self._held + data)
+            made += text
+        else:
+            # A piece that leaves no text still ends a run of BYTE pieces, but not half a character of others.
+            made = self._give_up() if text or self._in_run else ""
+            if self._at_beginning:
+                text = self._begin(id, text)
+            made += text
+        self._steady = not self._held and not self._at_beginning
+        return made
+
+    def _begin(self, id: int, text: Any) -> Any:
+        """What is left of the text of an id, maybe at the beginning of a text."""
+        engine = self._facts.engine
+        if not self._at_beginning or engine.kind(id) == PieceType.CONTROL:
+            return text
+        if engine.piece(id).startswith(SPACE):
+            if engine.kind(id) != PieceType.UNKNOWN:
+                text = text[1:]
+            self._at_beginning = self._drops_all
+        if text:
+            self._at_beginning = False
+        return text
+
+    def _special(self, id: int) -> str:
+        """A special token: one that is shown, after which a segment begins, or an added one that is not."""
+        text = self._shown.get(id)
+        if text is None:
+            return ""
+        made = self._give_up() + text
+        self._at_beginning = self._drops_later
+        self._steady = not self._at_beginning
+        return made
+
+    def _give_up(self) -> str:
+        """What is held turns out to be no character."""
+        text, self._held, self._in_run = "\ufffd" * len(self._held), b"", False
+        return text
+
+
+def _single(ids: Ids) -> int | None:
+    """The id, if it is a single one in another shape: numpy's, or a list of one."""
+    if type(ids) is list:
+        return ids[0] if len(ids) == 1 and type(ids[0]) is int else None
+    try:
+        return index(ids)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+@lru_cache(4096)
+def _next(data: bytes) -> tuple[str, bytes]:
+    """The text of bytes, and those that wait. (Remembered, because a bad byte takes long.)"""
+    text, used = certain(data)
+    return text, data[used:]

@@ -1,0 +1,250 @@
+"""Text that arrives in parts, turned into ids: `StreamEncoder`.
+
+It gives out what is certain, as soon as it is, and nothing that could still change; joined, that is what
+`Tokenizer.encode` gives for the whole text. It never looks at all of the text again for another part.
+
+Why ids have to wait: what follows may merge with what is there. (Where it cannot, `Engine.cut` knows.) And
+where special tokens are looked for, what may be the beginning of one waits for the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from cpbpe.engine.protocol import Engine
+from cpbpe.text.finder import Finder
+from cpbpe.tokenizer.checks import checked_text
+from cpbpe.tokenizer.facts import ModelFacts, StreamPlan
+from cpbpe.tokenizer.plans import EncodePlan
+from cpbpe.tokenizer.special_text import SpecialEncoder
+from cpbpe.tokenizer.special_tokens import SpecialFinder, not_allowed
+from cpbpe.tokenizer.stream_normalizer import StreamNormalizer
+
+
+class StreamEncoder:
+    """Turns text that arrives in parts into ids. `Tokenizer.stream_encoder` makes one.
+
+    What `push` gives will not change, whatever follows. All of it, and at last `flush`, is exactly
+    what `Tokenizer.encode` gives for the whole text. Text of some models has to wait for `flush`: those with
+    UNUSED pieces, or with pieces or rules that are not UTF-8.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> stream = tok.stream_encoder()
+    >>> [stream.push(part) for part in ["Hel", "lo, wor", "ld", "! And"]], stream.flush()
+    ([[], [22557, 28725], [], [1526, 28808]], [1015])
+    >>> stream = tok.stream_encoder(allowed_special={"</s>"})
+    >>> stream.push("Hi</"), stream.push("s>"), stream.flush()
+    ([], [15359, 2], [])
+    """
+
+    __slots__ = (
+        "_at",
+        "_back",
+        "_ended",
+        "_facts",
+        "_front",
+        "_kind",
+        "_later",
+        "_segment",
+        "_special",
+        "_waiting",
+    )
+
+    def __init__(self, facts: ModelFacts, plan: EncodePlan):
+        """`plan` is what the options come to."""
+        finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
+        self._facts = facts
+        self._later = plan.prefix_space if plan.prefix_after_special else False
+        self._special = None if finder is None else _SpecialKeys(finder)
+        self._front = plan.front
+        self._back = plan.back
+        self._segment = _Segment(facts, plan.prefix_space)
+        self._waiting = b""  # text that may be the beginning of a special token
+        self._at = 0  # where it begins, in characters or bytes
+        self._kind: type | None = None
+        self._ended = False
+
+    def push(self, text: str | bytes) -> list[int]:
+        """Take the next part of the text, and give the ids that are certain now, and were not before.
+
+        All parts of a text are str, or all are bytes; bytes may be cut inside a character.
+        """
+        if self._ended:
+            raise ValueError("the stream has ended with flush(); make a new one with stream_encoder()")
+        given = checked_text(text, "push")
+        data = given.encode() if isinstance(given, str) else given  # refuses a lone surrogate
+        if self._kind is not None and type(given) is not self._kind:
+            raise TypeError(
+                f"push() takes {self._kind.__name__}, as the parts before, not {type(given).__name__}; "
+                f"a stream has one kind of text"
+            )
+        self._kind = type(given)
+        if self._special is None and not self._front:
+            return self._segment.push(data, whole=self._kind is str)
+        return self._begin() + self._push(data, final=False)
+
+    def flush(self) -> list[int]:
+        """End the stream and give the ids that are left."""
+        if self._ended:
+            return []
+        ids = self._begin() + self._push(b"", final=True) + self._segment.flush() + self._back
+        self._ended = True
+        return ids
+
+    def copy(self) -> StreamEncoder:
+        """Another stream that goes on from here."""
+        new = object.__new__(StreamEncoder)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name))
+        new._segment = self._segment.copy()
+        return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> StreamEncoder:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a StreamEncoder is not pickled, because it holds tables of its tokenizer; pickle the tokenizer "
+            "and the text so far, and push that to another, made with stream_encoder()"
+        )
+
+    def _begin(self) -> list[int]:
+        """The ids in front, once."""
+        front, self._front = self._front, []
+        return front
+
+    def _push(self, data: bytes, final: bool) -> list[int]:
+        """The ids of more text, in which special tokens are looked for."""
+        whole = self._kind is str
+        if self._special is None:
+            return self._segment.push(data, whole=whole)
+        text = self._waiting + data if self._waiting else data
+        ids: list[int] = []
+        done = 0
+        while (key := self._special.next(text, done, final)) is not None:
+            begin, end, name, id = key
+            if id is None:
+                raise not_allowed(name, self._at + self._length(text[:begin]))
+            ids += self._segment.push(text[done:begin], whole=whole) + self._segment.flush()
+            ids.append(id)
+            self._segment = _Segment(self._facts, self._later)
+            done = end
+        certain = len(text) if final else self._special.first_open(text, done)
+        ids += self._segment.push(text[done:certain], whole=whole)
+        self._at += self._length(text[:certain])
+        self._waiting = text[certain:]
+        return ids
+
+    def _length(self, text: bytes) -> int:
+        return len(text.decode()) if self._kind is str else len(text)
+
+
+class _SpecialKeys:
+    """Special tokens in text that arrives in parts."""
+
+    def __init__(self, special: SpecialFinder):
+        self._ids = special.ids
+        self._finder = Finder(list(special.ids))
+        firsts = b"".join(re.escape(bytes([first])) for first in {key[0] for key in special.ids})
+        self._first = re.compile(b"[" + firsts + b"]") if firsts else None
+
+    def next(self, text: bytes, at: int, final: bool) -> tuple[int, int, str, int | None] | None:
+        """Begin and end of the next token, its text and its id; None if it is not certain that there is one."""
+        while self._first is not None and (place := self._first.search(text, at)):
+            at = place.start()
+            if not final and self._finder.could_grow(text, at):
+                return None
+            length = self._finder.longest(text, at)
+            if length:
+                key = text[at : at + length]
+                return at, at + length, key.decode(), self._ids[key]
+            at += 1
+        return None
+
+    def first_open(self, text: bytes, at: int) -> int:
+        """The first place from `at` on where a token could begin if there were more text."""
+        while self._first is not None and (place := self._first.search(text, at)):
+            at = place.start()
+            if self._finder.could_grow(text, at):
+                return at
+            at += 1
+        return len(text)
+
+
+class _Segment:
+    """One text without special tokens, or what stands between two of them."""
+
+    __slots__ = ("_engine", "_held", "_last_unknown", "_normalizer", "_plan", "_searched")
+
+    def __init__(self, facts: ModelFacts, prefix_space: bool | None):
+        self._plan: StreamPlan = facts.stream_plan
+        self._last_unknown = False
+        self._held = bytearray()  # text that has no ids yet; normalized, if there is a normalizer
+        self._searched = 0  # see _cut
+        self._engine: Engine
+        self._normalizer: StreamNormalizer | None
+        if self._plan.shape is None:
+            self._normalizer = None
+            self._engine = facts.engine
+            if prefix_space is not None:
+                self._engine = facts.engine.variant(prefix=prefix_space)
+        else:
+            prefix = self._plan.shape.spec.add_dummy_prefix if prefix_space is None else prefix_space
+            self._normalizer = StreamNormalizer(self._plan.shape, prefix)
+            self._engine = facts.engine.variant(raw=True)
+
+    def copy(self) -> _Segment:
+        new = object.__new__(_Segment)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name))
+        new._held = self._held.copy()
+        new._normalizer = self._normalizer and self._normalizer.copy()
+        return new
+
+    def push(self, data: bytes, whole: bool) -> list[int]:
+        """The ids that more text makes certain. `whole`: it is not cut inside a character."""
+        if self._normalizer is None:
+            self._held += data
+            return []
+        self._held += self._normalizer.push(data, whole=whole)
+        return self._encode(self._cut())
+
+    def flush(self) -> list[int]:
+        """The ids of the rest."""
+        if self._normalizer is not None:
+            self._held += self._normalizer.push(b"", final=True)
+        return self._encode(len(self._held))
+
+    def _cut(self) -> int:
+        """How much of the held text has its ids for good.
+
+        A long text without a cut is not searched again for every part. A cut is in front of a user-defined
+        piece, after one, or between two characters that nothing joins. So the search can go on at the last
+        piece or character that it came to, where `_searched` points. (It stops where a piece could
+        begin that has not all come, and the next part moves that on.)
+        """
+        assert self._normalizer is not None
+        user_defined = self._normalizer.shape.user_defined
+        text = bytes(self._held[self._searched :])
+        cut = self._engine.cut(text)
+        last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
+        if cut:  # 0 says that there is none
+            cut += self._searched
+        self._searched += last - cut
+        return cut
+
+    def _encode(self, length: int) -> list[int]:
+        """The ids of the beginning of the held text."""
+        if not length:
+            return []
+        ids = self._engine.encode(bytes(self._held[:length]))
+        del self._held[:length]
+        if self._last_unknown and ids[0] == self._plan.unk:  # goes on with the unknown characters before
+            del ids[0]
+        if ids:
+            self._last_unknown = ids[-1] == self._plan.unk
+        return ids
