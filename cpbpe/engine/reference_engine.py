@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
-from cpbpe.reference.encoding import ReferenceEngine, Token, character_length, repair
+from cpbpe.reference.encoding import ReferenceEngine, Token
+from cpbpe.text.utf8 import character_length, repair
 
 
 class PythonEngine:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from operator import index
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from cpbpe.lazy import kept
-from cpbpe.reference.encoding import valid_character
-from cpbpe.tokenizer.checks import Random, numpy, text_of, utf8
+from cpbpe.text.utf8 import character_positions, is_inside, text_of
+from cpbpe.tokenizer.checks import Random, numpy, utf8
 from cpbpe.tokenizer.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -331,47 +329,3 @@ def _special(encoder: Engine | Encoder, ids: list[int]) -> frozenset[int]:
     """Those of the ids that are special tokens: only a scanner finds such in a text."""
     scanner: Scanner | None = getattr(encoder, "scanner", None)
     return frozenset() if scanner is None else frozenset(filter(scanner.has, set(ids)))
-
-
-# --- Characters in bytes --------------------------------------------------------------------------
-
-
-_BEGINS = bytes(int(byte & 0xC0 != 0x80) for byte in range(256))
-"""For each byte of valid UTF-8 whether a character begins with it."""
-
-
-def character_positions(text: bytes) -> list[int]:
-    r"""For each byte of a text, and its end, how many characters begin before it or at it, less one at it.
-
-    A byte that belongs to no character counts as one.
-
-    >>> character_positions("a▁b".encode()), character_positions(b"\xff\xe2")
-    ([0, 1, 1, 1, 2, 3], [0, 1, 2])
-    """
-    with suppress(UnicodeDecodeError):
-        text.decode()
-        positions = list(accumulate(text.translate(_BEGINS), initial=-1))
-        return [*positions[1:], positions[-1] + 1]
-    positions = []
-    at = count = 0
-    while at < len(text):
-        length = len(valid_character(text, at) or b"?")
-        positions += [count] * length
-        at += length
-        count += 1
-    return [*positions, count]
-
-
-def is_inside(text: bytes, at: int) -> bool:
-    r"""Whether a place in a text is inside a character.
-
-    >>> [is_inside("a▁".encode(), at) for at in range(5)], is_inside(b"\xff\x81", 1)
-    ([False, False, True, True, False], False)
-    """
-    if not 0 < at < len(text) or text[at] & 0xC0 != 0x80:
-        return False
-    for begin in range(at - 1, max(at - 4, -1), -1):
-        if text[begin] & 0xC0 != 0x80:
-            character = valid_character(text, begin)
-            return character is not None and begin + len(character) > at
-    return False

@@ -13,7 +13,6 @@ from secrets import randbits
 from typing import Any, SupportsFloat, SupportsIndex
 
 from cpbpe.lazy import numpy as numpy
-from cpbpe.reference.encoding import repair
 
 Random = tuple[float, int]
 """How a text is sampled: the chance of every merge to be left out, and a seed."""
@@ -76,14 +75,6 @@ def checked_random(alpha: SupportsFloat, seed: SupportsIndex | None) -> Random:
         return chance, index(seed) % (1 << 64)
     except TypeError:
         raise TypeError(f"seed is an integer or None, not {type(seed).__name__}") from None
-
-
-def text_of(data: bytes) -> str:
-    """Bytes as text. Only a model whose pieces or rules are not UTF-8 makes some that need repairing."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return repair(data).decode()
 
 
 def refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:

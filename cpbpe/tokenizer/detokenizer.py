@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, SupportsIndex
 
 from cpbpe.engine.choice import Engine
-from cpbpe.tokenizer.checks import as_ids, check_ids, refuse_single, settled, text_of, threads_for, utf8
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.checks import as_ids, check_ids, refuse_single, settled, threads_for, utf8
 from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Decoder

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cpbpe.engine.choice import Engine
 from cpbpe.model.formats import sentencepiece as model
 from cpbpe.model.spec import NormalizerSpec, PieceType
-from cpbpe.reference.encoding import SPACE
+from cpbpe.text.utf8 import SPACE
 from cpbpe.tokenizer.checks import numpy
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
 from cpbpe.text.finder import Finder, make_finder
-from cpbpe.tokenizer.checks import text_of
+from cpbpe.text.utf8 import text_of
 
 Allowed = Collection[str] | Literal["all"]
 Disallowed = Collection[str] | Literal["raise"]

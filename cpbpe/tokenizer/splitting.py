@@ -17,8 +17,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar, cast
 
 from cpbpe.model.spec import PieceType
-from cpbpe.reference.encoding import SPACE, valid_character
-from cpbpe.tokenizer.alignment import checked_limit, is_inside
+from cpbpe.text.utf8 import SPACE, is_inside, valid_character
+from cpbpe.tokenizer.alignment import checked_limit
 from cpbpe.tokenizer.checks import checked_text, numpy, utf8
 from cpbpe.tokenizer.facts import cache_of, habits, kinds
 

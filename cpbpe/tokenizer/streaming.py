@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cpbpe.engine.choice import Engine
 from cpbpe.model.spec import PieceType
-from cpbpe.reference.encoding import SPACE
+from cpbpe.text.utf8 import SPACE, certain
 from cpbpe.tokenizer.checks import checked_text
 from cpbpe.tokenizer.facts import all_bytes, cache_of, habits, kinds
-from cpbpe.tokenizer.stream_normalizer import Shape, StreamNormalizer, Words, certain
+from cpbpe.tokenizer.stream_normalizer import Shape, StreamNormalizer, Words
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.detokenizer import Detokenizer, Ids

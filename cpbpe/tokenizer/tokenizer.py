@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.engine.choice import Engine
 from cpbpe.model.formats import sentencepiece as model
+from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer import splitting as documents
 from cpbpe.tokenizer.alignment import Encoding, Named, Unit, aligned, aligned_arrays
-from cpbpe.tokenizer.checks import (
-    checked_text,
-    checked_threads,
-    numpy,
-    refuse_single,
-    text_of,
-    threads_for,
-)
+from cpbpe.tokenizer.checks import checked_text, checked_threads, numpy, refuse_single, threads_for
 from cpbpe.tokenizer.detokenizer import Detokenizer
 from cpbpe.tokenizer.options import (
     ENCODE,

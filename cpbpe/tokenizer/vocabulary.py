@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 from cpbpe.engine.choice import Engine, make_engine
 from cpbpe.model.formats import sentencepiece as model
 from cpbpe.model.spec import PieceType
-from cpbpe.tokenizer.checks import bounds, text_of, utf8
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.checks import bounds, utf8
 from cpbpe.tokenizer.facts import all_bytes, bytes_of, packed
 from cpbpe.tokenizer.lossless import Losslessness, losslessness
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
