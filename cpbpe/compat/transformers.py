@@ -23,7 +23,8 @@ except ImportError as error:
 
 from cpbpe.engine.choice import Engine
 from cpbpe.text.finder import make_finder
-from cpbpe.tokenizer.checks import check_ids, text_of, threads_for
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.checks import check_ids, threads_for
 from cpbpe.tokenizer.special_text import Decoder, Encoder
 from cpbpe.tokenizer.special_tokens import Scanner
 from cpbpe.tokenizer.tokenizer import Tokenizer

@@ -49,7 +49,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -57,8 +56,8 @@ from typing import NamedTuple
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.dropout import chance
 from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, repair, valid_character
 
-SPACE, REPLACEMENT = "▁".encode(), "\ufffd".encode()
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
 MAX_USER_DEFINED_MATCHES = 64
 MAX_SPLIT_DEPTH = 100
@@ -82,52 +81,6 @@ class Token(NamedTuple):
     """Where the input it came from begins, in bytes."""
     end: int
     """Where that input ends."""
-
-
-# --- Characters -----------------------------------------------------------------------------------
-
-
-def character_length(text: bytes, at: int) -> int:
-    r"""How many bytes the character at `at` takes, going by its first byte alone.
-
-    >>> character_length("a▁".encode(), 0), character_length("a▁".encode(), 1)
-    (1, 3)
-    """
-    return (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)[text[at] >> 4]
-
-
-def valid_character(text: bytes, at: int) -> bytes | None:
-    r"""The character at `at`, or None if the bytes there are not a character.
-
-    Overlong forms, surrogates and values above U+10FFFF are not characters; a U+FFFD that
-    somebody wrote is one.
-
-    >>> valid_character("é".encode(), 0), valid_character(b"\xc0\x80", 0)
-    (b'\xc3\xa9', None)
-    """
-    character = text[at : at + character_length(text, at)]
-    try:
-        character.decode()
-    except UnicodeDecodeError:
-        return None
-    return character
-
-
-def repair(text: bytes) -> bytes:
-    r"""Write U+FFFD for every byte that belongs to no character; three such bytes become three.
-
-    >>> repair(b"a\xe2\x96!").decode()
-    'a��!'
-    """
-    with suppress(UnicodeDecodeError):
-        return text.decode().encode()
-    repaired = bytearray()
-    at = 0
-    while at < len(text):
-        character = valid_character(text, at)
-        repaired += character or REPLACEMENT
-        at += len(character or b"?")
-    return bytes(repaired)
 
 
 class Matcher:

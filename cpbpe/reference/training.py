@@ -53,8 +53,9 @@ from cpbpe.engine.training import (
     skip_rule,
 )
 from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import SPACE, Matcher, Normalizer, repair
+from cpbpe.reference.encoding import Matcher, Normalizer
 from cpbpe.text.scripts import INHERITED, script
+from cpbpe.text.utf8 import SPACE, repair
 
 WS, UNK, BND, NUL = SPACE.decode(), UNKNOWN.decode(), BOUNDARY.decode(), "\0"
 NEVER_IN_A_PIECE = frozenset((UNK, BND, NUL, " "))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import SPACE, ReferenceEngine, repair
+from cpbpe.reference.encoding import ReferenceEngine
 from cpbpe.text.charsmap import _LEAF, Charsmap, _has_leaf, _label, _offset
-from cpbpe.tokenizer.checks import text_of
+from cpbpe.text.utf8 import SPACE, repair, text_of
 
 _RARE = "\U0010fffd"
 _STRANGERS = "é€中日ж☃🦙" + _RARE

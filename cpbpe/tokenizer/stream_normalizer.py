@@ -7,37 +7,13 @@ be the last.
 
 from __future__ import annotations
 
-import codecs
 import re
 from bisect import bisect_right
 
 from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, REPLACEMENT, SPACE, valid_character
+from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
 from cpbpe.text.charsmap import _LEAF, Charsmap, _has_leaf, _label, _offset
-
-_EACH = "cpbpe.each"
-
-
-def _each(error: UnicodeError) -> tuple[str, int]:
-    """One U+FFFD for every bad byte, as `cpbpe.reference.encoding.repair` writes; "replace" joins some of them."""
-    assert isinstance(error, UnicodeDecodeError)
-    return "\ufffd" * (error.end - error.start), error.end
-
-
-codecs.register_error(_EACH, _each)
-
-
-def certain(data: bytes, final: bool = False) -> tuple[str, int]:
-    r"""The text of bytes, and how many of them it took: all, but a character that is not complete yet.
-
-    >>> certain(b"a\xe2\x96"), certain(b"a\xe2\x96", final=True), certain(b"\xe2\x96!\xc0")
-    (('a', 1), ('a��', 3), ('��!�', 4))
-    """
-    text, used = codecs.utf_8_decode(data, _EACH, final)
-    if len(data) - used == 2 and data[used] == 0xED and data[used + 1] >= 0xA0:
-        # Half a surrogate: Python holds it back for a handler that lets surrogates pass.
-        return text + "\ufffd\ufffd", used + 2
-    return text, used
+from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
 
 
 class Rules(Charsmap):

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe.reference.encoding import repair, valid_character
-from cpbpe.tokenizer.alignment import Encoding, aligned_arrays, character_positions, is_inside
+from cpbpe.text.utf8 import character_positions, is_inside, repair, valid_character
+from cpbpe.tokenizer.alignment import Encoding, aligned_arrays
 from tests.conftest import ENGINES
 from tests.support import zoo
 from tests.support.texts import broken, texts

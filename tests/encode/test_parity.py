@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from cpbpe.reference.encoding import repair
+from cpbpe.text.utf8 import repair
 from tests.conftest import ENGINES
 from tests.support import corpus, zoo
 from tests.support.parity import Pair

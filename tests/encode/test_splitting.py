@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe.model.formats import sentencepiece as model
 from cpbpe.text.named_rules import named_rules
+from cpbpe.text.utf8 import is_inside
 from cpbpe.tokenizer import splitting as documents
-from cpbpe.tokenizer.alignment import is_inside
 from tests.conftest import ENGINES
 from tests.support import charsmaps, corpus, zoo
 from tests.support.texts import TextMaker, broken, texts

@@ -26,8 +26,9 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe import PieceType
 from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, Matcher, repair
-from cpbpe.tokenizer.stream_normalizer import Shape, Words, certain
+from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, Matcher
+from cpbpe.text.utf8 import certain, repair
+from cpbpe.tokenizer.stream_normalizer import Shape, Words
 from tests.conftest import ENGINES
 from tests.support import corpus, zoo
 from tests.support.texts import TextMaker, broken, texts

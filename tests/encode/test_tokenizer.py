@@ -23,7 +23,7 @@ import pytest
 import cpbpe
 from cpbpe import Tokenizer
 from cpbpe.reference import encoding as reference
-from cpbpe.reference.encoding import repair
+from cpbpe.text.utf8 import repair
 from tests.support import corpus, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")

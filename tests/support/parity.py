@@ -8,7 +8,7 @@ from unittest import mock
 import sentencepiece
 
 import cpbpe
-from cpbpe.reference.encoding import repair
+from cpbpe.text.utf8 import repair
 
 
 class Pair:

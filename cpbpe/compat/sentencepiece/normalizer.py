@@ -10,7 +10,6 @@ from typing import Any
 from cpbpe import lazy as late
 from cpbpe.compat.sentencepiece.decompile import rules_of
 from cpbpe.compat.sentencepiece.loaded import read_file
-from cpbpe.compat.sentencepiece.results import positions_in
 from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
 from cpbpe.engine.choice import Engine, make_engine
 from cpbpe.errors import ModelError
@@ -18,7 +17,7 @@ from cpbpe.lazy import kept
 from cpbpe.model.spec import NormalizerSpec
 from cpbpe.reference.encoding import Matcher, Normalizer
 from cpbpe.text.charsmap import Charsmap
-from cpbpe.tokenizer.checks import text_of
+from cpbpe.text.utf8 import character_positions, text_of
 
 _FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
 
@@ -164,7 +163,7 @@ def with_origins(
         begins = [byte & 0xC0 != 0x80 for byte in normalized]
         origins = list(compress(origins, [*begins[1:], True, True]))
     if not data.isascii():
-        before = positions_in(data)
+        before = character_positions(data, by_first_byte=True)
         origins = [before[origin] for origin in origins]
     return decoded, origins
 

@@ -8,22 +8,13 @@ would refuse a piece that is not UTF-8.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Any
 
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import (
-    BYTE_PIECES,
-    REPLACEMENT,
-    SPACE,
-    Matcher,
-    Normalizer,
-    character_length,
-    valid_character,
-)
+from cpbpe.reference.encoding import BYTE_PIECES, Matcher, Normalizer
+from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, character_positions, valid_character
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
-_STARTS = [value & 0xC0 != 0x80 for value in range(256)]
 _SMALL = [bytes([value]) for value in range(128)]
 Tokens = tuple[list[int], list[bytes], list[int], list[int]]
 """Ids, pieces, and where each begins and ends, as engines give them."""
@@ -76,7 +67,7 @@ class Analysis:
         if not as_bytes:
             shown = [self._shown(*part) for part in zip(pieces, begins, ends, strict=True)]
             if not self.text.isascii():
-                positions = positions_in(self.text)
+                positions = character_positions(self.text, by_first_byte=True)
                 begins, ends = [positions[at] for at in begins], [positions[at] for at in ends]
         result: dict[str, Any] = {}
         if with_text:
@@ -194,28 +185,6 @@ def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
     if decoder.denormalizer is not None:
         result = decoder.denormalizer.normalize(result)[0]
     return Analysis(result, tokens, surfaces)
-
-
-def positions_in(text: bytes) -> list[int]:
-    r"""For each byte of a text, and its end, how many characters begin before it or at it.
-
-    As in sentencepiece, the first byte of a character tells its length; for text that is not UTF-8 that is
-    another number of characters than Python's.
-
-    >>> positions_in("a▁b".encode()), positions_in(b"\xe2ab")
-    ([0, 1, 1, 1, 2, 3], [0, 0, 0, 1])
-    """
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        broken: list[int] = []
-        count = 0
-        while len(broken) < len(text):
-            broken += [count] * min(character_length(text, len(broken)), len(text) - len(broken))
-            count += 1
-        return [*broken, count]
-    found = list(accumulate(map(_STARTS.__getitem__, text), initial=-1))
-    return [*found[1:], found[-1] + 1]
 
 
 def varint(number: int) -> bytes:

@@ -1,0 +1,153 @@
+"""Characters and bytes: what is a character in UTF-8, what is not, and where characters lie in bytes.
+
+The whole of cpbpe has one rule for broken text: every byte that belongs to no character becomes one U+FFFD.
+Python's own "replace" is close, but writes a single U+FFFD for some sequences of bad bytes.
+"""
+
+from __future__ import annotations
+
+import codecs
+from contextlib import suppress
+from itertools import accumulate
+
+SPACE = "▁".encode()
+"""How a space is written in pieces: U+2581."""
+REPLACEMENT = "\ufffd".encode()
+"""What a byte that belongs to no character becomes."""
+
+
+# --- One character --------------------------------------------------------------------------------
+
+
+def character_length(text: bytes, at: int) -> int:
+    r"""How many bytes the character at `at` takes, going by its first byte alone.
+
+    >>> character_length("a▁".encode(), 0), character_length("a▁".encode(), 1)
+    (1, 3)
+    """
+    return (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4)[text[at] >> 4]
+
+
+def valid_character(text: bytes, at: int) -> bytes | None:
+    r"""The character at `at`, or None if the bytes there are not a character.
+
+    Overlong forms, surrogates and values above U+10FFFF are not characters; a U+FFFD that
+    somebody wrote is one.
+
+    >>> valid_character("é".encode(), 0), valid_character(b"\xc0\x80", 0)
+    (b'\xc3\xa9', None)
+    """
+    character = text[at : at + character_length(text, at)]
+    try:
+        character.decode()
+    except UnicodeDecodeError:
+        return None
+    return character
+
+
+def is_inside(text: bytes, at: int) -> bool:
+    r"""Whether a place in a text is inside a character.
+
+    >>> [is_inside("a▁".encode(), at) for at in range(5)], is_inside(b"\xff\x81", 1)
+    ([False, False, True, True, False], False)
+    """
+    if not 0 < at < len(text) or text[at] & 0xC0 != 0x80:
+        return False
+    for begin in range(at - 1, max(at - 4, -1), -1):
+        if text[begin] & 0xC0 != 0x80:
+            character = valid_character(text, begin)
+            return character is not None and begin + len(character) > at
+    return False
+
+
+# --- Broken text ----------------------------------------------------------------------------------
+
+
+def repair(text: bytes) -> bytes:
+    r"""Write U+FFFD for every byte that belongs to no character; three such bytes become three.
+
+    >>> repair(b"a\xe2\x96!").decode()
+    'a��!'
+    """
+    with suppress(UnicodeDecodeError):
+        return text.decode().encode()
+    repaired = bytearray()
+    at = 0
+    while at < len(text):
+        character = valid_character(text, at)
+        repaired += character or REPLACEMENT
+        at += len(character or b"?")
+    return bytes(repaired)
+
+
+def text_of(data: bytes) -> str:
+    r"""Bytes as text, repaired. Only a model whose pieces or rules are not UTF-8 makes bytes that need it.
+
+    >>> text_of("é".encode()), text_of(b"\xc3")
+    ('é', '�')
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return repair(data).decode()
+
+
+def _one_for_each(error: UnicodeError) -> tuple[str, int]:
+    """One U+FFFD for every bad byte, as `repair` writes."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+_ONE_FOR_EACH = "cpbpe.one_for_each"
+codecs.register_error(_ONE_FOR_EACH, _one_for_each)
+
+
+def certain(data: bytes, final: bool = False) -> tuple[str, int]:
+    r"""The text of bytes to which more may be added, and how many of them it took.
+
+    That is all of them, except for a character at the end whose other bytes may still come.
+
+    >>> certain(b"a\xe2\x96"), certain(b"a\xe2\x96", final=True), certain(b"\xe2\x96!\xc0")
+    (('a', 1), ('a��', 3), ('��!�', 4))
+    """
+    text, used = codecs.utf_8_decode(data, _ONE_FOR_EACH, final)
+    if len(data) - used == 2 and data[used] == 0xED and data[used + 1] >= 0xA0:
+        # Half a surrogate: Python holds it back for a handler that lets surrogates pass.
+        return text + "\ufffd\ufffd", used + 2
+    return text, used
+
+
+# --- Positions ------------------------------------------------------------------------------------
+
+
+_BEGINS = bytes(int(byte & 0xC0 != 0x80) for byte in range(256))
+"""For each byte of valid UTF-8 whether a character begins with it."""
+
+
+def character_positions(text: bytes, by_first_byte: bool = False) -> list[int]:
+    r"""For each byte of a text, the index of the character it belongs to; at last, the number of characters.
+
+    A byte that belongs to no character counts as one. `by_first_byte`: as in sentencepiece, the first byte of a
+    character tells its length, whatever follows, which makes a difference in broken text only.
+
+    >>> character_positions("a▁b".encode()), character_positions(b"\xe2ab")
+    ([0, 1, 1, 1, 2, 3], [0, 1, 2, 3])
+    >>> character_positions(b"\xe2ab", by_first_byte=True)
+    [0, 0, 0, 1]
+    """
+    with suppress(UnicodeDecodeError):
+        text.decode()
+        positions = list(accumulate(text.translate(_BEGINS), initial=-1))
+        return [*positions[1:], positions[-1] + 1]
+    positions = []
+    count = 0
+    while len(positions) < len(text):
+        at = len(positions)
+        if by_first_byte:
+            length = min(character_length(text, at), len(text) - at)
+        else:
+            length = len(valid_character(text, at) or b"?")
+        positions += [count] * length
+        count += 1
+    return [*positions, count]
