@@ -1,16 +1,49 @@
 """The compiled core; see `cpbpe.engine.choice.Engine` and `cpbpe.engine.training` for what its methods do."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, TypedDict, final, type_check_only
 
-__all__ = ["Counter", "Engine", "Matcher", "learn", "merge_words"]
+import numpy as np
+from numpy.typing import NDArray
 
+__all__ = ["Counter", "Engine", "Finder", "learn", "merge_words", "read_model"]
+
+# Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
+_Normalizer = tuple[bytes, bytes, bool, bool, bool, bool]
+
+@type_check_only
+class _Columns(TypedDict):
+    blob: bytes
+    ends: bytes
+    scores: bytes
+    types: bytes
+    byte_fallback: bool
+    unk_surface: bytes
+    special_pieces: tuple[bytes, bytes, bytes, bytes]
+    normalizer: _Normalizer
+    denormalizer: _Normalizer | None
+    added: list[tuple[bytes, int]]
+
+def read_model(data: bytes) -> _Columns | None: ...
 @final
 class Engine:
     @staticmethod
     def from_model(data: bytes) -> Engine | None: ...
-    @property
-    def name(self) -> str: ...
+    @staticmethod
+    def from_columns(
+        *,
+        blob: bytes,
+        ends: bytes,
+        scores: bytes,
+        types: bytes,
+        byte_fallback: bool,
+        unk_surface: bytes,
+        special_pieces: tuple[bytes, bytes, bytes, bytes],
+        normalizer: _Normalizer,
+        denormalizer: _Normalizer | None,
+        added: list[tuple[bytes, int]],
+    ) -> Engine: ...
+    def columns(self) -> _Columns: ...
     @property
     def size(self) -> int: ...
     @property
@@ -31,18 +64,24 @@ class Engine:
     def normalize(self, text: str | bytes) -> bytes: ...
     def origins(self, text: str | bytes) -> tuple[bytes, list[int]]: ...
     def encode(self, text: str | bytes) -> list[int]: ...
-    def encode_array(self, text: str | bytes, threads: int) -> bytearray: ...
-    def count(self, text: str | bytes) -> int: ...
+    def encode_array(self, text: str | bytes, threads: int) -> NDArray[np.uint32]: ...
     def encode_batch(self, texts: list[str | bytes], threads: int) -> list[list[int]]: ...
-    def encode_batch_arrays(
+    def encode_arrays(
+        self, texts: list[str | bytes], threads: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+    def count(self, text: str | bytes) -> int: ...
+    def count_batch(self, texts: list[str | bytes], threads: int) -> list[int]: ...
+    def align(
+        self, text: str | bytes, alpha: float | None = None, seed: int = 0
+    ) -> tuple[list[int], list[bytes], list[int], list[int]]: ...
+    def align_arrays(
         self,
         texts: list[str | bytes],
         threads: int,
-    ) -> tuple[bytearray, bytearray]: ...
-    def tokens(self, text: str | bytes) -> tuple[list[int], list[bytes], list[int], list[int]]: ...
-    def sample(
-        self, text: str | bytes, alpha: float, seed: int
-    ) -> tuple[list[int], list[bytes], list[int], list[int]]: ...
+        chars: bool | None,
+        alpha: float | None = None,
+        seed: int = 0,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]: ...
     def cut(self, text: bytes) -> int: ...
     def decode(self, ids: list[int] | bytes) -> str | None: ...
     def decode_bytes(self, ids: list[int] | bytes) -> bytes | None: ...
@@ -50,8 +89,8 @@ class Engine:
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
 
 @final
-class Matcher:
-    def __new__(cls, words: list[bytes]) -> Matcher: ...
+class Finder:
+    def __new__(cls, keys: list[bytes]) -> Finder: ...
     def split(self, text: str | bytes, /) -> list[Any] | None: ...
 
 @final

@@ -191,6 +191,23 @@ impl Cache {
         }
     }
 
+    /// Count the ids of chunks, up to the first that is absent or to be compared; how many chunks that were, and
+    /// how many ids.
+    #[inline(never)]
+    pub fn count_many(&self, found: &[Found]) -> (usize, usize) {
+        let mut ids = 0;
+        for (done, &found) in found.iter().enumerate() {
+            if found.is_ids() {
+                ids += found.count();
+            } else if let Rare::Aside(place) = found.rare() {
+                ids += self.spilled[place] as usize;
+            } else {
+                return (done, ids);
+            }
+        }
+        (found.len(), ids)
+    }
+
     /// `append_many` with the size of ids known beforehand.
     ///
     /// # Safety

@@ -1,5 +1,7 @@
 //! Walks a compiled rule set; `cpbpe/charsmap.py` explains the format.
 
+use crate::error::Error;
+
 /// As many matches as sentencepiece has room for, shortest first.
 const MAX_MATCHES: usize = 32;
 const LEAF: u32 = 1 << 31;
@@ -27,8 +29,12 @@ fn label(unit: u32) -> u32 {
 }
 
 impl Charsmap {
-    /// Check a blob by the rules of sentencepiece; `None` if it is malformed.
-    pub fn new(blob: &[u8]) -> Option<Charsmap> {
+    /// Check a blob by the rules of sentencepiece.
+    pub fn new(blob: &[u8]) -> Result<Charsmap, Error> {
+        Charsmap::read(blob).ok_or(Error::InvalidModel("its charsmap is malformed"))
+    }
+
+    fn read(blob: &[u8]) -> Option<Charsmap> {
         let size = u32::from_le_bytes(blob.get(..4)?.try_into().ok()?) as usize;
         if blob.len() <= 4 || size >= blob.len() - 4 || size < 1024 || size % 1024 != 0 {
             return None;
@@ -62,6 +68,13 @@ impl Charsmap {
             *begins = units.get(root ^ byte).is_some_and(|&unit| label(unit) == byte as u32);
         }
         Some(Charsmap { units, replacements, begins })
+    }
+
+    /// The blob that this was made from.
+    pub fn blob(&self) -> Vec<u8> {
+        let size = self.units.len() as u32 * 4;
+        let units = self.units.iter().flat_map(|unit| unit.to_le_bytes());
+        size.to_le_bytes().into_iter().chain(units).chain(self.replacements.iter().copied()).collect()
     }
 
     /// The replacement for the longest key that `text` holds at `start`, and the key's length.

@@ -1,14 +1,110 @@
 //! Ids -> text. The same steps as `_join` in `cpbpe/reference.py`, which explains them.
 
-use crate::model;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
+
+use crate::lazy::Lazy;
+use crate::model::{self, NormalizerOptions};
+use crate::normalize::Normalizer;
 use crate::utf8;
 use crate::vocab::Vocab;
 
-/// Bytes behind the texts that may be copied along with the last one.
+/// Bytes after the texts that may be copied along with the last one.
 const SLACK: usize = 16;
+/// Fewer ids than this are not worth a thread.
+const MIN_PART: usize = 1 << 16;
+
+/// Turns the ids and pieces of one model into text.
+pub struct Decoder {
+    vocab: Arc<Vocab>,
+    /// What each id is decoded to. Shared by the variants of a model.
+    texts: Arc<Lazy<PieceTexts>>,
+    /// Rewrites the decoded text.
+    denormalizer: Option<Arc<Normalizer>>,
+    beginning: Beginning,
+}
+
+impl Decoder {
+    /// For a model whose normalizer has these options. `keep_space`: a space at the beginning stays.
+    pub fn new(
+        vocab: Arc<Vocab>,
+        options: &NormalizerOptions,
+        denormalizer: Option<Arc<Normalizer>>,
+        keep_space: bool,
+    ) -> Decoder {
+        Decoder { vocab, texts: Arc::default(), denormalizer, beginning: Beginning::new(options, keep_space) }
+    }
+
+    /// The same for other options of the normalizer.
+    pub fn variant(&self, options: &NormalizerOptions, keep_space: bool) -> Decoder {
+        Decoder {
+            vocab: self.vocab.clone(),
+            texts: self.texts.clone(),
+            denormalizer: self.denormalizer.clone(),
+            beginning: Beginning::new(options, keep_space),
+        }
+    }
+
+    /// The normalizer that rewrites what was decoded, if the model has one with rules.
+    pub fn denormalizer(&self) -> Option<&Normalizer> {
+        self.denormalizer.as_deref()
+    }
+
+    /// The text of ids, or the position of the first that is outside the vocabulary.
+    pub fn decode(&self, ids: &[u32], keep_invalid: bool) -> Result<Vec<u8>, usize> {
+        let texts = self.texts.get_or_make(|| PieceTexts::new(&self.vocab));
+        let mut text = Vec::new();
+        texts.decode(&self.vocab, ids, self.beginning, keep_invalid, &mut text)?;
+        Ok(self.denormalize(text, keep_invalid))
+    }
+
+    /// The texts of many sequences of ids; `None` if some id is outside the vocabulary.
+    pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize) -> Option<Vec<Vec<u8>>> {
+        let one = |ids: &Vec<u32>| self.decode(ids, false).ok();
+        let total: usize = batch.iter().map(Vec::len).sum();
+        if threads < 2 || total < MIN_PART {
+            return batch.iter().map(one).collect();
+        }
+        let size = batch.len().div_ceil(threads);
+        let many = |part: &[Vec<u32>]| part.iter().map(one).collect::<Option<Vec<_>>>();
+        std::thread::scope(|scope| {
+            let start = |part| {
+                let work = move || many(part);
+                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
+            };
+            let (first, rest) = batch.split_at(size);
+            let workers: Vec<_> = rest.chunks(size).map(start).collect();
+            let mut texts = many(first)?;
+            for worker in workers {
+                texts.extend(match worker.map(ScopedJoinHandle::join) {
+                    Ok(Ok(part)) => part?,
+                    Ok(Err(panic)) => resume_unwind(panic),
+                    // No thread could be started: this one does its part.
+                    Err(part) => many(part)?,
+                });
+            }
+            Some(texts)
+        })
+    }
+
+    /// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
+    pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+        let mut text = Vec::new();
+        decode_pieces(&self.vocab, pieces, self.beginning, &mut text);
+        self.denormalize(text, false)
+    }
+
+    fn denormalize(&self, text: Vec<u8>, keep_invalid: bool) -> Vec<u8> {
+        let Some(denormalizer) = &self.denormalizer else { return text };
+        let mut out = Vec::new();
+        denormalizer.normalize(&text, None, keep_invalid, &mut out, &mut ());
+        out
+    }
+}
 
 /// What each id is decoded to, ready to copy.
-pub struct Texts {
+struct PieceTexts {
     /// The decoded pieces, one after the other, and `SLACK` bytes.
     blob: Vec<u8>,
     /// For each id where its text begins, how long it is, and what is to be done with it.
@@ -41,16 +137,25 @@ enum Kind {
 
 /// How the beginning of a text is treated.
 #[derive(Clone, Copy)]
-pub struct Beginning {
+struct Beginning {
     /// Drop a space in front: the model adds one, or removes those that are there.
-    pub drops_space: bool,
+    drops_space: bool,
     /// Drop the space of every piece until there is text.
-    pub drops_all: bool,
+    drops_all: bool,
 }
 
-impl Texts {
+impl Beginning {
+    fn new(options: &NormalizerOptions, keep_space: bool) -> Beginning {
+        Beginning {
+            drops_space: !keep_space && (options.add_dummy_prefix || options.remove_extra_whitespaces),
+            drops_all: options.remove_extra_whitespaces,
+        }
+    }
+}
+
+impl PieceTexts {
     /// Decode every piece once.
-    pub fn new(vocab: &Vocab) -> Texts {
+    fn new(vocab: &Vocab) -> PieceTexts {
         let mut blob = Vec::new();
         let mut entries = Vec::with_capacity(vocab.len());
         let mut text = Vec::new();
@@ -69,7 +174,7 @@ impl Texts {
             };
             match kind {
                 Kind::Control => {}
-                Kind::Byte => blob.push(crate::vocab::byte_of(&text).unwrap_or_default() as u8),
+                Kind::Byte => blob.push(crate::vocab::byte_of(&text).unwrap_or_default()),
                 Kind::Unknown | Kind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
                 Kind::Plain | Kind::Spaced => utf8::spaces_into(&text, &mut blob),
             }
@@ -78,11 +183,11 @@ impl Texts {
             entries.push(Entry { begin, length, kind });
         }
         blob.resize(blob.len() + SLACK, 0);
-        Texts { blob, entries }
+        PieceTexts { blob, entries }
     }
 
     /// Append the text of `ids` to `out`, or give back the position of the first that is outside the vocabulary.
-    pub fn decode(
+    fn decode(
         &self,
         vocab: &Vocab,
         ids: &[u32],
@@ -174,19 +279,14 @@ fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) {
 }
 
 /// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
-pub fn decode_pieces<'a>(
-    vocab: &Vocab,
-    pieces: impl Iterator<Item = &'a [u8]>,
-    beginning: Beginning,
-    out: &mut Vec<u8>,
-) {
+fn decode_pieces<'a>(vocab: &Vocab, pieces: impl Iterator<Item = &'a [u8]>, beginning: Beginning, out: &mut Vec<u8>) {
     let mut run = Vec::new();
     let mut at_beginning = true;
     for piece in pieces {
         let id = if piece == b"\0" { None } else { vocab.id_of(piece) };
         let kind = id.map_or(model::UNKNOWN, |id| vocab.kind(id));
         if kind == model::BYTE {
-            run.push(crate::vocab::byte_of(piece).unwrap_or_default() as u8);
+            run.push(crate::vocab::byte_of(piece).unwrap_or_default());
             continue;
         }
         end_run(&mut run, false, out);

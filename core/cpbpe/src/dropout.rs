@@ -1,5 +1,14 @@
 //! Chances for BPE-dropout, the same as in `cpbpe/dropout.py`, which explains them.
 
+/// Which merges are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout {
+    /// The chance of each merge to be left out.
+    pub alpha: f64,
+    /// What decides which.
+    pub seed: u64,
+}
+
 /// A number all of whose bits depend on all bits of another one (SplitMix64).
 pub fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -5,8 +5,10 @@ use crate::chunk::{self, BLOCK};
 use crate::found::Found;
 use crate::key::{Key, MAX_CHUNK};
 use crate::merge::{self, Raw, Sink};
+use crate::output::Output;
 use crate::utf8;
 use crate::vocab::{Joinable, Vocab, NONE};
+use crate::words::Words;
 
 /// Bytes behind a text that may be read: a block, and the words of a chunk that begins at its end.
 const PAD: usize = BLOCK + 16;
@@ -20,6 +22,14 @@ const _: () = assert!(BATCH + 8 <= cache::BATCH);
 
 /// What one running call needs: a cache and some buffers. Kept by the engine between calls.
 pub struct Scratch {
+    /// All but the result.
+    pub buffers: Buffers,
+    /// The result.
+    pub ids: Vec<u32>,
+}
+
+/// A cache, and memory for what a text becomes on its way to ids.
+pub struct Buffers {
     cache: Cache,
     /// A padded text.
     padded: Vec<u8>,
@@ -27,37 +37,38 @@ pub struct Scratch {
     pub compact: Vec<u8>,
     /// A normalized text.
     pub normalized: Vec<u8>,
-    /// The ids of one new chunk.
+    /// The ids of one new chunk, or of a text that cannot be cut.
     chunk: Vec<u32>,
     /// The chunks that wait to be looked up.
     pending: Box<Pending>,
-    /// The result.
-    pub ids: Vec<u32>,
 }
 
 impl Scratch {
-    /// Empty, for a vocabulary of so many pieces.
+    /// Empty, for a vocabulary of this many pieces.
     pub fn new(pieces: usize) -> Self {
-        Scratch {
+        let buffers = Buffers {
             cache: Cache::new(pieces),
             padded: Vec::new(),
             compact: Vec::new(),
             normalized: Vec::new(),
             chunk: Vec::new(),
             pending: Box::new(Pending { batches: [Batch::new(), Batch::new()], finding: Finding::default() }),
-            ids: Vec::new(),
-        }
+        };
+        Scratch { buffers, ids: Vec::new() }
     }
 
     /// Give back the memory of buffers that one large text made large.
     pub fn trim(&mut self, limit: usize) {
-        for buffer in [&mut self.padded, &mut self.compact, &mut self.normalized] {
+        let Buffers { padded, compact, normalized, chunk, .. } = &mut self.buffers;
+        for buffer in [padded, compact, normalized] {
             if buffer.capacity() > limit {
                 *buffer = Vec::new();
             }
         }
-        if self.ids.capacity() > limit {
-            self.ids = Vec::new();
+        for buffer in [chunk, &mut self.ids] {
+            if buffer.capacity() > limit {
+                *buffer = Vec::new();
+            }
         }
     }
 }
@@ -129,23 +140,23 @@ impl Sink for Ids<'_> {
 }
 
 /// Encodes compact text of one vocabulary that may be cut and has no user-defined pieces to find.
-struct Encoder<'a> {
+struct Encoder<'a, O> {
     vocab: &'a Vocab,
     joinable: &'a Joinable,
     cache: &'a mut Cache,
     chunk: &'a mut Vec<u32>,
-    out: &'a mut Vec<u32>,
+    out: &'a mut O,
     /// The UNKNOWN piece, if unknown symbols become it: those side by side must be made one across chunks.
     fuse: Option<u32>,
     /// The most ids that a byte can become.
     ids_per_byte: usize,
 }
 
-impl Encoder<'_> {
+impl<O: Output> Encoder<'_, O> {
     /// Encode `text`, behind which `PAD` more bytes may be read; false if it holds U+2581, so that it is not compact.
     fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> bool {
         debug_assert!(padded.len() >= length + PAD);
-        self.out.reserve(length * self.ids_per_byte + PAD);
+        self.out.reserve_ids(length * self.ids_per_byte + PAD);
         let Pending { batches: [now, before], finding } = pending;
         let (mut now, mut before) = (now, before);
         let (mut start, mut base) = (0, 0);
@@ -231,7 +242,7 @@ impl Encoder<'_> {
         while at < keys.len() {
             if self.fuse.is_none() {
                 // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and a block more.
-                at += unsafe { self.cache.append_many(&finding.found[at..keys.len()], self.out) };
+                at += unsafe { self.out.append_cached(self.cache, &finding.found[at..keys.len()]) };
                 if at == keys.len() {
                     break;
                 }
@@ -253,9 +264,8 @@ impl Encoder<'_> {
             self.append_new(key, text);
         }
         // Unknown symbols on both sides of a cut are one.
-        let again =
-            self.fuse.is_some() && self.out.last() == self.fuse.as_ref() && self.chunk.first() == self.fuse.as_ref();
-        self.out.extend_from_slice(&self.chunk[usize::from(again)..]);
+        let again = self.fuse.is_some() && self.out.last_id() == self.fuse && self.chunk.first() == self.fuse.as_ref();
+        self.out.append(&self.chunk[usize::from(again)..]);
     }
 
     /// Merge a chunk, remember it, and leave its ids in `chunk`.
@@ -268,16 +278,65 @@ impl Encoder<'_> {
     }
 }
 
-/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`, into `scratch.ids`; false, and nothing
-/// done, if it is not compact.
-pub fn encode_compact(vocab: &Vocab, joinable: &Joinable, text: &[u8], prefix: bool, scratch: &mut Scratch) -> bool {
+/// How a normalized text is segmented. It is decided once for each text, by `Way::of`.
+#[derive(Clone, Copy)]
+pub enum Way<'a> {
+    /// Cut into chunks. The text is compact.
+    Chunks(&'a Joinable),
+    /// The same between user-defined pieces.
+    ChunksBetweenKeys(&'a Joinable, &'a Words),
+    /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with UNUSED pieces.
+    Whole {
+        /// Whether the text is compact.
+        compact: bool,
+    },
+}
+
+impl<'a> Way<'a> {
+    /// The way for a text of which it is known whether it is compact.
+    pub fn of(vocab: &'a Vocab, compact: bool) -> Way<'a> {
+        match &vocab.joinable {
+            Some(joinable) if compact && vocab.user_defined.is_empty() => Way::Chunks(joinable),
+            Some(joinable) if compact => Way::ChunksBetweenKeys(joinable, &vocab.user_defined_compact),
+            _ => Way::Whole { compact },
+        }
+    }
+}
+
+/// Encode a normalized text.
+pub fn encode_normalized<O: Output>(vocab: &Vocab, way: Way, text: &[u8], buffers: &mut Buffers, out: &mut O) {
+    match way {
+        Way::Chunks(joinable) => {
+            let compact = encode_compact(vocab, joinable, text, false, buffers, out);
+            debug_assert!(compact);
+        }
+        Way::ChunksBetweenKeys(joinable, keys) => encode_between_keys(vocab, joinable, keys, text, buffers, out),
+        Way::Whole { compact } => {
+            let ids = &mut buffers.chunk;
+            ids.clear();
+            encode_whole(vocab, text, compact, ids);
+            out.append(ids);
+        }
+    }
+}
+
+/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`; false, and nothing done, if it is not
+/// compact.
+pub fn encode_compact<O: Output>(
+    vocab: &Vocab,
+    joinable: &Joinable,
+    text: &[u8],
+    prefix: bool,
+    buffers: &mut Buffers,
+    out: &mut O,
+) -> bool {
     let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
     // A space that is no piece becomes the three bytes of U+2581.
     let ids_per_byte = if vocab.find_mergeable(b" ").is_some() || vocab.byte_ids.is_none() { 1 } else { 3 };
-    let Scratch { cache, padded, chunk, pending, ids: out, .. } = scratch;
-    let before = out.len();
+    let Buffers { cache, padded, chunk, pending, .. } = buffers;
+    let before = out.mark();
     let mut encoder = Encoder { vocab, joinable, cache, chunk, out, fuse, ids_per_byte };
-    let mut copy = |encoder: &mut Encoder, pending: &mut Pending, prefix: bool, text: &[u8]| {
+    let mut copy = |encoder: &mut Encoder<O>, pending: &mut Pending, prefix: bool, text: &[u8]| {
         padded.clear();
         if prefix {
             padded.push(b' ');
@@ -303,29 +362,37 @@ pub fn encode_compact(vocab: &Vocab, joinable: &Joinable, text: &[u8], prefix: b
         _ => copy(&mut encoder, pending, prefix, text),
     };
     if !done {
-        out.truncate(before);
+        out.reset(before);
     }
     done
 }
 
-/// Encode a compact text that is valid UTF-8, with all its user-defined pieces, into `scratch.ids`.
-pub fn encode_with_words(vocab: &Vocab, joinable: &Joinable, text: &[u8], scratch: &mut Scratch) {
-    let words = &vocab.user_defined_compact;
+/// Encode a compact text that is valid UTF-8, with all its user-defined pieces.
+fn encode_between_keys<O: Output>(
+    vocab: &Vocab,
+    joinable: &Joinable,
+    keys: &Words,
+    text: &[u8],
+    buffers: &mut Buffers,
+    out: &mut O,
+) {
     let (mut at, mut done) = (0, 0);
     while at < text.len() {
-        let length = words.longest(text, at);
+        let length = keys.longest(text, at);
         if length == 0 {
-            at += 1; // a word begins with the first byte of a character, so no other place is ever taken for one
+            at += 1; // a key begins with the first byte of a character, so no other place is ever taken for one
             continue;
         }
-        let compact = encode_compact(vocab, joinable, &text[done..at], false, scratch);
+        let compact = encode_compact(vocab, joinable, &text[done..at], false, buffers, out);
         debug_assert!(compact);
-        scratch.ids.extend(vocab.find(&text[at..at + length]));
+        if let Some(id) = vocab.find(&text[at..at + length]) {
+            out.append(&[id]);
+        }
         at += length;
         done = at;
     }
     if done < text.len() {
-        let compact = encode_compact(vocab, joinable, &text[done..], false, scratch);
+        let compact = encode_compact(vocab, joinable, &text[done..], false, buffers, out);
         debug_assert!(compact);
     }
 }

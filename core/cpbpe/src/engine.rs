@@ -1,40 +1,50 @@
 //! One model: its vocabulary, its normalizers, and the scratch memory that calls borrow.
 
-use std::ops::Range;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::ScopedJoinHandle;
+use std::sync::{Arc, Mutex};
 
-use crate::chunk;
-use crate::decode::{self, Beginning, Texts};
-use crate::encode::{self, Scratch};
+use crate::align_batch::Lengths;
+use crate::decode::Decoder;
+use crate::dropout::Dropout;
+use crate::encode::{self, Buffers, Scratch, Way};
+use crate::error::Error;
 use crate::lazy::Lazy;
-use crate::model;
+use crate::model::{self, Columns};
 use crate::normalize::Normalizer;
+use crate::output::{Count, Output};
 use crate::tokens::{self, Token};
-use crate::utf8;
 use crate::vocab::Vocab;
 
 /// How many scratches are kept for later calls. More calls at once make more, and drop them.
 const SPARE: usize = 8;
-/// A text shorter than this is not worth a thread.
-const MIN_PART: usize = 1 << 16;
 /// A result larger than this is not kept for the next call.
 const MAX_KEPT: usize = 1 << 20;
+
+/// A text, and whether it is known to be UTF-8.
+pub type Input<'a> = (&'a [u8], bool);
 
 /// Everything that is known of a model. Immutable, except for what it remembers.
 pub struct Engine {
     /// The pieces.
     pub vocab: Arc<Vocab>,
-    /// Special tokens that were added to the model, and their ids.
-    pub added: Arc<Vec<(Vec<u8>, u32)>>,
-    normalizer: Normalizer,
-    denormalizer: Option<Arc<Normalizer>>,
-    /// Whether decoding keeps a space at the beginning.
-    keep_space: bool,
-    texts: Arc<Lazy<Texts>>,
+    /// What the model file says besides.
+    file: Arc<File>,
+    /// The normalizer of this variant.
+    pub(crate) normalizer: Normalizer,
+    /// The decoder of this variant.
+    decoder: Decoder,
+    /// How long each piece is, for spans.
+    lengths: Arc<Lazy<Lengths>>,
     spare: Arc<Mutex<Vec<Scratch>>>,
+}
+
+/// What a model file says besides the pieces.
+struct File {
+    /// Special tokens that were added to the model, and their ids.
+    added: Vec<(Vec<u8>, u32)>,
+    /// The names of unk, bos, eos and pad.
+    special_pieces: [Vec<u8>; 4],
+    /// The normalizer as it is in the file.
+    normalizer: Normalizer,
 }
 
 /// A text with its tokens.
@@ -49,83 +59,86 @@ pub struct Aligned {
     pub origins: Vec<usize>,
 }
 
-/// Ids of a run of texts, one after the other.
-pub struct Batch {
-    /// Which text comes first.
-    pub first: usize,
-    /// The ids.
-    pub ids: Vec<u32>,
-    /// How many each text has.
-    pub lengths: Vec<usize>,
-}
-
-/// Who gets the ids of `Engine::encode_batch`.
-pub trait Consumer {
-    /// Take some, and say whether to go on.
-    fn take(&mut self, batch: Batch) -> bool;
-    /// Called with work that takes time.
-    fn meanwhile<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R;
-}
-
-/// Keeps all.
-impl Consumer for Vec<Batch> {
-    fn take(&mut self, batch: Batch) -> bool {
-        self.push(batch);
-        true
-    }
-
-    fn meanwhile<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        work()
-    }
-}
-
-/// Runs of texts, so that a thread comes back for more a few dozen times.
-fn runs(texts: &[(&[u8], bool)], threads: usize) -> Vec<Range<usize>> {
-    let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
-    let size = (total / (threads * 64)).max(1 << 12);
-    let mut runs = Vec::new();
-    let (mut begin, mut bytes) = (0, 0);
-    for (i, (text, _)) in texts.iter().enumerate() {
-        bytes += text.len() + 16;
-        if bytes >= size {
-            runs.push(begin..i + 1);
-            (begin, bytes) = (i + 1, 0);
-        }
-    }
-    if begin < texts.len() {
-        runs.push(begin..texts.len());
-    }
-    runs
-}
-
 impl Engine {
-    /// Read and check a model file; `None` if it is not a valid BPE model.
-    pub fn from_model(data: &[u8]) -> Option<Engine> {
-        let mut columns = model::read(data)?;
-        let normalizer = Normalizer::new(columns.normalizer.clone())?;
-        columns.normalizer.charsmap = Vec::new();
+    /// Read and check a model file.
+    pub fn from_model(data: &[u8]) -> Result<Engine, Error> {
+        Engine::from_columns(model::read(data)?)
+    }
+
+    /// Check a model that is given as columns.
+    pub fn from_columns(mut columns: Columns) -> Result<Engine, Error> {
+        columns.check()?;
+        let as_in_file = Normalizer::new(std::mem::take(&mut columns.normalizer))?;
         let denormalizer = match columns.denormalizer.take() {
             Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
             _ => None,
         };
-        let added = Arc::new(std::mem::take(&mut columns.added));
-        let vocab = Arc::new(Vocab::new(columns)?);
-        let (texts, spare) = Default::default();
-        Some(Engine { vocab, added, normalizer, denormalizer, keep_space: false, texts, spare })
+        let added = std::mem::take(&mut columns.added);
+        let special_pieces = columns.special_pieces.clone();
+        let vocab = Arc::new(Vocab::new(columns, as_in_file.options.escape_whitespaces)?);
+        let normalizer = as_in_file.variant(None, false);
+        let decoder = Decoder::new(vocab.clone(), &normalizer.options, denormalizer, false);
+        let file = Arc::new(File { added, special_pieces, normalizer: as_in_file });
+        let (lengths, spare) = Default::default();
+        Ok(Engine { vocab, file, normalizer, decoder, lengths, spare })
     }
 
-    /// The same engine with other habits: with or without a dummy prefix, keeping a space at the beginning when decoding,
+    /// The same model as columns, made anew: nothing of them is kept.
+    pub fn columns(&self) -> Columns {
+        let pieces = 0..self.vocab.len() as u32;
+        let mut blob = Vec::new();
+        let end = |id| {
+            self.vocab.text_of(id, &mut blob);
+            blob.len() as u32
+        };
+        let ends = pieces.clone().map(end).collect();
+        Columns {
+            blob,
+            ends,
+            scores: pieces.clone().map(|id| self.vocab.pieces.score(id)).collect(),
+            types: pieces.map(|id| self.vocab.kind(id)).collect(),
+            byte_fallback: self.vocab.byte_ids.is_some(),
+            unk_surface: self.vocab.unk_surface.clone(),
+            special_pieces: self.file.special_pieces.clone(),
+            normalizer: self.file.normalizer.options_with_rules(),
+            denormalizer: self.decoder.denormalizer().map(Normalizer::options_with_rules),
+            added: self.file.added.clone(),
+        }
+    }
+
+    /// The same engine with other options: with or without a dummy prefix, keeping a space at the beginning when decoding,
     /// taking text as normalized (`raw`). What is remembered is shared, because it does not depend on them.
     pub fn variant(&self, prefix: Option<bool>, keep_space: bool, raw: bool) -> Engine {
+        let normalizer = self.normalizer.variant(prefix, raw);
+        let decoder = self.decoder.variant(&normalizer.options, keep_space);
         Engine {
             vocab: self.vocab.clone(),
-            added: self.added.clone(),
-            normalizer: self.normalizer.variant(prefix, raw),
-            denormalizer: self.denormalizer.clone(),
-            keep_space,
-            texts: self.texts.clone(),
+            file: self.file.clone(),
+            normalizer,
+            decoder,
+            lengths: self.lengths.clone(),
             spare: self.spare.clone(),
         }
+    }
+
+    /// Special tokens that were added to the model, and their ids.
+    pub fn added(&self) -> &[(Vec<u8>, u32)] {
+        &self.file.added
+    }
+
+    /// What the model calls its normalization rules.
+    pub fn normalizer_name(&self) -> &[u8] {
+        &self.normalizer.options.name
+    }
+
+    /// What turns ids into text.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// How long each piece is.
+    pub(crate) fn lengths(&self) -> crate::lazy::Made<'_, Lengths> {
+        self.lengths.get_or_make(|| Lengths::new(&self.vocab))
     }
 
     /// Lend a scratch. Nobody ever waits: when the spare ones cannot be reached, a new one is made; so a process
@@ -146,231 +159,86 @@ impl Engine {
 
     /// Append the ids of a text to `scratch.ids`. `valid` says that it is known to be UTF-8.
     pub fn encode(&self, text: &[u8], valid: bool, scratch: &mut Scratch) {
+        self.encode_to(text, valid, &mut scratch.buffers, &mut scratch.ids);
+    }
+
+    /// How many ids a text has.
+    pub fn count(&self, text: &[u8], valid: bool, scratch: &mut Scratch) -> usize {
+        let mut count = Count::default();
+        self.encode_to(text, valid, &mut scratch.buffers, &mut count);
+        count.count
+    }
+
+    fn encode_to<O: Output>(&self, text: &[u8], valid: bool, buffers: &mut Buffers, out: &mut O) {
         if text.is_empty() {
             return;
         }
-        let vocab = &self.vocab;
-        let words = !vocab.user_defined.is_empty();
-        match &vocab.joinable {
-            Some(joinable) if self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok()) => {
-                let prefix = self.normalizer.options.add_dummy_prefix;
-                if !words && encode::encode_compact(vocab, joinable, text, prefix, scratch) {
-                    return;
-                }
-                let mut compact = std::mem::take(&mut scratch.compact);
-                compact.clear();
-                compact.extend_from_slice(if prefix { b" " } else { b"" });
-                compact.extend_from_slice(text);
-                encode::compact(&mut compact, None);
-                if words {
-                    encode::encode_with_words(vocab, joinable, &compact, scratch);
-                } else {
-                    let done = encode::encode_compact(vocab, joinable, &compact, false, scratch);
-                    debug_assert!(done);
-                }
-                scratch.compact = compact;
-            }
-            _ => self.encode_any(text, scratch),
+        if !self.is_plain(text, valid) {
+            return self.encode_any(text, buffers, out);
         }
+        let vocab = &self.vocab;
+        let way = Way::of(vocab, true);
+        let prefix = self.normalizer.options.add_dummy_prefix;
+        if let Way::Chunks(joinable) = way {
+            if encode::encode_compact(vocab, joinable, text, prefix, buffers, out) {
+                return;
+            }
+        }
+        let mut compact = std::mem::take(&mut buffers.compact);
+        compact.clear();
+        compact.extend_from_slice(if prefix { b" " } else { b"" });
+        compact.extend_from_slice(text);
+        encode::compact(&mut compact, None);
+        encode::encode_normalized(vocab, way, &compact, buffers, out);
+        buffers.compact = compact;
+    }
+
+    /// Whether normalizing a text does no more than put a dummy prefix in front and write spaces as U+2581, and it can be
+    /// cut; so it can be encoded as it is.
+    pub(crate) fn is_plain(&self, text: &[u8], valid: bool) -> bool {
+        self.vocab.joinable.is_some() && self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok())
     }
 
     /// The way that always works: normalize, then segment.
-    fn encode_any(&self, text: &[u8], scratch: &mut Scratch) {
+    fn encode_any<O: Output>(&self, text: &[u8], buffers: &mut Buffers, out: &mut O) {
         let vocab = &self.vocab;
-        let mut normalized = std::mem::take(&mut scratch.normalized);
+        let mut normalized = std::mem::take(&mut buffers.normalized);
         normalized.clear();
         self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut ());
-        let valid = vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
-        if valid && vocab.swapped {
+        let compact = vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
+        if compact && vocab.swapped {
             encode::compact(&mut normalized, None);
         }
-        match &vocab.joinable {
-            Some(joinable) if valid && vocab.user_defined.is_empty() => {
-                let done = encode::encode_compact(vocab, joinable, &normalized, false, scratch);
-                debug_assert!(done);
-            }
-            Some(joinable) if valid => encode::encode_with_words(vocab, joinable, &normalized, scratch),
-            _ => encode::encode_whole(vocab, &normalized, valid, &mut scratch.ids),
-        }
-        scratch.normalized = normalized;
+        encode::encode_normalized(vocab, Way::of(vocab, compact), &normalized, buffers, out);
+        buffers.normalized = normalized;
     }
 
     fn words(&self) -> Option<&crate::words::Words> {
         Some(&self.vocab.user_defined).filter(|words| !words.is_empty())
     }
 
-    /// The ids of one long text, by several threads, each with a part that begins and ends where nothing can merge.
-    pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize) -> Vec<u32> {
-        let parts = self.parts(text, valid, threads);
-        if parts.len() < 2 {
-            return self.with_scratch(|scratch| {
-                self.encode(text, valid, scratch);
-                std::mem::take(&mut scratch.ids)
-            });
-        }
-        let vocab = &self.vocab;
-        let Some(joinable) = &vocab.joinable else { return Vec::new() };
-        let prefix = self.normalizer.options.add_dummy_prefix;
-        let encode = |part: &[u8], prefix: bool| {
-            self.with_scratch(|scratch| {
-                let compact = encode::encode_compact(vocab, joinable, part, prefix, scratch);
-                debug_assert!(compact);
-                std::mem::take(&mut scratch.ids)
-            })
-        };
-        let results: Vec<Vec<u32>> = std::thread::scope(|scope| {
-            let start = |part| {
-                let work = move || encode(part, false);
-                // Without another thread this one does it, later.
-                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
-            };
-            let workers: Vec<_> = parts[1..].iter().copied().map(start).collect();
-            let mut results = vec![encode(parts[0], prefix)];
-            for worker in workers {
-                results.push(match worker.map(ScopedJoinHandle::join) {
-                    Ok(Ok(ids)) => ids,
-                    Ok(Err(panic)) => resume_unwind(panic),
-                    Err(part) => encode(part, false),
-                });
-            }
-            results
-        });
-        let mut ids: Vec<u32> = Vec::with_capacity(results.iter().map(Vec::len).sum());
-        let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
-        for part in results {
-            // Unknown symbols on both sides of a cut are one.
-            let again = fuse.is_some() && ids.last() == fuse.as_ref() && part.first() == fuse.as_ref();
-            ids.extend_from_slice(&part[usize::from(again)..]);
-        }
-        ids
-    }
-
-    /// Cut a text into as many parts as there are threads, if its parts can be encoded as they are.
-    fn parts<'a>(&self, text: &'a [u8], valid: bool, threads: usize) -> Vec<&'a [u8]> {
-        let Some(joinable) = &self.vocab.joinable else { return vec![text] };
-        if text.len() / MIN_PART < 2
-            || threads < 2
-            || !self.normalizer.is_plain()
-            || !self.vocab.user_defined.is_empty()
-            || !(valid || std::str::from_utf8(text).is_ok())
-            || memchr::memmem::find(text, utf8::SPACE).is_some()
-        {
-            return vec![text];
-        }
-        let count = threads.min(text.len() / MIN_PART);
-        let mut parts = Vec::with_capacity(count);
-        let mut begin = 0;
-        for i in 1..count {
-            let from = (text.len() / count * i).max(begin + 1);
-            if let Some(cut) = (from..text.len()).find(|&at| chunk::is_cut(joinable, text, at)) {
-                parts.push(&text[begin..cut]);
-                begin = cut;
-            }
-        }
-        parts.push(&text[begin..]);
-        parts
-    }
-
-    /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
-    ///
-    /// Other threads take the next run that nobody has taken. This one gives out what is done, and when there is
-    /// nothing to give out, it takes a run itself; so making lists of ids, which only this thread may do, costs
-    /// no time as long as the others have something to do.
-    pub fn encode_batch<C: Consumer>(&self, texts: &[(&[u8], bool)], threads: usize, consumer: &mut C) {
-        let runs = runs(texts, threads);
-        let encode = |run: &Range<usize>, scratch: &mut Scratch| {
-            let mut batch = Batch { first: run.start, ids: Vec::new(), lengths: Vec::with_capacity(run.len()) };
-            for &(text, valid) in &texts[run.clone()] {
-                scratch.ids.clear();
-                self.encode(text, valid, scratch);
-                batch.lengths.push(scratch.ids.len());
-                batch.ids.extend_from_slice(&scratch.ids);
-            }
-            batch
-        };
-        let next = AtomicUsize::new(0);
-        let take = || runs.get(next.fetch_add(1, Ordering::Relaxed));
-        let done = Mutex::new(Vec::new());
-        let more = Condvar::new();
-        // A thread that panics must not leave this one waiting.
-        let failed = AtomicBool::new(false);
-        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = || {
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                self.with_scratch(|scratch| {
-                    while let Some(run) = take() {
-                        let batch = encode(run, scratch);
-                        lock().push(batch);
-                        more.notify_one();
-                    }
-                });
-            }));
-            if let Err(panic) = result {
-                failed.store(true, Ordering::Release);
-                more.notify_one();
-                resume_unwind(panic);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.min(runs.len()) {
-                // Without another thread this one does everything.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-            }
-            let mut left = runs.len();
-            while left > 0 {
-                let mut batches = std::mem::take(&mut *lock());
-                if batches.is_empty() {
-                    batches.extend(consumer.meanwhile(|| match take() {
-                        Some(run) => Some(self.with_scratch(|scratch| encode(run, scratch))),
-                        None => {
-                            let mut done = lock();
-                            while done.is_empty() && !failed.load(Ordering::Acquire) {
-                                done = more.wait(done).unwrap_or_else(PoisonError::into_inner);
-                            }
-                            done.pop()
-                        }
-                    }));
-                    if batches.is_empty() {
-                        return; // the scope passes the panic on
-                    }
-                }
-                left -= batches.len();
-                for batch in batches {
-                    if !consumer.take(batch) {
-                        next.store(runs.len(), Ordering::Relaxed); // nothing more is begun
-                        return;
-                    }
-                }
-            }
-        });
-    }
-
     /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
-    pub fn tokens(&self, text: &[u8], dropout: Option<(f64, u64)>) -> Aligned {
+    pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>) -> Aligned {
         let (mut normalized, mut origins) = self.origins(text);
         let compact = self.vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
         if compact && self.vocab.swapped {
             encode::compact(&mut normalized, Some(&mut origins));
         }
+        let way = Way::of(&self.vocab, compact);
         let tokens = match dropout {
-            None => {
-                self.spans(&normalized, compact).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, compact))
-            }
-            Some((alpha, seed)) => tokens::sample(&self.vocab, &normalized, compact, alpha, seed),
+            None => self.spans(&normalized, way).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, way)),
+            Some(dropout) => tokens::sample(&self.vocab, &normalized, compact, dropout),
         };
         Aligned { tokens, text: normalized, compact, origins }
     }
 
     /// The tokens of a segmented text by way of what is remembered of its chunks; `None` if that does not do.
-    fn spans(&self, text: &[u8], compact: bool) -> Option<Vec<Token>> {
-        let joinable = self.vocab.joinable.as_ref().filter(|_| compact)?;
+    fn spans(&self, text: &[u8], way: Way) -> Option<Vec<Token>> {
+        if let Way::Whole { .. } = way {
+            return None;
+        }
         self.with_scratch(|scratch| {
-            if self.vocab.user_defined.is_empty() {
-                let done = encode::encode_compact(&self.vocab, joinable, text, false, scratch);
-                debug_assert!(done);
-            } else {
-                encode::encode_with_words(&self.vocab, joinable, text, scratch);
-            }
+            encode::encode_normalized(&self.vocab, way, text, &mut scratch.buffers, &mut scratch.ids);
             tokens::spans(&self.vocab, text, &scratch.ids)
         })
     }
@@ -387,63 +255,5 @@ impl Engine {
         let mut normalized = Vec::new();
         self.normalizer.normalize(text, self.words(), false, &mut normalized, &mut ());
         normalized
-    }
-
-    fn beginning(&self) -> Beginning {
-        let options = &self.normalizer.options;
-        Beginning {
-            drops_space: !self.keep_space && (options.add_dummy_prefix || options.remove_extra_whitespaces),
-            drops_all: options.remove_extra_whitespaces,
-        }
-    }
-
-    /// The text of ids, or the position of the first that is outside the vocabulary.
-    pub fn decode(&self, ids: &[u32], keep_invalid: bool) -> Result<Vec<u8>, usize> {
-        let texts = self.texts.get_or_make(|| Texts::new(&self.vocab));
-        let mut text = Vec::new();
-        texts.decode(&self.vocab, ids, self.beginning(), keep_invalid, &mut text)?;
-        Ok(self.denormalize(text, keep_invalid))
-    }
-
-    /// The texts of many sequences of ids; `None` if some id is outside the vocabulary.
-    pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize) -> Option<Vec<Vec<u8>>> {
-        let one = |ids: &Vec<u32>| self.decode(ids, false).ok();
-        let total: usize = batch.iter().map(Vec::len).sum();
-        if threads < 2 || total < MIN_PART {
-            return batch.iter().map(one).collect();
-        }
-        let size = batch.len().div_ceil(threads);
-        let many = |part: &[Vec<u32>]| part.iter().map(one).collect::<Option<Vec<_>>>();
-        std::thread::scope(|scope| {
-            let start = |part| {
-                let work = move || many(part);
-                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
-            };
-            let (first, rest) = batch.split_at(size);
-            let workers: Vec<_> = rest.chunks(size).map(start).collect();
-            let mut texts = many(first)?;
-            for worker in workers {
-                texts.extend(match worker.map(ScopedJoinHandle::join) {
-                    Ok(Ok(part)) => part?,
-                    Ok(Err(panic)) => resume_unwind(panic),
-                    Err(part) => many(part)?,
-                });
-            }
-            Some(texts)
-        })
-    }
-
-    /// The text of pieces.
-    pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-        let mut text = Vec::new();
-        decode::decode_pieces(&self.vocab, pieces, self.beginning(), &mut text);
-        self.denormalize(text, false)
-    }
-
-    fn denormalize(&self, text: Vec<u8>, keep_invalid: bool) -> Vec<u8> {
-        let Some(denormalizer) = &self.denormalizer else { return text };
-        let mut out = Vec::new();
-        denormalizer.normalize(&text, None, keep_invalid, &mut out, &mut ());
-        out
     }
 }

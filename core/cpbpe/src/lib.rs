@@ -42,6 +42,8 @@
 //!
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 
+pub mod align_batch;
+pub mod batch;
 pub mod cache;
 pub mod charsmap;
 pub mod chunk;
@@ -51,13 +53,16 @@ pub mod encode;
 pub mod engine;
 pub mod error;
 pub mod found;
+pub mod join;
 pub mod key;
 pub mod lazy;
 pub mod long;
+pub mod long_text;
 pub mod matcher;
 pub mod merge;
 pub mod model;
 pub mod normalize;
+pub mod output;
 pub mod prefetch;
 pub mod settled;
 pub mod table;

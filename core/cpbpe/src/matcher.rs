@@ -7,6 +7,8 @@
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
+use crate::error::Error;
+
 /// Up to so many first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
 /// Words longer than this are not looked for by the automaton's own search.
@@ -144,10 +146,10 @@ impl Beginnings {
 }
 
 impl Matcher {
-    /// `None` if the words are too many for an automaton, or one is empty.
-    pub fn new(words: &[&[u8]]) -> Option<Matcher> {
+    /// No word may be empty, and there is a limit to how many there can be.
+    pub fn new(words: &[&[u8]]) -> Result<Matcher, Error> {
         if words.iter().any(|word| word.is_empty()) {
-            return None;
+            return Err(Error::InvalidKeys);
         }
         let longest = words.iter().map(|word| word.len()).max().unwrap_or(0);
         // The automaton's own search may compare a whole word at every place.
@@ -157,8 +159,8 @@ impl Matcher {
             .start_kind(StartKind::Both)
             .prefilter(prefilter)
             .build(words)
-            .ok()?;
-        Some(Matcher { automaton, beginnings: Beginnings::new(words, prefilter), longest })
+            .map_err(|_| Error::InvalidKeys)?;
+        Ok(Matcher { automaton, beginnings: Beginnings::new(words, prefilter), longest })
     }
 
     /// All words of a text.
@@ -233,7 +235,7 @@ mod tests {
     fn the_longest_word_at_the_leftmost_place() {
         let few: [&[u8]; 4] = [b"<s>", b"<s><s>", b"[X]", b"<"];
         assert_eq!(all(&few, b"a<s><s><s>b<[X]"), [(1, 1, 7), (0, 7, 10), (3, 11, 12), (2, 12, 15)]);
-        assert!(Matcher::new(&[b""]).is_none());
+        assert!(Matcher::new(&[b""]).is_err());
         assert!(all(&[], b"a").is_empty());
     }
 

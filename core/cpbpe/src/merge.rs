@@ -10,7 +10,7 @@ use crate::long;
 use crate::model;
 use crate::table::{Probe, WINDOW};
 use crate::utf8;
-use crate::vocab::{Vocab, NONE};
+use crate::vocab::{Vocab, MAX_PIECE, NONE};
 
 /// Chunks of up to this many bytes are searched, not sorted.
 const SHORT: usize = 32;
@@ -56,7 +56,7 @@ impl Lookup for Raw<'_> {
         self.any(text).filter(|&id| self.0.pieces.mergeable(id))
     }
     fn any(&self, text: &[u8]) -> Option<u32> {
-        if text.len() >= 8000 {
+        if text.len() >= MAX_PIECE {
             None
         } else {
             self.0.id_of(text)

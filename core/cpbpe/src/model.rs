@@ -5,8 +5,10 @@
 
 use std::ops::Range;
 
+use crate::error::Error;
+
 /// How text is rewritten; see `NormalizerSpec` in `cpbpe/spec.py`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizerOptions {
     /// The rule set's name.
     pub name: Vec<u8>,
@@ -36,7 +38,7 @@ impl Default for NormalizerOptions {
 }
 
 /// A model as columns, still unchecked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// The texts of all pieces, one after the other.
     pub blob: Vec<u8>,
@@ -51,7 +53,7 @@ pub struct Columns {
     /// What the UNKNOWN piece is decoded to.
     pub unk_surface: Vec<u8>,
     /// The names of unk, bos, eos and pad.
-    pub special_names: [Vec<u8>; 4],
+    pub special_pieces: [Vec<u8>; 4],
     /// Applied before segmenting.
     pub normalizer: NormalizerOptions,
     /// Applied after decoding.
@@ -145,8 +147,21 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Read a model file, or say `None` when it is not the usual BPE model.
-pub fn read(data: &[u8]) -> Option<Columns> {
+/// Read a model file. Nothing is checked here but that it is the usual BPE model.
+pub fn read(data: &[u8]) -> Result<Columns, Error> {
+    let (columns, model_type) =
+        read_fields(data).ok_or(Error::InvalidModel("its bytes are not those of the usual model file"))?;
+    if model_type != BPE {
+        return Err(Error::InvalidModel("its type is not BPE"));
+    }
+    if columns.ends.is_empty() {
+        return Err(Error::InvalidModel("it holds no pieces"));
+    }
+    Ok(columns)
+}
+
+/// The columns of a model file, and the number of its type.
+fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
     let mut columns = Columns {
         blob: Vec::with_capacity(data.len() / 2),
         ends: Vec::new(),
@@ -154,7 +169,7 @@ pub fn read(data: &[u8]) -> Option<Columns> {
         types: Vec::new(),
         byte_fallback: false,
         unk_surface: " \u{2047} ".into(),
-        special_names: [b"<unk>".into(), b"<s>".into(), b"</s>".into(), b"<pad>".into()],
+        special_pieces: [b"<unk>".into(), b"<s>".into(), b"</s>".into(), b"<pad>".into()],
         normalizer: NormalizerOptions::default(),
         denormalizer: None,
         added: Vec::new(),
@@ -176,13 +191,13 @@ pub fn read(data: &[u8]) -> Option<Columns> {
             _ => {}
         }
     }
-    for (name, default) in columns.special_names.iter_mut().zip(["<unk>", "<s>", "</s>", "<pad>"]) {
+    for (name, default) in columns.special_pieces.iter_mut().zip(["<unk>", "<s>", "</s>", "<pad>"]) {
         if name.is_empty() {
             *name = default.into();
         }
     }
     columns.normalizer.suffix = suffix;
-    (model_type == BPE && !columns.ends.is_empty()).then_some(columns)
+    Some((columns, model_type))
 }
 
 fn piece(message: &[u8], columns: &mut Columns) -> Option<()> {
@@ -236,7 +251,7 @@ fn trainer(message: &[u8], columns: &mut Columns, model_type: &mut u32, suffix: 
             (24, Value::Varint(value)) => *suffix = value != 0,
             (35, Value::Varint(value)) => columns.byte_fallback = value != 0,
             (44, Value::Bytes(bytes)) => columns.unk_surface = bytes.into(),
-            (45..=48, Value::Bytes(bytes)) => columns.special_names[number as usize - 45] = bytes.into(),
+            (45..=48, Value::Bytes(bytes)) => columns.special_pieces[number as usize - 45] = bytes.into(),
             (3 | 24 | 35 | 44..=48, _) => return None,
             _ => {}
         }
@@ -261,6 +276,21 @@ fn normalizer(message: &[u8], options: &mut NormalizerOptions) -> Option<()> {
 }
 
 impl Columns {
+    /// Refuse columns that do not fit together.
+    pub fn check(&self) -> Result<(), Error> {
+        let count = self.ends.len();
+        let fits = self.scores.len() == count
+            && self.types.len() == count
+            && self.ends.is_sorted()
+            && self.ends.last().map_or(0, |&end| end as usize) == self.blob.len()
+            && self.types.iter().all(|kind| (NORMAL..=BYTE).contains(kind));
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::InvalidModel("its columns do not fit together"))
+        }
+    }
+
     /// Where piece `id` is in `blob`.
     #[inline]
     pub fn range(&self, id: usize) -> Range<usize> {
@@ -292,7 +322,7 @@ mod tests {
         assert_eq!((columns.piece(0), columns.piece(1)), (&b"<unk>"[..], &b"a"[..]));
         assert_eq!((columns.scores[1], columns.types[0], columns.types[1]), (-1.5, UNKNOWN, NORMAL));
         for length in 0..data.len() {
-            assert!(read(&data[..length]).is_none(), "{length}");
+            assert!(read(&data[..length]).is_err(), "{length}");
         }
     }
 }

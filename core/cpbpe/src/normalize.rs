@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::charsmap::Charsmap;
+use crate::error::Error;
 use crate::model::NormalizerOptions;
 use crate::utf8::{self, REPLACEMENT, SPACE};
 use crate::words::Words;
@@ -46,11 +47,17 @@ pub struct Normalizer {
 }
 
 impl Normalizer {
-    /// `None` if the rules are malformed.
-    pub fn new(mut options: NormalizerOptions) -> Option<Normalizer> {
+    /// Check the rules, and take them out of the options.
+    pub fn new(mut options: NormalizerOptions) -> Result<Normalizer, Error> {
         let blob = std::mem::take(&mut options.charsmap);
         let charsmap = if blob.is_empty() { None } else { Some(Arc::new(Charsmap::new(&blob)?)) };
-        Some(Normalizer { options, charsmap })
+        Ok(Normalizer { options, charsmap })
+    }
+
+    /// The options as they were given, with the rules.
+    pub fn options_with_rules(&self) -> NormalizerOptions {
+        let charsmap = self.charsmap.as_ref().map(|charsmap| charsmap.blob()).unwrap_or_default();
+        NormalizerOptions { charsmap, ..self.options.clone() }
     }
 
     /// The same with other options. `raw`: text is taken as normalized already.

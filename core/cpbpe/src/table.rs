@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::error::Error;
 use crate::model;
 use crate::prefetch::prefetch;
 use crate::vocab::NONE;
@@ -74,24 +75,33 @@ impl Pieces {
         }
     }
 
-    /// Add the next piece, and make it `findable` or not; `None` if there is one with this text, or they are too large.
-    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>), kind: u8, score: f32, findable: bool) -> Option<()> {
+    /// Add the next piece, and make it `findable` or not.
+    pub fn push(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>),
+        kind: u8,
+        score: f32,
+        findable: bool,
+    ) -> Result<(), Error> {
         let begin = self.blob.len();
         write(&mut self.blob);
         let length = self.blob.len() - begin;
         let key = score.to_bits();
         // The order of the float as a signed magnitude, turned around: the highest score gets the lowest rank.
         let rank = if key >> 31 == 0 { !(key | 1 << 31) } else { key };
-        let info = Info { begin: u32::try_from(begin).ok()?, rank, length: u16::try_from(length).ok()?, kind };
+        let (Ok(begin_32), Ok(length)) = (u32::try_from(begin), u16::try_from(length)) else {
+            return Err(Error::InvalidModel("its pieces are too long"));
+        };
+        let info = Info { begin: begin_32, rank, length, kind };
         self.infos.push(info);
-        if findable {
-            self.insert(begin)
-        } else {
-            Some(())
+        if findable && !self.insert(begin) {
+            return Err(Error::InvalidModel("a piece is there twice"));
         }
+        Ok(())
     }
 
-    fn insert(&mut self, begin: usize) -> Option<()> {
+    /// Make the last piece findable; false if there is one with its text.
+    fn insert(&mut self, begin: usize) -> bool {
         let id = self.infos.len() as u32 - 1;
         let text = &self.blob[begin..];
         let hash = self.hash(text);
@@ -105,10 +115,10 @@ impl Pieces {
                     if let (&[x @ ..0x80, y @ ..0x80], true) = (text, self.mergeable(id)) {
                         self.ascii[usize::from(x) | usize::from(y) << 7] = id;
                     }
-                    return Some(());
+                    return true;
                 }
                 if self.holds(slot, hash).is_some_and(|other| self.text(other) == text) {
-                    return None;
+                    return false;
                 }
             }
             at = (at + 1) & mask;

@@ -1,8 +1,8 @@
 //! Text -> ids with the parts of the text that they stand for. Slower than `encode.rs`, which only gives ids.
 
 use crate::chunk;
-use crate::dropout;
-use crate::encode::{segment_whole, Ids};
+use crate::dropout::{self, Dropout};
+use crate::encode::{segment_whole, Ids, Way};
 use crate::merge::{self, Sink};
 use crate::model;
 use crate::utf8;
@@ -50,35 +50,39 @@ impl Sink for Tokens<'_> {
     }
 }
 
-/// The tokens of a segmented text: compact and valid UTF-8, or raw.
-pub fn tokens(vocab: &Vocab, text: &[u8], compact: bool) -> Vec<Token> {
-    let mut sink = Tokens { vocab, text, compact, offset: 0, out: Vec::new() };
-    let Some(joinable) = vocab.joinable.as_ref().filter(|_| compact) else {
-        segment_whole(vocab, text, compact, |_, _, _| true, &mut sink);
-        return sink.out;
+/// The tokens of a segmented text, merged chunk by chunk, without the cache.
+pub fn tokens(vocab: &Vocab, text: &[u8], way: Way) -> Vec<Token> {
+    let mut sink = Tokens { vocab, text, compact: true, offset: 0, out: Vec::new() };
+    let (joinable, keys) = match way {
+        Way::Chunks(joinable) => (joinable, None),
+        Way::ChunksBetweenKeys(joinable, keys) => (joinable, Some(keys)),
+        Way::Whole { compact } => {
+            sink.compact = compact;
+            segment_whole(vocab, text, compact, |_, _, _| true, &mut sink);
+            return sink.out;
+        }
     };
-    let words = &vocab.user_defined_compact;
-    let chunk = |sink: &mut Tokens, begin: usize, end: usize| {
+    let merge_chunk = |sink: &mut Tokens, begin: usize, end: usize| {
         sink.offset = begin;
         merge::merge(vocab, &text[begin..end], sink);
     };
     let (mut at, mut done) = (0, 0);
     while at < text.len() {
-        let length = words.longest(text, at);
+        let length = keys.map_or(0, |keys| keys.longest(text, at));
         if length > 0 {
-            chunk(&mut sink, done, at);
+            merge_chunk(&mut sink, done, at);
             sink.out.extend(vocab.find(&text[at..at + length]).map(|id| Token { id, begin: at, end: at + length }));
             at += length;
             done = at;
             continue;
         }
         if at > done && chunk::is_cut(joinable, text, at) {
-            chunk(&mut sink, done, at);
+            merge_chunk(&mut sink, done, at);
             done = at;
         }
         at += 1;
     }
-    chunk(&mut sink, done, text.len());
+    merge_chunk(&mut sink, done, text.len());
     sink.out
 }
 
@@ -111,8 +115,8 @@ pub fn spans(vocab: &Vocab, text: &[u8], ids: &[u32]) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// The tokens of a segmented text when every merge is left out with the chance `alpha`.
-pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, alpha: f64, seed: u64) -> Vec<Token> {
+/// The tokens of a segmented text when merges are left out by chance.
+pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, Dropout { alpha, seed }: Dropout) -> Vec<Token> {
     // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.
     let words = if compact { &vocab.user_defined_compact } else { &vocab.user_defined };
     let mut places = vec![0u64; text.len() + 1];

@@ -31,6 +31,11 @@ pub fn valid_length(text: &[u8], at: usize) -> usize {
     }
 }
 
+/// How many characters a text has that is UTF-8.
+pub fn count(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
+}
+
 /// Append `text` with a space for each U+2581.
 pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = 0;

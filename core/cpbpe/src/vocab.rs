@@ -1,5 +1,6 @@
 //! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
 
+use crate::error::Error;
 use crate::lazy::{Lazy, Made};
 use crate::model::{self, Columns};
 use crate::table::Pieces;
@@ -8,6 +9,8 @@ use crate::words::Words;
 
 /// No piece has this id.
 pub const NONE: u32 = u32::MAX;
+/// sentencepiece refuses pieces of this many bytes and more.
+pub const MAX_PIECE: usize = 8000;
 
 /// Two characters side by side, as one number.
 #[inline]
@@ -70,8 +73,6 @@ pub struct Vocab {
     pub pieces: Pieces,
     /// What the UNKNOWN piece is decoded to.
     pub unk_surface: Vec<u8>,
-    /// The name of the normalizer's rule set.
-    pub normalizer_name: Vec<u8>,
     /// The piece of each byte, if `byte_fallback`.
     pub byte_ids: Option<Box<[u32; 256]>>,
     /// The piece of type UNKNOWN.
@@ -114,63 +115,63 @@ pub fn swap(text: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Vocab {
-    /// Check a model as sentencepiece does; `None` if it is invalid, and Python will say why.
-    pub fn new(columns: Columns) -> Option<Vocab> {
+    /// Check a model as sentencepiece does. `swapped`: the normalizer writes spaces as U+2581.
+    pub fn new(columns: Columns, swapped: bool) -> Result<Vocab, Error> {
+        let invalid = |reason| Err(Error::InvalidModel(reason));
         let count = columns.ends.len();
         let byte_fallback = columns.byte_fallback;
-        let swapped = columns.normalizer.escape_whitespaces;
         let mut pieces = Pieces::new(count, columns.blob.len());
         let mut byte_ids = [NONE; 256];
         let mut unk = None;
-        let mut words = Vec::new();
+        let mut user_defined = Vec::new();
+        let mut user_defined_compact = Vec::new();
         let mut has_unused = false;
         for id in 0..count {
             let piece = columns.piece(id);
-            if piece.is_empty() || piece.len() >= 8000 {
-                return None;
+            if piece.is_empty() {
+                return invalid("a piece is empty");
+            }
+            if piece.len() >= MAX_PIECE {
+                return invalid("a piece has 8000 bytes or more");
             }
             let nul = piece == b"\0";
             let kind = if nul && byte_fallback { model::UNUSED } else { columns.types[id] };
             if !(nul && kind == model::UNUSED) && memchr::memchr(0, piece).is_some() {
-                return None;
+                return invalid("a piece contains a NUL character");
             }
             match kind {
-                model::UNKNOWN if unk.replace(id as u32).is_some() => return None,
-                model::BYTE => *byte_ids.get_mut(byte_of(piece)?)? = id as u32,
-                model::USER_DEFINED => words.push(piece.to_vec()),
+                model::UNKNOWN if unk.replace(id as u32).is_some() => {
+                    return invalid("two pieces have the type UNKNOWN")
+                }
+                model::BYTE => match byte_of(piece) {
+                    Some(byte) => byte_ids[usize::from(byte)] = id as u32,
+                    None => return invalid("a piece of the type BYTE is not one of <0x00> to <0xFF>"),
+                },
                 model::UNUSED if !nul => has_unused = true,
                 _ => {}
             }
-            let write = |blob: &mut Vec<u8>| {
-                if swapped {
-                    swap(piece, blob);
-                } else {
-                    blob.extend_from_slice(piece);
-                }
-            };
+            let write = |blob: &mut Vec<u8>| if swapped { swap(piece, blob) } else { blob.extend_from_slice(piece) };
+            if kind == model::USER_DEFINED {
+                user_defined.push(piece.to_vec());
+                let mut compact = Vec::new();
+                write(&mut compact);
+                user_defined_compact.push(compact);
+            }
             pieces.push(write, kind, columns.scores[id], !nul)?;
         }
         pieces.finish();
-        if byte_ids.iter().all(|&id| id != NONE) != byte_fallback
-            || byte_ids.iter().any(|&id| id != NONE) != byte_fallback
-            || (unk.is_none() && !byte_fallback)
-        {
-            return None;
+        if !byte_fallback && byte_ids.iter().any(|&id| id != NONE) {
+            return invalid("a piece has the type BYTE, but byte_fallback is off");
         }
-        let mut compact = Vec::new();
-        for word in &words {
-            let mut text = Vec::new();
-            if swapped {
-                swap(word, &mut text);
-            } else {
-                text.clone_from(word);
-            }
-            compact.push(text);
+        if byte_fallback && byte_ids.contains(&NONE) {
+            return invalid("byte_fallback is on, but BYTE pieces are missing");
+        }
+        if unk.is_none() && !byte_fallback {
+            return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
         }
         let mut vocab = Vocab {
             pieces,
             unk_surface: columns.unk_surface,
-            normalizer_name: columns.normalizer.name,
             byte_ids: byte_fallback.then(|| Box::new(byte_ids)),
             unk,
             specials: [None; 4],
@@ -179,15 +180,15 @@ impl Vocab {
             utf8: true,
             swapped,
             orders: Lazy::default(),
-            user_defined: Words::new(words),
-            user_defined_compact: Words::new(compact),
+            user_defined: Words::new(user_defined),
+            user_defined_compact: Words::new(user_defined_compact),
         };
-        vocab.specials = vocab.find_specials(&columns.special_names);
+        vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.utf8 = (0..count as u32)
             .filter(|&id| vocab.pieces.mergeable(id))
             .all(|id| std::str::from_utf8(vocab.pieces.text(id)).is_ok());
         vocab.joinable = vocab.find_joinable();
-        Some(vocab)
+        Ok(vocab)
     }
 
     fn find_specials(&self, names: &[Vec<u8>; 4]) -> [Option<u32>; 4] {
@@ -291,13 +292,13 @@ impl Vocab {
 }
 
 /// The byte of a piece `<0x41>`.
-pub fn byte_of(piece: &[u8]) -> Option<usize> {
+pub fn byte_of(piece: &[u8]) -> Option<u8> {
     let digits = piece.strip_prefix(b"<0x")?.strip_suffix(b">")?;
     let digits = std::str::from_utf8(digits).ok()?;
     if digits.len() != 2 || digits.bytes().any(|digit| digit.is_ascii_lowercase() || digit == b'+') {
         return None;
     }
-    usize::from_str_radix(digits, 16).ok()
+    u8::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

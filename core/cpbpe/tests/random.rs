@@ -5,8 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use cpbpe::align_batch::AlignOptions;
+use cpbpe::batch::{AlignedTexts, EncodedTexts};
+use cpbpe::dropout::Dropout;
 use cpbpe::encode;
-use cpbpe::engine::{Batch, Engine};
+use cpbpe::engine::{Engine, Input};
+use cpbpe::tokens;
 
 /// A generator of numbers that is good enough, and the same everywhere.
 struct Chance(u64);
@@ -128,6 +132,69 @@ fn slowly(engine: &Engine, text: &[u8]) -> Vec<u32> {
     ids
 }
 
+/// The results of runs in the order of texts.
+fn in_order<R>(mut runs: Vec<(usize, R)>) -> impl Iterator<Item = R> {
+    runs.sort_unstable_by_key(|&(first, _)| first);
+    runs.into_iter().map(|(_, result)| result)
+}
+
+/// A file's columns must be those of its engine, and make the same engine.
+fn columns_come_back(engine: &Engine, file: &[u8]) {
+    let columns = engine.columns();
+    assert_eq!(columns, cpbpe::model::read(file).unwrap());
+    assert_eq!(Engine::from_columns(columns.clone()).unwrap().columns(), columns);
+}
+
+/// Ids, spans and unknown texts of a batch must be those of its texts.
+fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOptions) {
+    // Texts that are known to be UTF-8 among the others.
+    let inputs: Vec<Input> = inputs.iter().map(|&(text, _)| (text, std::str::from_utf8(text).is_ok())).collect();
+    let mut runs: Vec<(usize, AlignedTexts)> = Vec::new();
+    engine.align_batch(&inputs, 2, options, &mut runs);
+    let mut texts = inputs.iter().enumerate();
+    for run in in_order(runs) {
+        let mut begin = 0;
+        let mut unknown = run.unknown.iter();
+        for length in run.lengths {
+            let (number, &(text, valid)) = texts.next().unwrap();
+            let seed = |dropout: Dropout| Dropout { seed: dropout.seed.wrapping_add(number as u64), ..dropout };
+            let one = engine.tokens(text, options.dropout.map(seed));
+            assert_eq!(one.tokens.len(), length);
+            let characters = options.characters.unwrap_or(valid);
+            let positions = if characters { positions(text) } else { (0..=text.len() as i64).collect() };
+            for (i, token) in one.tokens.iter().enumerate() {
+                let span = [token.begin, token.end].map(|at| positions[one.origins[at]]);
+                assert_eq!((run.ids[begin + i], run.spans[begin + i]), (token.id, span));
+                if Some(token.id) == engine.vocab.unk {
+                    let mut piece = Vec::new();
+                    tokens::piece_of(&engine.vocab, token, &one.text, one.compact, &mut piece);
+                    assert_eq!(unknown.next(), Some(&(begin + i, piece)));
+                }
+            }
+            begin += length;
+        }
+        assert!(begin == run.ids.len() && begin == run.spans.len() && unknown.next().is_none());
+    }
+    assert!(texts.next().is_none());
+}
+
+/// For each byte of a text, and its end, how many characters end before it.
+fn positions(text: &[u8]) -> Vec<i64> {
+    let mut positions = Vec::new();
+    let mut at = 0;
+    let mut count = 0;
+    while at < text.len() {
+        let is_character =
+            |length: &usize| text.get(at..at + length).is_some_and(|part| std::str::from_utf8(part).is_ok());
+        let length = (1..=4).find(is_character).unwrap_or(1);
+        positions.extend(std::iter::repeat_n(count, length));
+        at += length;
+        count += 1;
+    }
+    positions.push(count);
+    positions
+}
+
 #[test]
 fn fast_is_slow() {
     let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
@@ -135,7 +202,9 @@ fn fast_is_slow() {
     let mut chance = Chance(0x1234_5678_9ABC_DEF1 ^ seconds);
     let mut rounds = 0;
     while Instant::now() < end {
-        let Some(engine) = Engine::from_model(&model(&mut chance)) else { panic!("round {rounds}: not a model") };
+        let file = model(&mut chance);
+        let Ok(engine) = Engine::from_model(&file) else { panic!("round {rounds}: not a model") };
+        columns_come_back(&engine, &file);
         let texts: Vec<Vec<u8>> = (0..12).map(|_| text(&mut chance)).collect();
         let expected: Vec<Vec<u32>> = texts.iter().map(|text| slowly(&engine, text)).collect();
         for (text, expected) in texts.iter().chain(&texts).zip(expected.iter().chain(&expected)) {
@@ -150,22 +219,29 @@ fn fast_is_slow() {
                 let tokens = engine.tokens(text, dropout).tokens;
                 tokens.iter().map(|token| (token.id, token.begin, token.end)).collect::<Vec<_>>()
             };
-            assert_eq!(spans(None), spans(Some((0.0, 1))));
-            assert_eq!(engine.decode(&[1, u32::MAX], false), Err(1));
-            let all = engine.decode(&ids, true).unwrap();
+            assert_eq!(spans(None), spans(Some(Dropout { alpha: 0.0, seed: 1 })));
+            assert_eq!(engine.decoder().decode(&[1, u32::MAX], false), Err(1));
+            let all = engine.decoder().decode(&ids, true).unwrap();
             let (front, back) = ids.split_at(ids.len() / 2);
             if front.len() > 8 {
-                let front = engine.decode(front, true).unwrap();
+                let front = engine.decoder().decode(front, true).unwrap();
                 assert!(all.starts_with(&front));
             }
-            assert!(engine.decode(back, true).is_ok());
+            assert!(engine.decoder().decode(back, true).is_ok());
         }
-        let slices: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), false)).collect();
-        let mut batches: Vec<Batch> = Vec::new();
-        engine.encode_batch(&slices, 2, &mut batches);
-        batches.sort_unstable_by_key(|batch| batch.first);
-        let ids: Vec<u32> = batches.into_iter().flat_map(|batch| batch.ids).collect();
+        let inputs: Vec<Input> = texts.iter().map(|text| (text.as_slice(), false)).collect();
+        let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
+        engine.encode_batch(&inputs, 2, &mut runs);
+        let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
         assert_eq!(ids, expected.concat());
+        let mut counts: Vec<(usize, Vec<usize>)> = Vec::new();
+        engine.count_batch(&inputs, 2, &mut counts);
+        assert!(in_order(counts).flatten().eq(expected.iter().map(Vec::len)));
+        for characters in [None, Some(false), Some(true)] {
+            for dropout in [None, Some(Dropout { alpha: 0.3, seed: u64::MAX - 1 })] {
+                aligned_as_one_by_one(&engine, &inputs, AlignOptions { characters, dropout });
+            }
+        }
         rounds += 1;
     }
     println!("{rounds} vocabularies");
@@ -183,7 +259,7 @@ fn what_is_forgotten_is_not_used() {
         piece(&mut file, &[b'a' + pair / 3, b'a' + pair % 3], -f32::from(pair), 1);
     }
     settings(&mut file, true, false, false);
-    let Some(engine) = Engine::from_model(&file) else { panic!("not a model") };
+    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
     // Both become too many ids for one word of the cache, and the known one is the first that is kept aside.
     let new = |i: u32| (0..15).map(|k| b'a' + (i / 3u32.pow(k) % 3) as u8).collect::<Vec<_>>();
     let known = b"cabcabbacab";

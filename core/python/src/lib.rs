@@ -3,22 +3,26 @@
 
 use std::sync::{Arc, OnceLock};
 
+use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use cpbpe::align_batch::AlignOptions;
+use cpbpe::dropout::Dropout;
 use cpbpe::engine;
 use cpbpe::matcher;
+use cpbpe::model::{self, Columns};
+mod arrays;
+mod columns;
 mod training;
 mod values;
-use crate::values::{bytes_of, ids_of, join, string, utf8, Ints, Lists, PausedCollector};
+use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
+use crate::values::{ids_of, string, utf8, Ints, Lists, PausedCollector, Results};
 
 /// From this size on the interpreter is free for others while we work. Below, giving it up costs more than
 /// anyone could gain.
 const DETACH: usize = 1 << 12;
-
-/// From so many ids on a thread more is worth starting to copy them.
-const MANY: i64 = 1 << 18;
 
 /// One model in compiled form.
 #[pyclass(frozen, module = "cpbpe._core")]
@@ -33,29 +37,18 @@ struct Engine {
 
 /// Ids, pieces, begins and ends.
 type Tokens = (Vec<u32>, Vec<Py<PyBytes>>, Vec<usize>, Vec<usize>);
+/// Ids, offsets, spans, and unknown tokens with their texts.
+type AlignedArrays<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray2<i64>>,
+    Vec<(usize, Bound<'py, PyBytes>)>,
+);
 
 impl Engine {
-    fn aligned<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, dropout: Option<(f64, u64)>) -> PyResult<Tokens> {
-        let (text, _) = utf8(text)?;
-        let aligned = py.detach(|| self.engine.tokens(text, dropout));
-        let vocab = &self.engine.vocab;
-        // No lock of these is ever held while another thread runs: the interpreter is ours.
-        let texts = self.texts.get_or_init(|| (0..vocab.len()).map(|_| OnceLock::new()).collect());
-        let mut piece = Vec::new();
-        let mut found: Tokens = Default::default();
-        for token in &aligned.tokens {
-            found.0.push(token.id);
-            found.1.push(if Some(token.id) == vocab.unk {
-                piece.clear();
-                cpbpe::tokens::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
-                PyBytes::new(py, &piece).unbind()
-            } else {
-                texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
-            });
-            found.2.push(aligned.origins[token.begin]);
-            found.3.push(aligned.origins[token.end]);
-        }
-        Ok(found)
+    fn new(engine: engine::Engine) -> Engine {
+        let ints = Arc::new(Ints::new(engine.vocab.len()));
+        Engine { engine, ints, texts: Arc::default(), variants: Default::default() }
     }
 
     /// Encode a text, and make something of the ids.
@@ -77,12 +70,51 @@ impl Engine {
     /// Read a model file; None if it is not a valid BPE model.
     #[staticmethod]
     fn from_model(py: Python<'_>, data: &[u8]) -> Option<Engine> {
-        let engine = py.detach(|| engine::Engine::from_model(data))?;
-        let ints = Arc::new(Ints::new(engine.vocab.len()));
-        Some(Engine { engine, ints, texts: Arc::default(), variants: Default::default() })
+        py.detach(|| engine::Engine::from_model(data)).ok().map(Engine::new)
     }
 
-    /// The same engine with other habits, made once.
+    /// An engine for a model that is given as columns; ValueError if it is not a valid BPE model.
+    #[staticmethod]
+    #[pyo3(signature = (
+        *, blob, ends, scores, types, byte_fallback, unk_surface, special_pieces, normalizer, denormalizer, added
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn from_columns(
+        py: Python<'_>,
+        blob: &[u8],
+        ends: &[u8],
+        scores: &[u8],
+        types: &[u8],
+        byte_fallback: bool,
+        unk_surface: Vec<u8>,
+        special_pieces: (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>),
+        normalizer: NormalizerTuple,
+        denormalizer: Option<NormalizerTuple>,
+        added: Vec<(Vec<u8>, u32)>,
+    ) -> PyResult<Engine> {
+        let (unk, bos, eos, pad) = special_pieces;
+        let columns = Columns {
+            blob: blob.to_vec(),
+            ends: numbers_of(ends, u32::from_ne_bytes)?,
+            scores: numbers_of(scores, f32::from_ne_bytes)?,
+            types: types.to_vec(),
+            byte_fallback,
+            unk_surface,
+            special_pieces: [unk, bos, eos, pad],
+            normalizer: normalizer_of(normalizer),
+            denormalizer: denormalizer.map(normalizer_of),
+            added,
+        };
+        let made = py.detach(|| engine::Engine::from_columns(columns));
+        made.map(Engine::new).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The same model as columns.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        dict_of(py, py.detach(|| self.engine.columns()))
+    }
+
+    /// The same engine with other options, made once.
     #[pyo3(signature = (*, prefix = None, keep_space = false, raw = false))]
     fn variant(&self, py: Python<'_>, prefix: Option<bool>, keep_space: bool, raw: bool) -> PyResult<Py<Engine>> {
         let number = prefix.map_or(0, |prefix| 1 + usize::from(prefix)) * 4 + usize::from(keep_space) * 2;
@@ -103,13 +135,7 @@ impl Engine {
     /// Special tokens that the file says were added to the model.
     #[getter]
     fn added<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u32)> {
-        self.engine.added.iter().map(|(text, id)| (PyBytes::new(py, text), *id)).collect()
-    }
-
-    #[getter]
-    #[allow(clippy::unused_self)]
-    fn name(&self) -> &'static str {
-        "core"
+        self.engine.added().iter().map(|(text, id)| (PyBytes::new(py, text), *id)).collect()
     }
 
     #[getter]
@@ -124,7 +150,7 @@ impl Engine {
 
     #[getter]
     fn normalizer_name<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.engine.vocab.normalizer_name)
+        PyBytes::new(py, self.engine.normalizer_name())
     }
 
     /// The ids of unk, bos, eos and pad.
@@ -175,17 +201,20 @@ impl Engine {
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
         threads: usize,
-    ) -> PyResult<Bound<'py, PyByteArray>> {
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::prepare(py)?;
         if threads == 1 {
-            return self.encoded(py, text, |ids| PyByteArray::new(py, bytes_of(ids)));
+            return self.encoded(py, text, |ids| arrays::array(py, ids))?;
         }
         let (text, valid) = utf8(text)?;
         let ids = py.detach(|| self.engine.encode_parallel(text, valid, threads));
-        Ok(PyByteArray::new(py, bytes_of(&ids)))
+        arrays::joined(py, &[&ids], threads)
     }
 
     fn count(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<usize> {
-        self.encoded(py, text, <[u32]>::len)
+        let (text, valid) = utf8(text)?;
+        let count = || self.engine.with_scratch(|scratch| self.engine.count(text, valid, scratch));
+        Ok(if text.len() < DETACH { count() } else { py.detach(count) })
     }
 
     fn encode_batch<'py>(
@@ -196,50 +225,94 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyList>> {
         let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
         let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let lists = (0..slices.len()).map(|_| None).collect();
-        let mut lists = Lists { py, ints: &self.ints, lists, error: None };
+        let mut lists = Lists::new(py, &self.ints, slices.len());
         let paused = PausedCollector::new(py);
         self.engine.encode_batch(&slices, threads, &mut lists);
         drop(paused);
-        match lists.error {
-            Some(error) => Err(error),
-            None => PyList::new(py, lists.lists),
-        }
+        lists.finish()
     }
 
-    /// The ids of all texts as bytes of u32, and where each text begins, and the end, as bytes of i64.
-    fn encode_batch_arrays<'py>(
+    fn count_batch(&self, py: Python<'_>, texts: &Bound<'_, PyList>, threads: usize) -> PyResult<Vec<usize>> {
+        let kept: Vec<Bound<'_, PyAny>> = texts.iter().collect();
+        let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
+        let counts = Results::of(py, |results| self.engine.count_batch(&slices, threads, results))?;
+        Ok(counts.concat())
+    }
+
+    /// The ids of all texts, and where each text begins, and the end.
+    fn encode_arrays<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>)> {
+        arrays::prepare(py)?;
         let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
         let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let batches = py.detach(|| {
-            let mut batches = Vec::new();
-            self.engine.encode_batch(&slices, threads, &mut batches);
-            batches.sort_unstable_by_key(|batch: &engine::Batch| batch.first);
-            batches
-        });
-        let mut ends = Vec::with_capacity((slices.len() + 1) * 8);
-        let mut end = 0i64;
-        ends.extend_from_slice(&end.to_ne_bytes());
-        for length in batches.iter().flat_map(|batch| &batch.lengths) {
-            end += *length as i64;
-            ends.extend_from_slice(&end.to_ne_bytes());
+        let parts = Results::of(py, |results| self.engine.encode_batch(&slices, threads, results))?;
+        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
+        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
+        Ok((arrays::joined(py, &ids, threads)?, arrays::offsets(py, lengths)?))
+    }
+
+    /// Ids, pieces, begins and ends. With `alpha` every merge is left out with this chance, by a seed.
+    #[pyo3(signature = (text, alpha = None, seed = 0))]
+    fn align<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, alpha: Option<f64>, seed: u64) -> PyResult<Tokens> {
+        let (text, _) = utf8(text)?;
+        let dropout = alpha.map(|alpha| Dropout { alpha, seed });
+        let aligned = py.detach(|| self.engine.tokens(text, dropout));
+        let vocab = &self.engine.vocab;
+        // No lock of these is ever held while another thread runs: the interpreter is ours.
+        let texts = self.texts.get_or_init(|| (0..vocab.len()).map(|_| OnceLock::new()).collect());
+        let mut piece = Vec::new();
+        let (mut ids, mut pieces, mut begins, mut ends): Tokens = Default::default();
+        for token in &aligned.tokens {
+            ids.push(token.id);
+            pieces.push(if Some(token.id) == vocab.unk {
+                piece.clear();
+                cpbpe::tokens::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
+                PyBytes::new(py, &piece).unbind()
+            } else {
+                texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
+            });
+            begins.push(aligned.origins[token.begin]);
+            ends.push(aligned.origins[token.end]);
         }
-        let parts: Vec<&[u8]> = batches.iter().map(|batch| bytes_of(&batch.ids)).collect();
-        let threads = if end < MANY { 1 } else { threads };
-        Ok((join(py, &parts, threads)?, PyByteArray::new(py, &ends)))
+        Ok((ids, pieces, begins, ends))
     }
 
-    fn tokens<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Tokens> {
-        self.aligned(py, text, None)
-    }
-
-    fn sample<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, alpha: f64, seed: u64) -> PyResult<Tokens> {
-        self.aligned(py, text, Some((alpha, seed)))
+    /// The ids of all texts, where each text begins, and the end; the begin and end of every token in its text; and each
+    /// token of the UNKNOWN piece with the text that is unknown.
+    #[pyo3(signature = (texts, threads, chars, alpha = None, seed = 0))]
+    fn align_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        threads: usize,
+        chars: Option<bool>,
+        alpha: Option<f64>,
+        seed: u64,
+    ) -> PyResult<AlignedArrays<'py>> {
+        arrays::prepare(py)?;
+        let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
+        let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
+        let options = AlignOptions { characters: chars, dropout: alpha.map(|alpha| Dropout { alpha, seed }) };
+        let parts = Results::of(py, |results| self.engine.align_batch(&slices, threads, options, results))?;
+        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
+        let spans: Vec<&[[i64; 2]]> = parts.iter().map(|part| part.spans.as_slice()).collect();
+        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
+        let mut unknown = Vec::new();
+        let mut before = 0;
+        for part in &parts {
+            unknown.extend(part.unknown.iter().map(|(at, text)| (before + at, PyBytes::new(py, text))));
+            before += part.ids.len();
+        }
+        Ok((
+            arrays::joined(py, &ids, threads)?,
+            arrays::offsets(py, lengths)?,
+            arrays::joined_pairs(py, &spans, threads)?,
+            unknown,
+        ))
     }
 
     fn cut(&self, py: Python<'_>, text: &[u8]) -> usize {
@@ -250,9 +323,9 @@ impl Engine {
     fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
         let Some(ids) = ids_of(ids)? else { return Ok(None) };
         let text = if ids.len() < DETACH {
-            self.engine.decode(&ids, false)
+            self.engine.decoder().decode(&ids, false)
         } else {
-            py.detach(|| self.engine.decode(&ids, false))
+            py.detach(|| self.engine.decoder().decode(&ids, false))
         };
         Ok(text.ok().map(|text| string(py, &text)))
     }
@@ -260,9 +333,9 @@ impl Engine {
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let Some(ids) = ids_of(ids)? else { return Ok(None) };
         let text = if ids.len() < DETACH {
-            self.engine.decode(&ids, true)
+            self.engine.decoder().decode(&ids, true)
         } else {
-            py.detach(|| self.engine.decode(&ids, true))
+            py.detach(|| self.engine.decoder().decode(&ids, true))
         };
         Ok(text.ok().map(|text| PyBytes::new(py, &text)))
     }
@@ -276,30 +349,30 @@ impl Engine {
         let Some(batch) = batch.iter().map(|ids| ids_of(&ids)).collect::<PyResult<Option<Vec<_>>>>()? else {
             return Ok(None);
         };
-        let Some(texts) = py.detach(|| self.engine.decode_batch(&batch, threads)) else { return Ok(None) };
+        let Some(texts) = py.detach(|| self.engine.decoder().decode_batch(&batch, threads)) else { return Ok(None) };
         let texts = texts.iter().map(|text| string(py, text));
         Ok(Some(PyList::new(py, texts.collect::<Vec<_>>())?))
     }
 
     fn decode_pieces<'py>(&self, py: Python<'py>, pieces: Vec<Bound<'py, PyBytes>>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.engine.decode_pieces(pieces.iter().map(|piece| piece.as_bytes())))
+        PyBytes::new(py, &self.engine.decoder().decode_pieces(pieces.iter().map(|piece| piece.as_bytes())))
     }
 }
 
-/// Words that are found in text.
+/// Finds keys in text: the longest at each place, from left to right.
 #[pyclass(frozen, module = "cpbpe._core")]
-struct Matcher(matcher::Matcher);
+struct Finder(matcher::Matcher);
 
 #[pymethods]
-impl Matcher {
+impl Finder {
     #[new]
-    fn new(py: Python<'_>, words: Vec<Bound<'_, PyBytes>>) -> PyResult<Matcher> {
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        let made = py.detach(|| matcher::Matcher::new(&words));
-        made.map(Matcher).ok_or_else(|| PyValueError::new_err("too many words, or an empty one"))
+    fn new(py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let made = py.detach(|| matcher::Matcher::new(&keys));
+        made.map(Finder).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The text before a word, the word's number, the text behind it, and so on; None without words.
+    /// The text before a key, the key's number, the text after it, and so on; None if the text holds no key.
     #[pyo3(signature = (text, /))]
     fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         let (data, valid) = utf8(text)?;
@@ -320,10 +393,16 @@ impl Matcher {
     }
 }
 
+/// A model file as columns, with nothing checked; None if it is not the usual BPE model.
+#[pyfunction]
+fn read_model<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyDict>>> {
+    py.detach(|| model::read(data)).ok().map(|columns| dict_of(py, columns)).transpose()
+}
+
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::{Engine, Matcher};
+    use super::{read_model, Engine, Finder};
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
 }

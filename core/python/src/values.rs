@@ -1,15 +1,15 @@
-//! Python's values and ours: text, ids, lists, arrays. `python.rs` has the classes that use them.
+//! Python's values and ours: text, ids, lists, arrays. `lib.rs` has the classes that use them.
 
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 
-use cpbpe::engine;
+use cpbpe::batch::{Consumer, EncodedTexts};
+use cpbpe::engine::Input;
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -69,7 +69,7 @@ impl Drop for Ints {
 }
 
 /// The bytes of a str or bytes, and whether they are known to be UTF-8.
-pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
+pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Input<'a>> {
     if let Ok(text) = text.cast::<PyString>() {
         Ok((text.to_str()?.as_bytes(), true))
     } else if let Ok(data) = text.cast::<PyBytes>() {
@@ -77,53 +77,6 @@ pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
     } else {
         Err(PyTypeError::new_err("text must be str or bytes"))
     }
-}
-
-pub fn bytes_of(ids: &[u32]) -> &[u8] {
-    // SAFETY: four bytes for each id, and any u32 is four bytes.
-    unsafe { std::slice::from_raw_parts(ids.as_ptr().cast(), size_of_val(ids)) }
-}
-
-/// The parts, one after the other, in a new bytearray.
-pub fn join<'py>(py: Python<'py>, parts: &[&[u8]], threads: usize) -> PyResult<Bound<'py, PyByteArray>> {
-    let total = parts.iter().map(|part| part.len()).sum();
-    let length = ffi::Py_ssize_t::try_from(total).map_err(|_| PyValueError::new_err("too many ids"))?;
-    // SAFETY: a new bytearray of so many bytes, which nobody has seen yet. They are not initialized, and only written
-    // to, each once: the first touch of so much memory is what takes time, and is shared by the threads.
-    let (array, mut rest) = unsafe {
-        let array = Bound::from_owned_ptr_or_err(py, ffi::PyByteArray_FromStringAndSize(std::ptr::null(), length))?;
-        let bytes = ffi::PyByteArray_AsString(array.as_ptr()).cast::<MaybeUninit<u8>>();
-        (array.cast_into_unchecked(), std::slice::from_raw_parts_mut(bytes, total))
-    };
-    type Copy<'a> = (&'a mut [MaybeUninit<u8>], &'a [u8]);
-    let mut shares: Vec<Vec<Copy>> = (0..threads).map(|_| Vec::new()).collect();
-    let mut done = 0;
-    for part in parts {
-        let (place, more) = rest.split_at_mut(part.len());
-        rest = more;
-        shares[(done * threads / total.max(1)).min(threads - 1)].push((place, part));
-        done += part.len();
-    }
-    let shares = Mutex::new(shares);
-    let copy = || loop {
-        let share = shares.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let Some(share) = share else { break };
-        for (place, part) in share {
-            for (place, byte) in place.iter_mut().zip(part) {
-                place.write(*byte);
-            }
-        }
-    };
-    py.detach(|| {
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                // Without another thread this one does everything.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, copy);
-            }
-            copy();
-        });
-    });
-    Ok(array)
 }
 
 /// While it lives, Python's garbage collector does not look for cycles. Many new lists make it look again and again
@@ -151,36 +104,82 @@ impl Drop for PausedCollector<'_> {
 
 /// Makes lists of ids as they come.
 pub struct Lists<'a, 'py> {
-    /// The interpreter.
-    pub py: Python<'py>,
-    /// Its numbers.
-    pub ints: &'a Ints,
+    py: Python<'py>,
+    ints: &'a Ints,
     /// The lists, as far as they are made.
-    pub lists: Vec<Option<Bound<'py, PyList>>>,
+    lists: Vec<Option<Bound<'py, PyList>>>,
     /// What stopped us.
-    pub error: Option<PyErr>,
+    error: Option<PyErr>,
 }
 
-impl Lists<'_, '_> {
-    fn add(&mut self, batch: &engine::Batch) -> PyResult<()> {
+impl<'a, 'py> Lists<'a, 'py> {
+    /// For this many texts.
+    pub fn new(py: Python<'py>, ints: &'a Ints, count: usize) -> Self {
+        Lists { py, ints, lists: (0..count).map(|_| None).collect(), error: None }
+    }
+
+    /// A list of all.
+    pub fn finish(self) -> PyResult<Bound<'py, PyList>> {
+        match self.error {
+            Some(error) => Err(error),
+            None => PyList::new(self.py, self.lists),
+        }
+    }
+
+    fn add(&mut self, first: usize, texts: &EncodedTexts) -> PyResult<()> {
         let mut begin = 0;
-        for (i, &length) in batch.lengths.iter().enumerate() {
-            let list = self.ints.list(self.py, &batch.ids[begin..begin + length])?;
-            self.lists[batch.first + i] = Some(list);
+        for (i, &length) in texts.lengths.iter().enumerate() {
+            let list = self.ints.list(self.py, &texts.ids[begin..begin + length])?;
+            self.lists[first + i] = Some(list);
             begin += length;
         }
         self.py.check_signals() // Ctrl-C
     }
 }
 
-impl engine::Consumer for Lists<'_, '_> {
-    fn take(&mut self, batch: engine::Batch) -> bool {
-        self.error = self.add(&batch).err();
+impl Consumer<EncodedTexts> for Lists<'_, '_> {
+    fn take(&mut self, first: usize, texts: EncodedTexts) -> bool {
+        self.error = self.add(first, &texts).err();
         self.error.is_none()
     }
 
     fn meanwhile<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.py.detach(work)
+    }
+}
+
+/// How often signals are looked for while results are kept.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Keeps the results of runs of texts, until Ctrl-C.
+pub struct Results<R> {
+    results: Vec<(usize, R)>,
+    /// When signals were looked for.
+    looked: Instant,
+    error: Option<PyErr>,
+}
+
+impl<R: Send> Results<R> {
+    /// Do work, with the interpreter free for others, that gives results; these in the order of texts.
+    pub fn of(py: Python<'_>, work: impl FnOnce(&mut Results<R>) + Send) -> PyResult<Vec<R>> {
+        let mut results = Results { results: Vec::new(), looked: Instant::now(), error: None };
+        py.detach(|| work(&mut results));
+        if let Some(error) = results.error {
+            return Err(error);
+        }
+        results.results.sort_unstable_by_key(|&(first, _)| first);
+        Ok(results.results.into_iter().map(|(_, result)| result).collect())
+    }
+}
+
+impl<R: Send> Consumer<R> for Results<R> {
+    fn take(&mut self, first: usize, result: R) -> bool {
+        self.results.push((first, result));
+        if self.looked.elapsed() > INTERVAL {
+            self.error = Python::attach(|py| py.check_signals()).err();
+            self.looked = Instant::now();
+        }
+        self.error.is_none()
     }
 }
 
@@ -193,30 +192,34 @@ pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     }
     let list = ids.cast::<PyList>()?;
     let length = list.len();
-    let mut found = Vec::with_capacity(length);
-    for i in 0..length {
-        // SAFETY: `i` is below the length, which is checked again by the call (it answers with null); the
-        // reference is borrowed only to read a number.
-        let item = unsafe { ffi::PyList_GetItem(list.as_ptr(), i as ffi::Py_ssize_t) };
-        if item.is_null() {
-            return Err(PyErr::fetch(ids.py()));
-        }
-        // SAFETY: as before. This is the shortest way for an int.
-        let mut id = unsafe { ffi::PyLong_AsSize_t(item) };
-        if u32::try_from(id).is_err() {
-            let _ = PyErr::take(ids.py());
-            // SAFETY: as before. This one asks `__index__`, too.
-            id = usize::try_from(unsafe { ffi::PyLong_AsLong(item) }).unwrap_or(usize::MAX);
-        }
-        match u32::try_from(id) {
-            Ok(id) => found.push(id),
-            Err(_) => {
-                let _ = PyErr::take(ids.py());
-                return Ok(None);
+    let mut numbers = Vec::with_capacity(length);
+    for at in 0..length {
+        let Some(number) = id_at(list, at)? else { return Ok(None) };
+        numbers.push(number);
+    }
+    Ok(Some(numbers))
+}
+
+/// The id at a place in a list. `None` if it is no id of any vocabulary.
+#[inline]
+fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
+    let py = list.py();
+    // SAFETY: this is a list, and the call checks the index (and returns null). The reference is borrowed from the list, and
+    // is good until Python code runs that changes the list. None does: an item that is exactly an int is read without
+    // calling a method of it.
+    unsafe {
+        let item = ffi::PyList_GetItem(list.as_ptr(), at as ffi::Py_ssize_t);
+        if !item.is_null() && ffi::PyLong_CheckExact(item) != 0 {
+            let number = ffi::PyLong_AsSize_t(item);
+            if number == usize::MAX {
+                let _ = PyErr::take(py); // negative, or too large
             }
+            return Ok(u32::try_from(number).ok());
         }
     }
-    Ok(Some(found))
+    // Anything else may run code of its own, which may take it out of the list; so here is a reference that we own. (If the
+    // list became shorter by that, this is an IndexError.)
+    Ok(list.get_item(at)?.extract().ok())
 }
 
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.

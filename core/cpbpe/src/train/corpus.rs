@@ -78,7 +78,7 @@ struct Scratch {
 
 impl Cutter {
     fn new(mut spec: Spec) -> Option<Cutter> {
-        let normalizer = Normalizer::new(std::mem::take(&mut spec.normalizer))?;
+        let normalizer = Normalizer::new(std::mem::take(&mut spec.normalizer)).ok()?;
         let classes = spec.rules.classes();
         // What holds a space is never found in normalized text, because that has none.
         let findable = |text: &[u8]| {

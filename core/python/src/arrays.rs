@@ -1,0 +1,113 @@
+//! Numbers as arrays of numpy.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use numpy::npyffi::{self, npy_intp, NpyTypes, PY_ARRAY_API};
+use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use cpbpe::join::join;
+
+/// Make sure that arrays can be made without waiting for anybody. Called before any of them is.
+///
+/// When the first array is made, the numpy crate looks up numpy's functions, under a lock (`PyOnceLock`) during which it
+/// lets go of the interpreter. If another thread forks the process at that moment, the lock stays taken in the child, and
+/// the child hangs. Python's own import lock is safe, because a fork waits for it; so we take that one around it. numpy
+/// itself has been imported by our callers, so nothing is imported here.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
+    static READY: AtomicBool = AtomicBool::new(false);
+    if READY.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    struct Locked<'py>(Bound<'py, PyModule>);
+    impl Drop for Locked<'_> {
+        fn drop(&mut self) {
+            // It cannot fail: the lock is ours.
+            let _ = self.0.call_method0("release_lock");
+        }
+    }
+    py.import("numpy")?;
+    let imp = py.import("_imp")?;
+    imp.call_method0("acquire_lock")?;
+    let locked = Locked(imp);
+    new::<u32>(py, &mut [0])?;
+    drop(locked);
+    READY.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// A new array. Its numbers are not initialized.
+fn new<'py, T: Element>(py: Python<'py>, dimensions: &mut [npy_intp]) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: numpy's function for a new array: it takes over the reference to the type of numbers, reads as many
+    // dimensions as it is told there are, and gives a new reference, or null with an error. (`PyArray::new` of the crate
+    // panics then.)
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+            T::get_dtype(py).into_dtype_ptr(),
+            dimensions.len() as _,
+            dimensions.as_mut_ptr(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
+            std::ptr::null_mut(),
+        );
+        Bound::from_owned_ptr_or_err(py, array)
+    }
+}
+
+fn length(count: usize) -> PyResult<npy_intp> {
+    npy_intp::try_from(count).map_err(|_| PyValueError::new_err("there are too many ids for an array"))
+}
+
+/// An array of these numbers.
+pub fn array<'py, T: Element + Copy + Send + Sync>(
+    py: Python<'py>,
+    numbers: &[T],
+) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let array: Bound<'py, PyArray1<T>> = new::<T>(py, &mut [length(numbers.len())?])?.cast_into()?;
+    // SAFETY: the array is new, so nobody else looks at it, and has this many numbers.
+    unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), array.data(), numbers.len()) };
+    Ok(array)
+}
+
+/// An array of the numbers of all parts, one after the other.
+pub fn joined<'py, T: Element + Copy + Send + Sync>(
+    py: Python<'py>,
+    parts: &[&[T]],
+    threads: usize,
+) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let count = parts.iter().map(|part| part.len()).sum();
+    let array: Bound<'py, PyArray1<T>> = new::<T>(py, &mut [length(count)?])?.cast_into()?;
+    // SAFETY: the array is new, so nobody else looks at it, and has this many numbers.
+    let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<T>>(), count) };
+    py.detach(|| join(parts, place, threads));
+    Ok(array)
+}
+
+/// An array with a row for each pair.
+pub fn joined_pairs<'py>(
+    py: Python<'py>,
+    parts: &[&[[i64; 2]]],
+    threads: usize,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let count = parts.iter().map(|part| part.len()).sum();
+    let array: Bound<'py, PyArray2<i64>> = new::<i64>(py, &mut [length(count)?, 2])?.cast_into()?;
+    // SAFETY: as in `joined`; the two numbers of a row are side by side.
+    let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<[i64; 2]>>(), count) };
+    py.detach(|| join(parts, place, threads));
+    Ok(array)
+}
+
+/// Where each of many sequences begins, and the end.
+pub fn offsets<'py>(py: Python<'py>, lengths: impl Iterator<Item = usize>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let mut end = 0;
+    let ends = lengths.map(|length| {
+        end += length as i64;
+        end
+    });
+    array(py, &std::iter::once(0).chain(ends).collect::<Vec<_>>())
+}

@@ -1,0 +1,58 @@
+//! A model as columns: Python's values and ours.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use cpbpe::model::{Columns, NormalizerOptions};
+
+/// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
+pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool);
+
+/// A normalizer that came from Python.
+pub fn normalizer_of(given: NormalizerTuple) -> NormalizerOptions {
+    let (name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix) = given;
+    NormalizerOptions { name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix }
+}
+
+/// Numbers of four bytes that came from Python.
+pub fn numbers_of<T>(bytes: &[u8], number: impl Fn([u8; 4]) -> T) -> PyResult<Vec<T>> {
+    if bytes.len() % 4 != 0 {
+        return Err(PyValueError::new_err(format!(
+            "a column of numbers has 4 bytes for each; not {} in all",
+            bytes.len()
+        )));
+    }
+    Ok(bytes.chunks_exact(4).map(|four| number([four[0], four[1], four[2], four[3]])).collect())
+}
+
+/// A dict with the columns.
+pub fn dict_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> {
+    let bytes = |data: &[u8]| PyBytes::new(py, data);
+    let normalizer = |options: NormalizerOptions| {
+        (
+            bytes(&options.name),
+            bytes(&options.charsmap),
+            options.add_dummy_prefix,
+            options.remove_extra_whitespaces,
+            options.escape_whitespaces,
+            options.suffix,
+        )
+    };
+    let [unk, bos, eos, pad] = &columns.special_pieces;
+    let added: Vec<_> = columns.added.iter().map(|(text, id)| (bytes(text), *id)).collect();
+    let ends: Vec<u8> = columns.ends.iter().flat_map(|end| end.to_ne_bytes()).collect();
+    let scores: Vec<u8> = columns.scores.iter().flat_map(|score| score.to_ne_bytes()).collect();
+    let dict = PyDict::new(py);
+    dict.set_item("blob", bytes(&columns.blob))?;
+    dict.set_item("ends", bytes(&ends))?;
+    dict.set_item("scores", bytes(&scores))?;
+    dict.set_item("types", bytes(&columns.types))?;
+    dict.set_item("byte_fallback", columns.byte_fallback)?;
+    dict.set_item("unk_surface", bytes(&columns.unk_surface))?;
+    dict.set_item("special_pieces", (bytes(unk), bytes(bos), bytes(eos), bytes(pad)))?;
+    dict.set_item("normalizer", normalizer(columns.normalizer))?;
+    dict.set_item("denormalizer", columns.denormalizer.map(normalizer))?;
+    dict.set_item("added", added)?;
+    Ok(dict)
+}
