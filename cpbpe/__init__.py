@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 
 from cpbpe.engine.choice import engine_name
 from cpbpe.errors import ModelError, TrainingError
-from cpbpe.model.spec import PieceType
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
 from cpbpe.tokenizer.alignment import Encoding
 from cpbpe.tokenizer.lossless import Losslessness
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part
 from cpbpe.tokenizer.special_tokens import Special
-from cpbpe.tokenizer.streaming import StreamDecoder, StreamEncoder
+from cpbpe.tokenizer.stream_decoder import StreamDecoder
+from cpbpe.tokenizer.stream_encoder import StreamEncoder
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
+from cpbpe.tokenizer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from cpbpe.training.options import PRESETS, TrainOptions
@@ -34,10 +36,15 @@ __all__ = [
     "Encoding",
     "Losslessness",
     "ModelError",
+    "ModelSpec",
+    "NormalizerSpec",
     "Part",
+    "Piece",
     "PieceType",
+    "Pieces",
     "Ragged",
     "Report",
+    "Settings",
     "Special",
     "StreamDecoder",
     "StreamEncoder",
@@ -45,6 +52,7 @@ __all__ = [
     "TrainOptions",
     "TrainingError",
     "TrainingResult",
+    "Vocabulary",
     "WordCounts",
     "__version__",
     "engine_name",

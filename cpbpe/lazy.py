@@ -58,16 +58,3 @@ def imported(name: str) -> Any:
 def numpy() -> Any:
     """The module numpy."""
     return imported("numpy")
-
-
-@cache
-def model_pb2() -> Any:
-    """The messages of a model file, and with them protobuf."""
-    return imported("cpbpe.model.formats.model_pb2")
-
-
-@cache
-def decode_error() -> type[Exception]:
-    """What protobuf raises for bytes that are no message."""
-    error: type[Exception] = imported("google.protobuf.message").DecodeError
-    return error

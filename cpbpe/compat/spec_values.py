@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cpbpe import lazy as late
 from cpbpe.errors import TrainingError
+from cpbpe.model.formats import sentencepiece as model_file
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
@@ -44,10 +44,10 @@ def parse_fields(given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, An
 
 def fields_of_normalizer(data: bytes) -> dict[str, Any]:
     """The fields that are set in a serialized normalizer_spec."""
-    spec = late.model_pb2().NormalizerSpec()
+    spec = model_file.messages().NormalizerSpec()
     try:
         spec.ParseFromString(data)
-    except late.decode_error():
+    except model_file.decode_error():
         raise TrainingError("normalizer: its serialized_normalizer_spec() is no valid message") from None
     return {field.name: _text(field.name, value) for field, value in spec.ListFields()}
 

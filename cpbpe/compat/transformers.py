@@ -21,12 +21,11 @@ except ImportError as error:
         "pip install 'cpbpe[transformers]'"
     ) from error
 
-from cpbpe.engine.choice import Engine
-from cpbpe.text.finder import make_finder
+from cpbpe.engine.protocol import Engine
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import check_ids, threads_for
-from cpbpe.tokenizer.special_text import Decoder, Encoder
-from cpbpe.tokenizer.special_tokens import Scanner
+from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
+from cpbpe.tokenizer.special_tokens import SpecialFinder
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["CpbpeTokenizer"]
@@ -101,7 +100,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
         kwargs.setdefault("clean_up_tokenization_spaces", False)
         added = {
-            id: AddedToken(text, normalized=False, special=True) for text, id in model._special.added.items()
+            id: AddedToken(text, normalized=False, special=True) for text, id in model.vocab.added_tokens.items()
         }
         kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
         super().__init__(
@@ -118,7 +117,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     @property
     def vocab_size(self) -> int:
         """How many pieces the model has, without added tokens."""
-        return self.cpbpe._engine.size
+        return self.cpbpe.vocab.piece_count
 
     def __len__(self) -> int:
         """The highest id and one, which is how many rows an embedding needs."""
@@ -215,7 +214,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             return text.ids
         split = kwargs.pop("split_special_tokens", self.split_special_tokens)
         text, _ = self.prepare_for_tokenization(text, **kwargs)
-        return [text_of(piece) for piece in self._encoder(bool(split)).tokens(text)[1]]
+        return [text_of(piece) for piece in self._encoder(bool(split)).align(text)[1]]
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """The id of a token, or those of many."""
@@ -225,23 +224,23 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _engine(self) -> Engine:
         """The engine that encodes a text, and what stands at its beginning."""
-        engine = self.cpbpe._engine
+        engine = self.cpbpe.facts.engine
         return engine if self.add_prefix_space is None else engine.variant(prefix=bool(self.add_prefix_space))
 
-    def _encoder(self, split_special_tokens: bool) -> Engine | Encoder:
+    def _encoder(self, split_special_tokens: bool) -> Engine | SpecialEncoder:
         engine = self._engine()
         if split_special_tokens or not self._added_tokens_encoder:
             return engine
         plan = self._plan
-        if plan.scanner is None:
-            words = dict(self._added_tokens_encoder)
-            plan.scanner = Scanner(words, make_finder(engine, list(words)))
+        if plan.finder is None:
+            keys = dict(self._added_tokens_encoder)
+            plan.finder = SpecialFinder(engine, keys)
             tokens = self._added_tokens_decoder.items()
             plan.loose = {id: t for id, t in tokens if t.lstrip or t.rstrip or t.single_word}
         later = engine if self.legacy else engine.variant(prefix=False)
         if plan.loose:
-            return _LooseEncoder(engine, later, plan.scanner, plan.loose)
-        return Encoder(engine, later, plan.scanner)
+            return _LooseEncoder(engine, later, plan.finder, plan.loose)
+        return SpecialEncoder(engine, later, plan.finder)
 
     # --- From ids to text -------------------------------------------------------------------------
 
@@ -258,9 +257,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         for id in hidden:
             shown.pop(id, None)
         first, later = self._decoders()
-        decoder: Engine | Decoder = first
+        decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.isdisjoint(ids)):
-            decoder = Decoder(first, later, shown, frozenset(hidden))
+            decoder = SpecialDecoder(first, later, shown, frozenset(hidden))
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
             text = decoder.decode(check_ids(ids, len(self), "decode"))
@@ -392,7 +391,7 @@ class _Plan:
 
     def clear(self) -> None:
         """Forget what depends on added tokens."""
-        self.scanner: Scanner | None = None
+        self.finder: SpecialFinder | None = None
         self.loose: dict[int, AddedToken] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -425,31 +424,32 @@ def _check_options(options: dict[str, Any]) -> None:
     if options.get("return_offsets_mapping"):
         raise NotImplementedError(
             "return_offsets_mapping: transformers has it for its own fast tokenizers only; "
-            "cpbpe.Tokenizer.encode_offsets() gives the spans of a text's tokens"
+            "cpbpe.Tokenizer.align() gives the spans of a text's tokens"
         )
 
 
-class _LooseEncoder(Encoder):
+class _LooseEncoder(SpecialEncoder):
     """An encoder for added tokens that take spaces beside them along, or must be whole words."""
 
-    def __init__(self, first: Engine, later: Engine, scanner: Scanner, loose: dict[int, AddedToken]):
-        super().__init__(first, later, scanner)
+    def __init__(self, first: Engine, later: Engine, finder: SpecialFinder, loose: dict[int, AddedToken]):
+        super().__init__(first, later, finder)
         self._loose = loose
 
-    def _parts(self, text: str | bytes) -> Sequence[str | bytes | int]:
-        found: Iterator[Any] = iter(super()._parts(text))
-        parts = [next(found)]
-        for id, behind in zip(found, found, strict=True):
+    def split(self, text: str | bytes) -> Sequence[str | bytes | int]:
+        """The segments of a text, without the spaces that tokens take along."""
+        given: Iterator[Any] = iter(super().split(text_of(text) if isinstance(text, bytes) else text))
+        row = [next(given)]
+        for id, after in zip(given, given, strict=True):
             token = self._loose.get(id)
-            before = parts[-1]
+            before = row[-1]
             if token is None:
-                parts += [id, behind]
-            elif token.single_word and (_WORD_ENDS.search(before) or _WORD_BEGINS.match(behind)):
-                parts[-1] = before + token.content + behind
+                row += [id, after]
+            elif token.single_word and (_WORD_ENDS.search(before) or _WORD_BEGINS.match(after)):
+                row[-1] = before + token.content + after
             else:
-                parts[-1] = before.rstrip() if token.lstrip else before
-                parts += [id, behind.lstrip() if token.rstrip else behind]
-        return parts
+                row[-1] = before.rstrip() if token.lstrip else before
+                row += [id, after.lstrip() if token.rstrip else after]
+        return row
 
 
 _WORD_ENDS = re.compile(r"\w\Z")

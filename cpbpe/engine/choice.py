@@ -30,7 +30,9 @@ def make_engine(spec: ModelSpec) -> Engine:
         made: Engine = _core.Engine.from_columns(**columns_of(spec))
     except ValueError as error:
         check(spec)  # says what is wrong, and with which piece
-        raise RuntimeError("the core refuses a model that the reference accepts; please report this") from error
+        raise RuntimeError(
+            "the core refuses a model that the reference accepts; please report this"
+        ) from error
     return made
 
 

@@ -12,8 +12,9 @@ from cpbpe.engine.protocol import Aligned, Finder, Text
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
-from cpbpe.reference.encoding import ReferenceEngine, Token, character_length, repair
+from cpbpe.reference.encoding import ReferenceEngine, Token
 from cpbpe.text.finder import PythonFinder
+from cpbpe.text.utf8 import character_length, character_positions, repair
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol
 
-from cpbpe.engine.choice import Engine
+from cpbpe.engine.protocol import Engine
 
 
 class Finder(Protocol):

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from operator import index
 from typing import Any, SupportsIndex
 
-
 Text = str | bytes
 
 THREAD_ITEMS = 1 << 16
@@ -94,7 +93,9 @@ def _listed(texts: Any, method: str) -> list[Any]:
         raise TypeError(f"{method}() takes texts in an order, not a {name}; give it sorted(texts)")
     if library == "pyarrow":
         return list(texts.to_pylist())
-    if library in ("pandas", "polars", "numpy") and hasattr(texts, "tolist" if library != "polars" else "to_list"):
+    if library in ("pandas", "polars", "numpy") and hasattr(
+        texts, "tolist" if library != "polars" else "to_list"
+    ):
         if getattr(texts, "ndim", 1) != 1:
             raise TypeError(f"{method}() takes an array with one dimension, not {texts.ndim}")
         return list(texts.to_list() if library == "polars" else texts.tolist())
@@ -109,7 +110,12 @@ def table_way_out(table: Any) -> str | None:
     library, name = kind.__module__.partition(".")[0], kind.__name__
     if isinstance(table, Mapping):
         return "give it one of its values, such as texts['text']"
-    if library in ("pandas", "polars", "pyarrow") and name in ("DataFrame", "LazyFrame", "Table", "RecordBatch"):
+    if library in ("pandas", "polars", "pyarrow") and name in (
+        "DataFrame",
+        "LazyFrame",
+        "Table",
+        "RecordBatch",
+    ):
         collect = ".collect()" if name == "LazyFrame" else ""
         return f"give it the column that holds the texts, such as table{collect}['text']"
     if library == "datasets" and name in ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict"):

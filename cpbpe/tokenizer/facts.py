@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import kept
+from cpbpe.lazy import kept, numpy
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, PieceType, Settings
 from cpbpe.text.utf8 import SPACE, text_of
@@ -197,3 +197,30 @@ class ModelFacts:
     def full_spec(self) -> ModelSpec:
         """The model as a value, settings included."""
         return replace(self.spec, settings=self.settings)
+
+
+MAX_RULE = 100
+_NO_END = 1 << 62
+
+
+def longest_rule(blob: bytes) -> int:
+    """How long the longest key of a charsmap is, in bytes; _NO_END for one that is longer than MAX_RULE.
+
+    All nodes of one depth are taken at once: those of the named rules are many. They share the nodes of
+    equal endings, so one can be met at several depths; a crafted trie may even have a cycle.
+    """
+    if not blob:
+        return 0
+    np = numpy()
+    units = np.frombuffer(blob, "<u4", int.from_bytes(blob[:4], "little") // 4, 4).astype(np.int64)
+    labels = units & 0x800000FF
+    targets = (units >> 10 << ((units & 0x200) >> 6)) ^ np.arange(len(units))
+    nodes = targets[:1]
+    for depth in range(MAX_RULE):
+        children = nodes[:, None] ^ np.arange(256)  # inside the array: that was checked when loading
+        children = children[labels[children] == np.arange(256)]
+        children = children[units[children] != 0]  # an empty unit seems to be the child for a NUL
+        if not len(children):
+            return depth
+        nodes = np.unique(targets[children])
+    return _NO_END

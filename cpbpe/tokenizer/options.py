@@ -78,9 +78,7 @@ ENCODE = {
         "the chance of every merge to be left out (BPE-dropout). The texts of a batch are sampled with "
         "`seed`, the number after it, and so on",
     ),
-    "seed": Option(
-        None, "int | None", "with alpha: equal seeds give equal ids; None: others every time"
-    ),
+    "seed": Option(None, "int | None", "with alpha: equal seeds give equal ids; None: others every time"),
 }
 """The options of encoding."""
 

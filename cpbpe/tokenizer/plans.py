@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.options import DECODE, ENCODE, REFUSED, DecodeOptions, EncodeOptions, check_names, checked_sampling
+from cpbpe.tokenizer.options import (
+    DECODE,
+    ENCODE,
+    REFUSED,
+    DecodeOptions,
+    EncodeOptions,
+    check_names,
+    checked_sampling,
+)
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 from cpbpe.tokenizer.special_tokens import MAX_CHOICES
@@ -134,7 +142,9 @@ class Plans:
         reverse = bool(options.get("reverse", False))
         after_special = bool(options.get("prefix_after_special", True))
         plan = EncodePlan(engine, front, back, reverse, prefix_space, after_special)
-        finder = facts.special.finder(options.get("allowed_special", ()), options.get("disallowed_special", ()))
+        finder = facts.special.finder(
+            options.get("allowed_special", ()), options.get("disallowed_special", ())
+        )
         if finder is None:
             return plan
         return replace(plan, encoder=SpecialEncoder(engine, plan.later(engine), finder))

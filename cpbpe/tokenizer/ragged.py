@@ -120,4 +120,3 @@ class Ragged:
 
     def __repr__(self) -> str:
         return f"<cpbpe.Ragged: {len(self)} sequences, {len(self.ids)} ids>"
-

@@ -66,7 +66,9 @@ def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
     """How many ids the text itself may have."""
     limit = checked_limit(max_tokens, "max_tokens", least)
     if limit < plan.around + least * bool(plan.around):
-        raise ValueError(f"max_tokens is {limit}, and bos and eos take {plan.around} of them; give a larger one")
+        raise ValueError(
+            f"max_tokens is {limit}, and bos and eos take {plan.around} of them; give a larger one"
+        )
     return limit - plan.around
 
 
@@ -166,7 +168,12 @@ class _Cutter:
         if first > self._limit:
             return first
         in_segment = self._certain_in_segment(
-            data[at:], engine, ids[first:], pieces[first:], [end - at for end in ends[first:]], self._limit - first
+            data[at:],
+            engine,
+            ids[first:],
+            pieces[first:],
+            [end - at for end in ends[first:]],
+            self._limit - first,
         )
         return first + in_segment if in_segment else 0
 

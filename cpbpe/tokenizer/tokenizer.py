@@ -218,7 +218,6 @@ class Tokenizer:
             return self._engine.encode(text)
         return calls.encode(self._plans.encode(options, "encode"), text)
 
-
     @described(ENCODE)
     def encode_batch(
         self, texts: Iterable[Text], *, threads: int | None = None, **options: Unpack[EncodeOptions]
@@ -231,7 +230,6 @@ class Tokenizer:
         checked = checked_texts(texts, "encode_batch")
         plan = self._plans.encode(options, "encode_batch")
         return calls.encode_batch(plan, checked, threads_for(checked, threads))
-
 
     @described(ENCODE)
     def encode_array(
@@ -253,7 +251,6 @@ class Tokenizer:
         if not options:
             return self._engine.encode_array(text, threads)
         return calls.encode_array(self._plans.encode(options, "encode_array"), text, threads)
-
 
     @described(ENCODE)
     def encode_arrays(
@@ -278,7 +275,6 @@ class Tokenizer:
         plan = self._plans.encode(options, "encode_arrays")
         return calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
 
-
     @described(ENCODE)
     def encode_parts(self, parts: Iterable[Part], **options: Unpack[EncodeOptions]) -> list[int]:
         """The ids of one text in parts: texts, each encoded by itself, `Special` tokens, and ids.
@@ -289,7 +285,6 @@ class Tokenizer:
         """
         return calls.encode_parts(self._facts, self._plans.encode(options, "encode_parts"), parts)
 
-
     @described(ENCODE)
     def encode_pieces(self, text: Text, **options: Unpack[EncodeOptions]) -> list[str]:
         """The pieces of a text, also called `tokenize`. An unknown part stands for itself.
@@ -299,7 +294,6 @@ class Tokenizer:
         """
         given = checked_text(text, "encode_pieces")
         return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
-
 
     tokenize = encode_pieces
 
@@ -349,7 +343,6 @@ class Tokenizer:
             return self._engine.count(given)
         return calls.count(self._plans.encode(options, "count"), given)
 
-
     @described(ENCODE)
     def count_batch(
         self, texts: Iterable[Text], *, threads: int | None = None, **options: Unpack[EncodeOptions]
@@ -362,7 +355,6 @@ class Tokenizer:
         checked = checked_texts(texts, "count_batch")
         plan = self._plans.encode(options, "count_batch")
         return calls.count_batch(plan, checked, threads_for(checked, threads))
-
 
     def normalize(self, text: AnyText) -> AnyText:
         """The text as it is cut into pieces: `str` for `str`, `bytes` for `bytes`.
@@ -426,7 +418,6 @@ class Tokenizer:
                 return text
         return calls.decode(self._facts, self._plans.decode(options, "decode"), ids)
 
-
     @described(DECODE)
     def decode_bytes(self, ids: Ids, **options: Unpack[DecodeOptions]) -> bytes:
         r"""The same text in UTF-8, except that bytes which make no character stay what they are.
@@ -438,7 +429,6 @@ class Tokenizer:
         """
         return calls.decode_bytes(self._facts, self._plans.decode(options, "decode_bytes"), ids)
 
-
     @described(DECODE)
     def decode_pieces(self, pieces: Iterable[str | bytes], **options: Unpack[DecodeOptions]) -> str:
         """The text of pieces. One that the vocabulary does not hold stands for itself.
@@ -447,7 +437,6 @@ class Tokenizer:
         'Hi there🦙'
         """
         return calls.decode_pieces(self._plans.decode(options, "decode_pieces"), pieces)
-
 
     @described(DECODE)
     def decode_batch(
@@ -460,7 +449,6 @@ class Tokenizer:
         """
         decoder = self._plans.decode(options, "decode_batch")
         return calls.decode_batch(self._facts, decoder, batch, threads)
-
 
     @described(DECODE)
     def stream_decoder(

@@ -1,30 +1,26 @@
-"""From what training found to a model file: which piece gets which id and score, and what the file records.
+"""From what training learned to a model: which piece gets which id and score.
 
-The counterpart of `cpbpe.model.formats.sentencepiece`, which reads such files. Byte for byte what sentencepiece 0.2.3 writes. A
-model of any smaller vocabulary can be built of the same findings, because merges are found best first.
+A model of any smaller vocabulary can be built of the same, because merges are learned best first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
-from cpbpe import lazy as late
-from cpbpe.engine.training import Learned
 from cpbpe.errors import TrainingError
+from cpbpe.lazy import kept
+from cpbpe.model.formats import sentencepiece
+from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType, Settings
+from cpbpe.reference.training_values import Learned
 
 
 @dataclass(frozen=True)
 class Built:
-    """A model file, and what it is made of."""
+    """A model, and what its pieces are."""
 
-    data: bytes
-    """The file."""
-    pieces: tuple[bytes, ...]
-    """All pieces; the index is the id."""
-    scores: tuple[float, ...]
-    """The score of each."""
+    spec: ModelSpec
+    """The model."""
     merges: int
     """How many of the pieces are merges."""
     characters: tuple[str, ...]
@@ -33,7 +29,12 @@ class Built:
     @property
     def size(self) -> int:
         """How many pieces there are: fewer than were asked for, when the corpus has too little."""
-        return len(self.pieces)
+        return len(self.spec.pieces)
+
+    @kept
+    def data(self) -> bytes:
+        """The model file."""
+        return sentencepiece.write(self.spec)
 
 
 def build(
@@ -41,70 +42,44 @@ def build(
     *,
     vocab_size: int,
     special_pieces: Mapping[int, tuple[str, int]],
-    trainer: Mapping[str, Any],
-    normalizer: Mapping[str, Any],
-    denormalizer: Mapping[str, Any] | None = None,
+    base: ModelSpec,
     auto_character_coverage: bool = False,
 ) -> Built:
     """A model of `vocab_size` pieces, or as many as there are.
 
     Special pieces, by id, have a text and a type, and score 0. The free ids are filled with the merges,
-    best first, then the characters, with scores -0, -1, -2 and so on. The other arguments are the fields
-    that the file records of the options, exactly those that shall be present; only the size of the
-    vocabulary is corrected when it comes out smaller.
+    best first, then the characters, with scores -0, -1, -2 and so on. `base` is the model without its pieces;
+    only the size of the vocabulary in its settings is corrected when it comes out smaller.
     """
     merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
-    found = iter([*merges, *(character.encode() for character in characters)])
+    texts = iter([*merges, *(character.encode() for character in characters)])
     last_special = max(special_pieces, default=-1)
-    proto = late.model_pb2().ModelProto()
-    pieces: list[bytes] = []
-    scores: list[float] = []
+    pieces: list[Piece] = []
     score = -0.0
     for id in range(vocab_size):
         if id in special_pieces:
-            text, type = special_pieces[id]
+            special, type = special_pieces[id]
             if len(pieces) != id:
                 raise TrainingError(
-                    f"{text!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
+                    f"{special!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
                     f"ids before it; choose a smaller vocab_size, or a smaller id"
                 )
-            proto.pieces.add(piece=text.encode(), score=0.0, type=type)
-            pieces.append(text.encode())
-            scores.append(0.0)
-        elif (piece := next(found, None)) is not None:
-            proto.pieces.add(piece=piece, score=score)
-            pieces.append(piece)
-            scores.append(score)
+            pieces.append(Piece(special.encode(), 0.0, PieceType(type)))
+        elif (text := next(texts, None)) is not None:
+            pieces.append(Piece(text, score))
             score -= 1.0
         elif id > last_special:
             break
-    _set(proto.trainer_spec, trainer)
-    if proto.trainer_spec.HasField("vocab_size") or not proto.trainer_spec.hard_vocab_limit:
-        proto.trainer_spec.vocab_size = len(pieces)
-    _set(proto.normalizer_spec, normalizer)
-    if denormalizer is not None:
-        _set(proto.denormalizer_spec, denormalizer)
-    return Built(
-        data=proto.SerializeToString(),
-        pieces=tuple(pieces),
-        scores=tuple(scores),
-        merges=len(merges),
-        characters=tuple(characters),
-    )
+    spec = replace(base, pieces=Pieces.of(pieces), settings=_sized(base.settings, len(pieces)))
+    return Built(spec, merges=len(merges), characters=tuple(characters))
 
 
-def _set(message: Any, fields: Mapping[str, Any]) -> None:
-    """Make fields present, also those that have their default. An empty message is present as well."""
-    message.SetInParent()
-    for name, value in fields.items():
-        if name == "model_type" and isinstance(value, str):
-            value = type(message).ModelType.Value(value.upper())
-        elif isinstance(value, str):
-            value = value.encode()
-        if isinstance(value, (list, tuple)):
-            getattr(message, name).extend(item.encode() if isinstance(item, str) else item for item in value)
-        else:
-            setattr(message, name, value)
+def _sized(settings: Settings, size: int) -> Settings:
+    """The settings with the size that the vocabulary has, where they must tell it."""
+    trainer = settings.trainer
+    if "vocab_size" in trainer or not trainer.get("hard_vocab_limit", True):
+        trainer = {**trainer, "vocab_size": size}
+    return replace(settings, trainer=trainer)
 
 
 def choose(
@@ -162,9 +137,9 @@ def choose(
     return learned.merges[:number], sorted(taken) + others[:fillers]
 
 
-def vocab_file(built: Built, scores: bool = True) -> bytes:
+def vocab_file(spec: ModelSpec, scores: bool = True) -> bytes:
     """The `.vocab` file: a piece and its score a line, for people and for grep."""
     if not scores:
-        return b"".join(piece + b"\n" for piece in built.pieces)
-    lines = zip(built.pieces, built.scores, strict=True)
+        return b"".join(piece + b"\n" for piece in spec.pieces.texts)
+    lines = zip(spec.pieces.texts, spec.pieces.numbers(), strict=True)
     return b"".join(b"%s\t%s\n" % (piece, f"{score:g}".encode()) for piece, score in lines)

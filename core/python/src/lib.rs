@@ -315,6 +315,12 @@ impl Engine {
         ))
     }
 
+    /// What finds these keys in text; nothing of the model is needed for it.
+    #[allow(clippy::unused_self)]
+    fn finder(&self, py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
+        Finder::new(py, keys)
+    }
+
     fn cut(&self, py: Python<'_>, text: &[u8]) -> usize {
         py.detach(|| cpbpe::settled::last_cut(&self.engine.vocab, text))
     }

@@ -14,14 +14,15 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
-from cpbpe import lazy as late
 from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
 from cpbpe.compat.sentencepiece.values import INT_MAX, as_ids, as_pieces, not_utf8, utf8
-from cpbpe.engine.choice import Engine, make_engine
-from cpbpe.lazy import kept
-from cpbpe.model.formats.sentencepiece import parse
-from cpbpe.model.spec import PieceType
-from cpbpe.tokenizer.checks import bounds, numpy
+from cpbpe.engine.choice import load_engine
+from cpbpe.engine.columns import spec_of
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import kept, numpy
+from cpbpe.model.formats import sentencepiece as model_file
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.tokenizer.checks import bounds
 
 MAX_NBEST_SIZE = 512
 T = TypeVar("T")
@@ -74,7 +75,7 @@ class Loaded:
     @classmethod
     def of(cls, data: bytes) -> Loaded:
         """Load a model. What is wrong with it is a ModelError."""
-        return cls(data, make_engine(data))
+        return cls(data, load_engine(data))
 
     @property
     def engine(self) -> Engine:
@@ -84,10 +85,15 @@ class Loaded:
         return self.engine_or_none
 
     @kept
+    def spec(self) -> ModelSpec:
+        """The model as a value."""
+        return spec_of(self.engine.columns())
+
+    @kept
     def decoder(self) -> Decoder:
         """What knows where every piece of a decoded text stands."""
         assert self.engine_or_none is not None
-        return Decoder(parse(self.data))
+        return Decoder(self.spec)
 
     @kept
     def all_pieces(self) -> list[bytes]:
@@ -107,9 +113,8 @@ class Loaded:
         """Whether nothing in the model could make decoded text that is not UTF-8."""
         if self.engine_or_none is None:
             return False
-        spec = parse(self.data)
-        denormalizer = b"" if spec.denormalizer is None else spec.denormalizer.charsmap
-        return self._texts is not None and not denormalizer and _is_utf8(spec.unk_surface)
+        denormalizer = b"" if self.spec.denormalizer is None else self.spec.denormalizer.charsmap
+        return self._texts is not None and not denormalizer and _is_utf8(self.spec.unk_surface)
 
     # --- Encoding ---------------------------------------------------------------------------------
 
@@ -134,7 +139,7 @@ class Loaded:
         np = numpy()
         if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
             return np.array(self.ids(text, options), np.int32)
-        return np.frombuffer(self._in_utf8(lambda: self.engine.encode_array(text, threads)), np.int32)
+        return self._in_utf8(lambda: self.engine.encode_array(text, threads)).view(np.int32)
 
     def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
         """The same for many texts, each an array of its own."""
@@ -143,16 +148,17 @@ class Loaded:
             return []
         if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
             return [np.array(ids, np.int32) for ids in self.ids_of_all(texts, options, threads)]
-        found = self._in_utf8(lambda: self.engine.encode_batch_arrays(texts, threads))
-        ids, begins = np.frombuffer(found[0], np.int32), np.frombuffer(found[1], np.int64).tolist()
-        return [ids[begin:end].copy() for begin, end in pairwise(begins)]
+        ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads))
+        ids = ids.view(np.int32)
+        return [ids[begin:end].copy() for begin, end in pairwise(offsets.tolist())]
 
     def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
         """The ids of one long text, by several threads."""
         if threads == 1:
             return self.ids(text, options)
-        found = self._in_utf8(lambda: self.engine.encode_array(text, threads))
-        return self._finish_ids(memoryview(found).cast("I").tolist(), options)
+        numpy()
+        ids: list[int] = self._in_utf8(lambda: self.engine.encode_array(text, threads)).tolist()
+        return self._finish_ids(ids, options)
 
     def pieces(self, text: str | bytes, options: Options) -> list[str]:
         """The pieces of a text."""
@@ -211,15 +217,15 @@ class Loaded:
     def _tokens(self, text: str | bytes, options: Options) -> Tokens:
         alpha = options.alpha
         if alpha is None:
-            return self._in_utf8(lambda: self.engine.tokens(text))
+            return self._in_utf8(lambda: self.engine.align(text))
         _ = self.engine
         if not isfinite(alpha) or alpha < 0:
             raise RuntimeError(f"alpha is a number from 0 to 1, not {alpha}")
         if options.nbest_size > MAX_NBEST_SIZE:
             raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
         if alpha == 0:
-            return self._in_utf8(lambda: self.engine.tokens(text))
-        return self._in_utf8(lambda: self.engine.sample(text, min(alpha, 1.0), _random.getrandbits(64)))
+            return self._in_utf8(lambda: self.engine.align(text))
+        return self._in_utf8(lambda: self.engine.align(text, min(alpha, 1.0), _random.getrandbits(64)))
 
     def _in_utf8(self, encode: Callable[[], T]) -> T:
         try:
@@ -343,11 +349,11 @@ class Loaded:
         """The model as sentencepiece would write it, which is nearly always as it was read."""
         if not self.data:
             return b""
-        proto = late.model_pb2().ModelProto.FromString(self.data)
+        proto = model_file.messages().ModelProto.FromString(self.data)
         if proto.trainer_spec.byte_fallback:
             for piece in proto.pieces:
                 if piece.piece == b"\0":
-                    piece.type = late.model_pb2().ModelProto.SentencePiece.UNUSED
+                    piece.type = model_file.messages().ModelProto.SentencePiece.UNUSED
         data: bytes = proto.SerializeToString()
         return data
 
@@ -364,8 +370,8 @@ def read_file(name: str | bytes) -> bytes:
 def is_message(data: bytes) -> bool:
     """Whether data can be read as a model file, be it a usable one or not."""
     try:
-        late.model_pb2().ModelProto.FromString(data)
-    except late.decode_error():
+        model_file.messages().ModelProto.FromString(data)
+    except model_file.decode_error():
         return False
     return True
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import Any
 
-from cpbpe import lazy as late
 from cpbpe.compat.sentencepiece.decompile import rules_of
 from cpbpe.compat.sentencepiece.loaded import read_file
 from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
-from cpbpe.engine.choice import Engine, make_engine
+from cpbpe.engine.choice import make_engine
+from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
-from cpbpe.model.spec import NormalizerSpec
+from cpbpe.model.formats import sentencepiece as model_file
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
 from cpbpe.reference.encoding import Matcher, Normalizer
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.utf8 import character_positions, text_of
@@ -94,7 +95,7 @@ class SentencePieceNormalizer:
     def serialized_model_proto(self) -> bytes:
         """A model file that holds the rules and nothing else."""
         spec = self._normalizer.spec
-        data: bytes = late.model_pb2().ModelProto(normalizer_spec=spec).SerializeToString()
+        data: bytes = model_file.messages().ModelProto(normalizer_spec=spec).SerializeToString()
         return data
 
     def serialized_normalizer_spec(self) -> bytes:
@@ -126,10 +127,8 @@ class Rules:
     @kept
     def engine(self) -> Engine:
         """An engine for a model of these rules and no pieces but one."""
-        proto = late.model_pb2().ModelProto(normalizer_spec=self.spec)
-        proto.trainer_spec.model_type = late.model_pb2().TrainerSpec.BPE
-        proto.pieces.add(piece=b"<unk>", type=late.model_pb2().ModelProto.SentencePiece.UNKNOWN)
-        return make_engine(proto.SerializeToString())
+        unknown = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)])
+        return make_engine(ModelSpec(unknown, model_file.normalizer_of(self.spec)))
 
     @kept
     def reference(self) -> Normalizer:
@@ -181,8 +180,8 @@ def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:
 
 def _parsed(message: str, data: bytes) -> Any:
     try:
-        return getattr(late.model_pb2(), message).FromString(data)
-    except late.decode_error() as error:
+        return getattr(model_file.messages(), message).FromString(data)
+    except model_file.decode_error() as error:
         raise RuntimeError(f"the data is no {message} message: {error}") from error
 
 
@@ -199,7 +198,7 @@ def _of_file(name: str | bytes) -> Any:
     except ValueError as error:
         raise RuntimeError(f"{name!r}: {error}") from error
     path = name if isinstance(name, bytes) else name.encode()
-    return late.model_pb2().NormalizerSpec(
+    return model_file.messages().NormalizerSpec(
         name=b"user_defined", precompiled_charsmap=charsmap, normalization_rule_tsv=path
     )
 
@@ -211,7 +210,9 @@ def _of_name(name: str | bytes) -> Any:
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     if text not in RULE_NAMES:
         raise RuntimeError(f"there are no normalization rules {text!r}; there are {', '.join(RULE_NAMES)}")
-    return late.model_pb2().NormalizerSpec(name=text.encode(), precompiled_charsmap=rule_charsmap(text))
+    return model_file.messages().NormalizerSpec(
+        name=text.encode(), precompiled_charsmap=rule_charsmap(text)
+    )
 
 
 def _of_map(norm_map: Any) -> Any:
@@ -240,7 +241,7 @@ def _of_map(norm_map: Any) -> Any:
         charsmap = charsmap_from_rules(rules.items())
     except ValueError as error:
         raise RuntimeError(f"norm_map: {error}") from error
-    return late.model_pb2().NormalizerSpec(precompiled_charsmap=charsmap)
+    return model_file.messages().NormalizerSpec(precompiled_charsmap=charsmap)
 
 
 def _pair(pair: Any) -> tuple[str, str]:
