@@ -21,8 +21,7 @@ except ImportError as error:
         "pip install 'cpbpe[transformers]'"
     ) from error
 
-from cpbpe.engine.choice import Engine
-from cpbpe.text.finder import make_finder
+from cpbpe.engine.choice import Engine, make_finder
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import check_ids, threads_for
 from cpbpe.tokenizer.special_text import Decoder, Encoder

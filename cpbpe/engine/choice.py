@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from cpbpe.engine.reference_engine import PythonEngine
 from cpbpe.model.formats.sentencepiece import canonical, parse
+from cpbpe.text.finder import Finder
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
@@ -125,6 +126,29 @@ def make_engine(data: bytes) -> Engine:
         PythonEngine(parse(data))  # says what is wrong with it
         raise RuntimeError("the core refuses a model that the reference accepts; please report this")
     return made
+
+
+class Splitter(Protocol):
+    """Splits text at some keys, as `cpbpe.text.finder.Finder` does."""
+
+    def split(self, text: Any, /) -> list[Any] | None:
+        """The text before a key, the key's number, the text after it, and so on; None without a key."""
+
+
+def make_finder(engine: Engine, keys: list[str]) -> Splitter:
+    """A finder of the same kind as the engine.
+
+    >>> from cpbpe import load
+    >>> make_finder(load("tokenizer.model")._engine, ["<s>"]).split("a<s>b")
+    ['a', 0, 'b']
+    """
+    encoded = [key.encode() for key in keys]
+    if engine.name == "reference":
+        return Finder(encoded)
+    from cpbpe import _core
+
+    finder: Splitter = _core.Matcher(encoded)
+    return finder
 
 
 def engine_name() -> str:

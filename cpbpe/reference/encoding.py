@@ -5,7 +5,7 @@ what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where th
 no more cleverness than a heap and a memory of results, and is therefore slow.
 
 A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
-texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/spec.py` lists the types;
+texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/model/spec.py` lists the;
 most pieces are NORMAL, that is, learned from text. While a text is being encoded, what it is cut into
 at that moment are its *symbols*. Five ideas make up the rest:
 
@@ -56,6 +56,7 @@ from typing import NamedTuple
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.dropout import chance
 from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, repair, valid_character
 
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
@@ -83,47 +84,25 @@ class Token(NamedTuple):
     """Where that input ends."""
 
 
-class Matcher:
-    """Finds the longest of some words at a place in a text: the USER_DEFINED pieces.
-
-    >>> words = Matcher([b"ab", b"abcd", b"x"])
-    >>> [words.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
-    [2, 0, 4, 2]
-    """
-
-    def __init__(self, words: Iterable[bytes]):
-        self._words = frozenset(words)
-        self._lengths = sorted({len(word) for word in self._words})
-
-    def longest(self, text: bytes, at: int) -> int:
-        """The length of the longest word at `at`, 0 if none is there.
-
-        sentencepiece has room for 64 matches, shortest first, and picks the longest of those.
-        """
-        lengths = [length for length in self._lengths if at + length <= len(text)]
-        found = [length for length in lengths if text[at : at + length] in self._words]
-        return max(found[:MAX_USER_DEFINED_MATCHES], default=0)
-
-
 # --- Idea 1: a space is a letter ------------------------------------------------------------------
 
 
 class Normalizer:
     r"""Rewrites text into the form that is segmented, and remembers where each byte came from.
 
-    >>> plain = Normalizer(NormalizerSpec(), Matcher([]))
+    >>> plain = Normalizer(NormalizerSpec(), Finder([]))
     >>> plain.normalize("  Hello   world ".encode())[0].decode()
     '▁Hello▁world'
     >>> plain.normalize(b"a  b")        # '▁a▁b': the map says that b came from position 3
     (b'\xe2\x96\x81a\xe2\x96\x81b', [0, 0, 0, 0, 1, 1, 1, 3, 4])
     """
 
-    def __init__(self, spec: NormalizerSpec, user_defined: Matcher, where: str = "normalizer_spec"):
+    def __init__(self, spec: NormalizerSpec, user_defined: Finder, where: str = "normalizer_spec"):
         self.spec = spec
         self._user_defined = user_defined
         self._charsmap = Charsmap(spec.charsmap, where) if spec.charsmap else None
 
-    def _next(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
+    def rewrite(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
         """What stands at `at` once rewritten, and how many bytes of `text` that uses up.
 
         No rule may break a user-defined piece, so one that stands here is taken as it is. (It is
@@ -159,7 +138,7 @@ class Normalizer:
         # Leading spaces go first: a text of nothing else is empty, and gets no dummy prefix.
         at = 0
         while squeeze and at < len(text):
-            rewritten, used = self._next(text, at, keep_invalid)
+            rewritten, used = self.rewrite(text, at, keep_invalid)
             if rewritten != b" ":
                 break
             at += used
@@ -171,7 +150,7 @@ class Normalizer:
 
         drop_spaces = squeeze  # at the beginning, and after a space
         while at < len(text):
-            rewritten, used = self._next(text, at, keep_invalid)
+            rewritten, used = self.rewrite(text, at, keep_invalid)
             if drop_spaces:
                 rewritten = rewritten.lstrip(b" ")
             add(rewritten, at)
@@ -210,8 +189,6 @@ def score_key(score: float) -> int:
 class ReferenceEngine:
     """Encodes and decodes for one model. It never changes, except for what `_segment_chunk` remembers."""
 
-    name = "reference"
-
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         """`keep_space`: a space that decoding would drop at the beginning stays."""
         self.spec = spec
@@ -221,8 +198,9 @@ class ReferenceEngine:
         types = {piece: spec.types[id] for piece, id in self._ids.items()}
         self._unk = next((id for id, type in enumerate(spec.types) if type == PieceType.UNKNOWN), -1)
         self._unused = {piece for piece, type in types.items() if type == PieceType.UNUSED}
-        self.user_defined = Matcher(
-            [piece for piece, type in types.items() if type == PieceType.USER_DEFINED]
+        self.user_defined = Finder(
+            (piece for piece, type in types.items() if type == PieceType.USER_DEFINED),
+            MAX_USER_DEFINED_MATCHES,
         )
 
         # What merging may make, and when: the lowest rank is the highest score.
@@ -234,7 +212,7 @@ class ReferenceEngine:
         self.normalizer = Normalizer(spec.normalizer, self.user_defined)
         self._denormalizer = None
         if spec.denormalizer is not None and spec.denormalizer.charsmap:
-            self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
+            self._denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
 
     def _joinable_pairs(self) -> set[bytes] | None:
         """Every two characters that some piece holds side by side; None if cutting could change a result.

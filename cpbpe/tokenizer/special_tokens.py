@@ -13,11 +13,10 @@ from itertools import count
 from operator import index
 from typing import Any, Literal
 
-from cpbpe.engine.choice import Engine
+from cpbpe.engine.choice import Engine, Splitter, make_finder
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.text.finder import Finder, make_finder
 from cpbpe.text.utf8 import text_of
 
 Allowed = Collection[str] | Literal["all"]
@@ -142,7 +141,7 @@ class SpecialTokens:
 class Scanner:
     """Finds some special tokens in text: the longest one at a place, from left to right."""
 
-    def __init__(self, words: Mapping[str, int | None], finder: Finder):
+    def __init__(self, words: Mapping[str, int | None], finder: Splitter):
         self._words = list(words.items())
         self._finder = finder
         self._texts = {id: text for text, id in self._words}

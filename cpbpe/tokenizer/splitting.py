@@ -17,9 +17,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, SupportsIndex, TypeVar, cast
 
 from cpbpe.model.spec import PieceType
+from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.utf8 import SPACE, is_inside, valid_character
 from cpbpe.tokenizer.alignment import checked_limit
-from cpbpe.tokenizer.checks import checked_text, numpy, utf8
+from cpbpe.tokenizer.checks import checked_text, utf8
 from cpbpe.tokenizer.facts import cache_of, habits, kinds
 
 if TYPE_CHECKING:
@@ -217,29 +218,8 @@ def _reach(tok: Vocabulary) -> int:
         words = (
             len(engine.piece(id)) for id, kind in enumerate(kinds(engine)) if kind == PieceType.USER_DEFINED
         )
-        found = max(4, *words, longest_rule(habits(tok).normalizer.charsmap))
+        blob = habits(tok).normalizer.charsmap
+        rule = Charsmap(blob, trusted=True).longest_key(MAX_RULE) if blob else 0
+        found = max(4, *words, _NO_END if rule is None else rule)
         cache["reach"] = found
     return found
-
-
-def longest_rule(blob: bytes) -> int:
-    """How long the longest key of a charsmap is, in bytes; _NO_END for one that is longer than MAX_RULE.
-
-    All nodes of one depth are taken at once: those of the named rules are many. They share the nodes of
-    equal endings, so one can be met at several depths; a crafted trie may even have a cycle.
-    """
-    if not blob:
-        return 0
-    np = numpy()
-    units = np.frombuffer(blob, "<u4", int.from_bytes(blob[:4], "little") // 4, 4).astype(np.int64)
-    labels = units & 0x800000FF
-    targets = (units >> 10 << ((units & 0x200) >> 6)) ^ np.arange(len(units))
-    nodes = targets[:1]
-    for depth in range(MAX_RULE):
-        children = nodes[:, None] ^ np.arange(256)  # inside the array: that was checked when loading
-        children = children[labels[children] == np.arange(256)]
-        children = children[units[children] != 0]  # an empty unit seems to be the child for a NUL
-        if not len(children):
-            return depth
-        nodes = np.unique(targets[children])
-    return _NO_END

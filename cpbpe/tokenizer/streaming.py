@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cpbpe.engine.choice import Engine
 from cpbpe.model.spec import PieceType
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import SPACE, certain
 from cpbpe.tokenizer.checks import checked_text
 from cpbpe.tokenizer.facts import all_bytes, cache_of, habits, kinds
-from cpbpe.tokenizer.stream_normalizer import Shape, StreamNormalizer, Words
+from cpbpe.tokenizer.stream_normalizer import Shape, StreamNormalizer
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.detokenizer import Detokenizer, Ids
@@ -379,7 +380,7 @@ class StreamEncoder:
             self._held += data
             return []
         self._held += self._normalizer.push(data, whole=self._kind is str)
-        return self._encode(self._cut(self._normalizer.shape.words))
+        return self._encode(self._cut(self._normalizer.shape.user_defined))
 
     def flush(self) -> list[int]:
         """End the stream and give the ids that are left."""
@@ -408,7 +409,7 @@ class StreamEncoder:
             "and the text so far, and push that to another, made with stream_encoder()"
         )
 
-    def _cut(self, words: Words) -> int:
+    def _cut(self, user_defined: Finder) -> int:
         """How much of the held text has its ids for good.
 
         A long text without a cut is not searched again for every part. A cut is in front of a user-defined
@@ -418,7 +419,7 @@ class StreamEncoder:
         """
         text = bytes(self._held[self._searched :])
         cut = self._engine.cut(text)
-        last = words.last_start(text, cut, len(text) + 1 - words.longest_word)
+        last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
         if cut:  # 0 says that there is none
             cut += self._searched
         self._searched += last - cut

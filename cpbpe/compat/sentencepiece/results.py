@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import BYTE_PIECES, Matcher, Normalizer
+from cpbpe.reference.encoding import BYTE_PIECES, MAX_USER_DEFINED_MATCHES, Normalizer
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, character_positions, valid_character
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
@@ -119,11 +120,14 @@ class Decoder:
         self.unknown = spec.types.index(PieceType.UNKNOWN) if PieceType.UNKNOWN in spec.types else -1
         self.normalizer = Normalizer(
             spec.normalizer,
-            Matcher([piece for piece, id in self.ids.items() if spec.types[id] == PieceType.USER_DEFINED]),
+            Finder(
+                (piece for piece, id in self.ids.items() if spec.types[id] == PieceType.USER_DEFINED),
+                MAX_USER_DEFINED_MATCHES,
+            ),
         )
         self.denormalizer: Normalizer | None = None
         if spec.denormalizer is not None and spec.denormalizer.charsmap:
-            self.denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
+            self.denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
 
 
 def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
