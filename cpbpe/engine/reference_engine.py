@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cpbpe.engine.columns import Columns, columns_of
-from cpbpe.engine.protocol import Aligned, Finder, Text
+from cpbpe.engine.protocol import Aligned, Text
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.reference.encoding import ReferenceEngine, Token
-from cpbpe.text.finder import PythonFinder
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, character_positions, repair
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class PythonEngine:
         return made
 
     def finder(self, keys: list[bytes]) -> Finder:
-        return PythonFinder(keys)
+        return Finder(keys)
 
     def piece(self, id: int) -> bytes:
         return self._spec.pieces.texts[id]

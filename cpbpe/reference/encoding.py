@@ -5,7 +5,7 @@ what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where th
 no more cleverness than a heap and a memory of results, and is therefore slow.
 
 A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
-texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/spec.py` lists the types;
+texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/model/spec.py` lists the;
 most pieces are NORMAL, that is, learned from text. While a text is being encoded, what it is cut into
 at that moment are its *symbols*. Five ideas make up the rest:
 
@@ -31,12 +31,11 @@ be broken: a byte that belongs to no character becomes U+FFFD on the way in.
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
->>> pieces = ["<unk>", "ab", "ra", "abra", "▁", "a", "b", "c", "d", "r"]
->>> toy = ReferenceEngine(ModelSpec(
-...     pieces=tuple(piece.encode() for piece in pieces),
-...     scores=(0, 0, -1, -2, -3, -4, -5, -6, -7, -8),
-...     types=(PieceType.UNKNOWN,) + (PieceType.NORMAL,) * 9,
-... ))
+>>> texts = ["ab", "ra", "abra", "▁", "a", "b", "c", "d", "r"]
+>>> toy = ReferenceEngine(ModelSpec(Pieces.of(
+...     [Piece(b"<unk>", 0, PieceType.UNKNOWN)]
+...     + [Piece(text.encode(), -rank) for rank, text in enumerate(texts)]
+... )))
 >>> [token.piece.decode() for token in toy.encode(b"abracadabra")]
 ['▁', 'abra', 'c', 'a', 'd', 'abra']
 >>> [token.id for token in toy.encode(b"abracadabra")]
@@ -53,9 +52,10 @@ from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
 from cpbpe.reference.dropout import chance
 from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, repair, valid_character
 
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
@@ -83,47 +83,25 @@ class Token(NamedTuple):
     """Where that input ends."""
 
 
-class Matcher:
-    """Finds the longest of some words at a place in a text: the USER_DEFINED pieces.
-
-    >>> words = Matcher([b"ab", b"abcd", b"x"])
-    >>> [words.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
-    [2, 0, 4, 2]
-    """
-
-    def __init__(self, words: Iterable[bytes]):
-        self._words = frozenset(words)
-        self._lengths = sorted({len(word) for word in self._words})
-
-    def longest(self, text: bytes, at: int) -> int:
-        """The length of the longest word at `at`, 0 if none is there.
-
-        sentencepiece has room for 64 matches, shortest first, and picks the longest of those.
-        """
-        lengths = [length for length in self._lengths if at + length <= len(text)]
-        found = [length for length in lengths if text[at : at + length] in self._words]
-        return max(found[:MAX_USER_DEFINED_MATCHES], default=0)
-
-
 # --- Idea 1: a space is a letter ------------------------------------------------------------------
 
 
 class Normalizer:
     r"""Rewrites text into the form that is segmented, and remembers where each byte came from.
 
-    >>> plain = Normalizer(NormalizerSpec(), Matcher([]))
+    >>> plain = Normalizer(NormalizerSpec(), Finder([]))
     >>> plain.normalize("  Hello   world ".encode())[0].decode()
     '▁Hello▁world'
     >>> plain.normalize(b"a  b")        # '▁a▁b': the map says that b came from position 3
     (b'\xe2\x96\x81a\xe2\x96\x81b', [0, 0, 0, 0, 1, 1, 1, 3, 4])
     """
 
-    def __init__(self, spec: NormalizerSpec, user_defined: Matcher, where: str = "normalizer_spec"):
+    def __init__(self, spec: NormalizerSpec, user_defined: Finder, where: str = "normalizer_spec"):
         self.spec = spec
         self._user_defined = user_defined
         self._charsmap = Charsmap(spec.charsmap, where) if spec.charsmap else None
 
-    def _next(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
+    def rewrite(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
         """What stands at `at` once rewritten, and how many bytes of `text` that uses up.
 
         No rule may break a user-defined piece, so one that stands here is taken as it is. (It is
@@ -159,7 +137,7 @@ class Normalizer:
         # Leading spaces go first: a text of nothing else is empty, and gets no dummy prefix.
         at = 0
         while squeeze and at < len(text):
-            rewritten, used = self._next(text, at, keep_invalid)
+            rewritten, used = self.rewrite(text, at, keep_invalid)
             if rewritten != b" ":
                 break
             at += used
@@ -171,7 +149,7 @@ class Normalizer:
 
         drop_spaces = squeeze  # at the beginning, and after a space
         while at < len(text):
-            rewritten, used = self._next(text, at, keep_invalid)
+            rewritten, used = self.rewrite(text, at, keep_invalid)
             if drop_spaces:
                 rewritten = rewritten.lstrip(b" ")
             add(rewritten, at)
@@ -210,31 +188,32 @@ def score_key(score: float) -> int:
 class ReferenceEngine:
     """Encodes and decodes for one model. It never changes, except for what `_segment_chunk` remembers."""
 
-    name = "reference"
-
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         """`keep_space`: a space that decoding would drop at the beginning stays."""
         self.spec = spec
         self._keep_space = keep_space
         # sentencepiece leaves a piece that is one NUL character out of every table.
-        self._ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
-        types = {piece: spec.types[id] for piece, id in self._ids.items()}
-        self._unk = next((id for id, type in enumerate(spec.types) if type == PieceType.UNKNOWN), -1)
+        self._texts, self._types = spec.pieces.texts, spec.pieces.types
+        self._ids = spec.ids
+        types = {piece: self._types[id] for piece, id in self._ids.items()}
+        self._unk = -1 if spec.unknown_id is None else spec.unknown_id
         self._unused = {piece for piece, type in types.items() if type == PieceType.UNUSED}
-        self.user_defined = Matcher(
-            [piece for piece, type in types.items() if type == PieceType.USER_DEFINED]
+        self.user_defined = Finder(
+            (piece for piece, type in types.items() if type == PieceType.USER_DEFINED),
+            MAX_USER_DEFINED_MATCHES,
         )
 
         # What merging may make, and when: the lowest rank is the highest score.
         mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
-        self._rank = {piece: -score_key(spec.scores[self._ids[piece]]) for piece in mergeable}
+        scores = spec.pieces.numbers()
+        self._rank = {piece: -score_key(scores[self._ids[piece]]) for piece in mergeable}
         self.joinable = self._joinable_pairs()
         self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
 
         self.normalizer = Normalizer(spec.normalizer, self.user_defined)
         self._denormalizer = None
         if spec.denormalizer is not None and spec.denormalizer.charsmap:
-            self._denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
+            self._denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
 
     def _joinable_pairs(self) -> set[bytes] | None:
         """Every two characters that some piece holds side by side; None if cutting could change a result.
@@ -270,8 +249,8 @@ class ReferenceEngine:
         them, the joined symbol would have to be a piece that does. Every chunk then merges as if it
         stood alone, because merges in one chunk do not change the symbols of another.
 
-        >>> toy = ReferenceEngine(ModelSpec((b"<unk>", b"a", b"b", b"ab"), (0, 0, 0, 0),
-        ...                                 (PieceType.UNKNOWN,) + (PieceType.NORMAL,) * 3))
+        >>> toy = ReferenceEngine(ModelSpec(Pieces.of(
+        ...     [Piece(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"a"), Piece(b"b"), Piece(b"ab")])))
         >>> list(toy._segment(b"abba"))        # chunks: 'ab', 'b', 'a'
         [(b'ab', 3), (b'b', 2), (b'a', 1)]
         """
@@ -421,7 +400,7 @@ class ReferenceEngine:
 
     def decode_ids(self, ids: Sequence[int], keep_invalid: bool = False) -> bytes:
         """The text of a sequence of ids, which must be inside the vocabulary."""
-        return self._join(((self.spec.pieces[id], id) for id in ids), keep_invalid)
+        return self._join(((self._texts[id], id) for id in ids), keep_invalid)
 
     def decode_pieces(self, pieces: Sequence[bytes]) -> bytes:
         """The text of a sequence of pieces; what is no piece counts as unknown and stays as it is."""
@@ -449,7 +428,7 @@ class ReferenceEngine:
             run.clear()
 
         for piece, id in pieces:
-            type = self.spec.types[id] if id >= 0 else PieceType.UNKNOWN
+            type = self._types[id] if id >= 0 else PieceType.UNKNOWN
             if type == PieceType.BYTE:
                 run.append(int(piece[3:5], 16))
                 continue
@@ -460,7 +439,7 @@ class ReferenceEngine:
             drop = at_beginning and drops_space and piece.startswith(SPACE)
             if type != PieceType.UNKNOWN:
                 result += piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
-            elif id >= 0 and piece == self.spec.pieces[id]:
+            elif id >= 0 and piece == self._texts[id]:
                 result += self.spec.unk_surface
             else:  # when decoding pieces, the unknown text is still there
                 result += piece

@@ -32,7 +32,7 @@ import re
 import struct
 from array import array
 from collections import Counter as Multiset
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from time import monotonic
 
@@ -53,7 +53,8 @@ from cpbpe.engine.training import (
     skip_rule,
 )
 from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import Matcher, Normalizer
+from cpbpe.reference.encoding import Normalizer
+from cpbpe.text.finder import Finder
 from cpbpe.text.scripts import INHERITED, script
 from cpbpe.text.utf8 import SPACE, repair
 
@@ -159,9 +160,10 @@ class ReferenceCounter:
                 remove_extra_whitespaces=spec.remove_extra_whitespaces,
                 suffix=spec.rules.treat_whitespace_as_suffix,
             ),
-            Matcher(()),
+            Finder([]),
         )
-        self._symbols = _any_of(spec.symbols)
+        # As for user-defined pieces, sentencepiece looks at no more than 64 symbols that match at one place.
+        self._symbols = Finder(spec.symbols, MAX_SYMBOL_MATCHES)
         self._joins: dict[tuple[str, str], bool] = {}
         self._words: Multiset[bytes] = Multiset()
         self._sentences = self._bytes = 0
@@ -213,7 +215,8 @@ class ReferenceCounter:
         if rule is None or (rule == "reserved" and not self.spec.skip_reserved):
             text = self._normalizer.normalize(sentence)[0]
             if text:
-                text = self._symbols.sub(BOUNDARY, text) if self._symbols else text
+                parts = self._symbols.split(text)
+                text = BOUNDARY.join(parts[::2]) if parts else text
                 return text.replace(self.spec.delimiter, BOUNDARY) if self.spec.delimiter else text
             rule = "blank"
         seen = self._skipped[rule]
@@ -240,17 +243,6 @@ class ReferenceCounter:
                 begin = at
         if text:
             yield text[begin:]
-
-
-def _any_of(symbols: Iterable[bytes]) -> re.Pattern[bytes] | None:
-    """Finds symbols: the leftmost, and there the longest.
-
-    sentencepiece looks at no more than 64 that begin at one place, the shortest ones. So a symbol that has 64
-    others as its beginnings is never found.
-    """
-    chosen = set(symbols)
-    found = [s for s in chosen if sum(s[:n] in chosen for n in range(1, len(s))) < MAX_SYMBOL_MATCHES]
-    return re.compile(b"|".join(map(re.escape, sorted(found, key=len, reverse=True)))) if found else None
 
 
 def pack(counts: Multiset[bytes]) -> Words:

@@ -1,14 +1,26 @@
-"""Normalization rules as model files carry them: read, check, look up.
+"""Normalization rules as model files carry them: check them, look one up, list them all.
 
-A charsmap is one blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and
-replacement strings that end in NUL each. The trie maps the UTF-8 bytes of what is to be replaced
-to the position of its replacement.
+A charsmap is one blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and replacement
+strings that end in NUL each. The trie maps the UTF-8 bytes of every key to the position of its replacement.
 
-The trie is a double array: every unit is a u32, and the child of the unit at position `p` for the
-byte `c` sits at `p ^ offset ^ c`, if that unit carries the label `c`. A unit that ends a key has a
-leaf at `p ^ offset`, whose low 31 bits are the value. So looking up costs one step a byte, and the
-file can be used as it is. It comes from strangers, though: the whole array is checked when it is
-loaded, by the rules of sentencepiece, and each step checks its bounds again.
+The trie is a double array of u32 *units*. A node is known by the position of its unit; the root is 0. Its
+children lie around its *base*, which is `node ^ offset`: the child for the byte `c` is the unit at
+`base ^ c`, if that unit carries the label `c`. Where a key ends, the unit at the base itself is a leaf, whose
+low 31 bits are the value. So looking up costs one step a byte, and the file can be used as it is.
+
+A unit has 32 bits:
+
+    31      is set in a leaf, whose other bits are its value
+    10-30   the offset, or an eighth byte of it ...
+    9       ... if this is set: then it is shifted to the left by 8
+    8       whether a key ends here
+    0-7     the label, the byte that leads here
+
+A charsmap comes from a file of unknown origin. The whole array is checked when it is loaded, by the rules of
+sentencepiece, and each step checks its bounds again. What looking at one unit after the other cannot show is
+whether a walk comes to an end: several ways may lead to one node (sentencepiece saves room with this), so a
+crafted file can have cycles, and more rules than anybody could list. Whatever walks through all of the trie
+has a limit. (`cpbpe.text.charsmap_build` makes charsmaps.)
 """
 
 from __future__ import annotations
@@ -16,33 +28,37 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections.abc import Iterator
 
 from cpbpe.errors import ModelError
+from cpbpe.lazy import kept
 
 MAX_MATCHES = 32
 """sentencepiece collects this many rules that match at one place, shortest first, and no more."""
 
+_ROOT = 0
 _LEAF = 1 << 31
+_ENDS_KEY = 1 << 8
+_LABEL = _LEAF | 0xFF
+"""The bits that are compared with a byte. A leaf has more than a byte here, so no byte leads to it."""
 
 
 def _offset(unit: int) -> int:
-    """The 21 bits of distance to the children; one more bit says to shift them by 8."""
+    """How far the base is from the node: 21 bits, or 29 of which the lowest 8 are 0."""
     return (unit >> 10) << ((unit & 0x200) >> 6)
 
 
-def _has_leaf(unit: int) -> bool:
-    return bool(unit & 0x100)
-
-
-def _label(unit: int) -> int:
-    """The byte this unit is reached by; more than 255 for a leaf, so that no byte reaches it."""
-    return unit & (_LEAF | 0xFF)
-
-
 class Charsmap:
-    """The rules of one blob. See `tests/support/charsmaps.py` for one written by hand."""
+    r"""The rules of one blob. See `tests/support/charsmaps.py` for one written by hand.
 
-    def __init__(self, blob: bytes, where: str = "normalizer_spec"):
+    >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+    >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", "")]))
+    >>> charsmap.longest(b"xabc", 1), charsmap.longest(b"xabc", 0)
+    ((b'c', 2), None)
+    """
+
+    def __init__(self, blob: bytes, where: str = "normalizer_spec", *, trusted: bool = False):
+        """`trusted`: the same blob has been checked before, which takes 15 ms for the larger ones."""
         problem = f"{where}.precompiled_charsmap is malformed: "
         if len(blob) <= 4:
             raise ModelError(f"{problem}{len(blob)} bytes are too few for a trie")
@@ -57,44 +73,203 @@ class Charsmap:
         self._replacements = blob[4 + size :]
         if self._replacements[-1] != 0:
             raise ModelError(f"{problem}the last replacement does not end in NUL")
-        bad = self._first_bad_unit()
+        bad = None if trusted else self._first_bad_unit()
         if bad is not None:
             raise ModelError(f"{problem}unit {bad} of the trie points outside of it")
+        # Most characters of most texts begin no key, and this is what tells it at once.
+        self._first_nodes = [self._child(_ROOT, byte) for byte in range(256)]
+        self._with_children: dict[int, bool] = {}
 
     def _first_bad_unit(self) -> int | None:
         """The first unit that a walk could leave the array from, or whose value has no replacement."""
         units, size, limit = self._units, len(self._units), len(self._replacements)
-        if _label(units[0]) or _has_leaf(units[0]) or not _offset(units[0]):
+        if units[_ROOT] & _LABEL or units[_ROOT] & _ENDS_KEY or not _offset(units[_ROOT]):
             return 0
-        for i, unit in enumerate(units):
-            if _label(unit) > 0xFF:
+        for node, unit in enumerate(units):
+            if unit & _LEAF:
                 if unit & ~_LEAF >= limit:
-                    return i
+                    return node
                 continue
-            child = i ^ _offset(unit)
-            if child | 0xFF >= size or (_has_leaf(unit) and _label(units[child]) <= 0xFF):
-                return i
+            base = node ^ _offset(unit)
+            if base | 0xFF >= size or (unit & _ENDS_KEY and not units[base] & _LEAF):
+                return node
         return None
 
-    def longest(self, text: bytes, start: int) -> tuple[bytes, int] | None:
-        """The replacement for the longest key that `text` holds at `start`, and the key's length.
+    # --- One step ---------------------------------------------------------------------------------
+
+    def _child(self, node: int, byte: int) -> int | None:
+        """The node that a byte leads to from a node. (`_offset` is written out here, for speed.)"""
+        units = self._units
+        unit = units[node]
+        child = node ^ (unit >> 10) << ((unit & 0x200) >> 6) ^ byte
+        return child if child < len(units) and units[child] & _LABEL == byte else None
+
+    def _children(self, node: int) -> list[tuple[int, int]]:
+        """All the bytes that lead somewhere from a node, in order, with the nodes they lead to.
+
+        An empty unit at the base passes for the child for a NUL, and has itself as a child again. There is
+        none in what a compiler makes, but a crafted file may have some.
+        """
+        base = node ^ _offset(self._units[node])
+        low, begin, end = base & 0xFF, base & ~0xFF, base | 0xFF
+        found = []
+        at = self._low_bases.find(low, begin, end + 1)
+        while at >= 0:
+            if not self._units[at] & _LEAF:
+                found.append((at ^ base, at))
+            at = self._low_bases.find(low, at + 1, end + 1)
+        found.sort()
+        return found
+
+    def _has_children(self, node: int) -> bool:
+        """Whether any byte leads somewhere from a node. Streams ask this often, of few nodes."""
+        known = self._with_children.get(node)
+        if known is None:
+            known = self._with_children[node] = bool(self._children(node))
+        return known
+
+    @kept
+    def _low_bases(self) -> bytes:
+        """For each unit the low byte of the base around which it lies: its position ^ its label.
+
+        All that lies around one base is in one block of 256 units, so the other bytes are known, and `find`
+        gives the children of a node faster than 256 steps would (a microsecond instead of 20).
+        """
+        size = len(self._units)
+        lowest = self._units.tobytes()[0 if sys.byteorder == "little" else 3 :: 4]
+        labels = int.from_bytes(lowest, "little")
+        positions = int.from_bytes(bytes(range(256)) * (size // 256), "little")
+        return (labels ^ positions).to_bytes(size, "little")
+
+    def _replacement(self, node: int) -> bytes:
+        """What the key that ends at a node becomes."""
+        value = self._units[node ^ _offset(self._units[node])] & ~_LEAF
+        return self._replacements[value : self._replacements.index(0, value)]
+
+    # --- At one place of a text -------------------------------------------------------------------
+
+    def longest(self, text: bytes, at: int) -> tuple[bytes, int] | None:
+        """The replacement for the longest key that `text` holds at `at`, and the key's length.
 
         The key counts bytes, and so does the walk: nothing keeps a rule from ending inside a character.
         """
-        units = self._units
-        node = _offset(units[0])
-        value = None
+        return self.longest_so_far(text, at)[0]
+
+    def longest_so_far(self, text: bytes, at: int) -> tuple[tuple[bytes, int] | None, bool]:
+        r"""The same, and whether more text after this could make a longer key apply.
+
+        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+        >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", "")]))
+        >>> [charsmap.longest_so_far(text, 0) for text in (b"x", b"a", b"abc", b"abx", b"abcd")]
+        [(None, False), (None, True), ((b'c', 2), True), ((b'c', 2), False), ((b'', 4), False)]
+        """
+        if at >= len(text):
+            return None, self._has_children(_ROOT)
+        node = self._first_nodes[text[at]]
+        if node is None:
+            return None, False
+        units, child = self._units, self._child
+        last: int | None = None  # where the longest key so far ends
         length = matches = 0
-        for at in range(start, len(text)):
-            node ^= text[at]
-            if node >= len(units) or _label(units[node]) != text[at]:
-                break
-            unit = units[node]
-            node ^= _offset(unit)
-            if _has_leaf(unit):
-                value, length, matches = units[node] & ~_LEAF, at + 1 - start, matches + 1
+        end = at + 1
+        while True:
+            if units[node] & _ENDS_KEY:
+                last, length, matches = node, end - at, matches + 1
                 if matches == MAX_MATCHES:
+                    could_grow = False
                     break
-        if value is None:
-            return None
-        return self._replacements[value : self._replacements.index(0, value)], length
+            if end == len(text):
+                could_grow = self._has_children(node)
+                break
+            after = child(node, text[end])
+            if after is None:
+                could_grow = False
+                break
+            node = after
+            end += 1
+        return (None if last is None else (self._replacement(last), length)), could_grow
+
+    # --- All of it --------------------------------------------------------------------------------
+
+    def rules(
+        self, max_nodes: int, max_length: int | None = None, *, follow_empty: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """All rules in the order of their keys: each key, and what it becomes.
+
+        ModelError where the walk has visited `max_nodes` nodes, or comes to a key that is longer than
+        `max_length`: a crafted charsmap may have cycles. Empty units (see `_children`) are such cycles, but
+        are passed over; with `follow_empty` they are followed, so that this ends in an error.
+
+        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+        >>> list(Charsmap(charsmap_from_rules([("ab", "c"), ("a", "")])).rules(max_nodes=100))
+        [(b'a', b''), (b'ab', b'c')]
+        """
+        units = self._units
+        below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are met again and again
+        waiting = [(b"", _ROOT)]
+        while waiting:
+            key, node = waiting.pop()
+            max_nodes -= 1
+            if max_nodes < 0 or (max_length is not None and len(key) > max_length):
+                raise ModelError("the charsmap's rules have no end; no compiler makes such a charsmap")
+            if units[node] & _ENDS_KEY:
+                yield key, self._replacement(node)
+            children = below.get(node)
+            if children is None:
+                children = below[node] = [
+                    (bytes((byte,)), child)
+                    for byte, child in reversed(self._children(node))
+                    if units[child] or follow_empty
+                ]
+            for byte, child in children:
+                waiting.append((key + byte, child))
+
+    def longest_key(self, limit: int) -> int | None:
+        """The length of the longest key in bytes; None if it is greater than `limit`, or if there is no end.
+
+        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+        >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", "")]))
+        >>> charsmap.longest_key(limit=100), charsmap.longest_key(limit=3)
+        (4, None)
+        """
+        # All nodes at one distance from the root are taken at once. The named rule sets share most of their
+        # nodes: 225,000 keys lead through 30,000, and each of these is visited once for each distance.
+        nodes = {_ROOT}
+        for length in range(limit + 1):
+            nodes = {child for node in nodes for _, child in self._children(node) if self._units[child]}
+            if not nodes:
+                return length
+        return None
+
+    def unchanged_ascii(self) -> bytes:
+        """The visible ASCII characters that no rule changes, as long as ASCII follows.
+
+        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+        >>> unchanged = Charsmap(charsmap_from_rules([("a", "b"), ("cd", "e"), ("é", "f")])).unchanged_ascii()
+        >>> [letter in unchanged for letter in b"abcde"]
+        [False, True, False, True, True]
+        """
+        unchanged = bytearray()
+        for byte in range(0x21, 0x7F):
+            node = self._first_nodes[byte]
+            changes = node is not None and (
+                self._units[node] & _ENDS_KEY or any(after < 0x80 for after, _ in self._children(node))
+            )
+            if not changes:
+                unchanged.append(byte)
+        return bytes(unchanged)
+
+    def makes_text(self) -> bool:
+        r"""Whether every replacement is valid UTF-8. (One that is not could be completed by the next.)
+
+        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+        >>> blob = charsmap_from_rules([("a", "b")])
+        >>> Charsmap(blob).makes_text(), Charsmap(blob.replace(b"b\0", b"\xc3\0")).makes_text()
+        (True, False)
+        """
+        try:
+            self._replacements.decode()
+        except UnicodeDecodeError:
+            return False
+        values = {unit & ~_LEAF for unit in self._units if unit & _LEAF}
+        return all(self._replacements[value] & 0xC0 != 0x80 for value in values)

@@ -1,66 +1,121 @@
-"""Finds words in text, the longest at each place, from left to right: for special tokens.
+"""Finds keys in text, the longest at each place: user-defined pieces, special tokens, symbols of training.
 
-(What finds USER_DEFINED pieces is in `cpbpe.reference.encoding`: sentencepiece has a limit there that special tokens
-should not have.)
+A key is nothing but bytes here, and may hold anything. (What finds the keys of normalization rules, which are
+more and lead to replacements, is `cpbpe.text.charsmap`.)
+
+All of it rests on one list, the sorted keys. Keys that begin with the same bytes stand side by side in it, in
+the order of their length where one is the beginning of the other.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
-
-from cpbpe.engine.protocol import Engine
-
-
-class Finder(Protocol):
-    """Finds some words."""
-
-    def split(self, text: Any, /) -> list[Any] | None:
-        """The text before a word, the word's number, the text behind it, and so on; None without words."""
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Any
 
 
-class PythonFinder:
-    r"""A finder in plain Python.
+class Finder:
+    r"""Finds some keys.
 
-    >>> finder = PythonFinder([b"<s>", b"<s><s>", b"[X]"])
-    >>> finder.split("a<s><s><s>b"), finder.split(b"[X]\xff"), finder.split("none")
-    (['a', 1, '', 0, 'b'], [b'', 2, b'\xff'], None)
+    >>> finder = Finder([b"ab", b"abcd", b"x"])
+    >>> [finder.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
+    [2, 0, 4, 2]
+    >>> finder.split("-abcdx!"), finder.split("none"), finder.split(b"ab\xff")
+    (['-', 1, '', 2, '!'], None, [b'', 0, b'\xff'])
     """
 
-    def __init__(self, words: list[bytes]):
-        self._numbers = {word: number for number, word in enumerate(words)}
-        self._lengths = sorted({len(word) for word in words}, reverse=True)
-        firsts = sorted({word[:1] for word in words})
-        self._first = re.compile(b"[" + b"".join(map(re.escape, firsts)) + b"]") if words else None
+    def __init__(self, keys: Iterable[bytes], max_matches: int | None = None):
+        """`max_matches`: only this many keys that match at one place are looked at, the shortest first.
 
-    def split(self, text: str | bytes, /) -> list[Any] | None:
-        """See `Finder`."""
+        sentencepiece does so. Where a key matches, its beginnings match too. So a key that has this many
+        other keys as beginnings is never found, and all others are found as if there were no such limit.
+        """
+        given = list(keys)
+        if b"" in given:
+            raise ValueError("a key of a finder is empty; it would be everywhere")
+        self._numbers = {key: number for number, key in enumerate(given)}
+        self.longest_key = max(map(len, given), default=1)
+        """The length of the longest key in bytes, 1 if there is none."""
+        self.first_bytes = bytes(sorted({key[0] for key in given}))
+        """The bytes that keys begin with."""
+        self._first = re.compile(b"[%b]" % re.escape(self.first_bytes)) if given else None
+
+        self._keys: list[bytes] = []  # sorted
+        self._shorter: list[int] = []  # for each, the place of its longest beginning that is a key, or -1
+        beginnings: list[int] = []  # the places of all keys that the last one begins with, itself included
+        for key in sorted(self._numbers):
+            while beginnings and not key.startswith(self._keys[beginnings[-1]]):
+                beginnings.pop()
+            if max_matches is None or len(beginnings) < max_matches:
+                self._shorter.append(beginnings[-1] if beginnings else -1)
+                beginnings.append(len(self._keys))
+                self._keys.append(key)
+
+    def longest(self, text: bytes, at: int) -> int:
+        """The length of the longest key at `at`, 0 if none is there.
+
+        The text from `at` on has a place among the sorted keys. A key that it begins with comes before that
+        place, and whatever stands between the two begins with this key as well. So the key right before the
+        place is the one that is looked for, or has it as a beginning.
+        """
+        if text[at] not in self.first_bytes:
+            return 0
+        place = bisect_right(self._keys, text[at : at + self.longest_key]) - 1
+        while place >= 0 and not text.startswith(self._keys[place], at):
+            place = self._shorter[place]
+        return len(self._keys[place]) if place >= 0 else 0
+
+    def could_grow(self, text: bytes, at: int) -> bool:
+        """Whether a key could match at `at` that is longer than the rest of the text, if more text followed.
+
+        >>> finder = Finder([b"ab", b"abcd", b"x"])
+        >>> [finder.could_grow(b"xabc", at) for at in (0, 1, 2, 3)]
+        [False, True, False, False]
+        """
+        if len(text) - at >= self.longest_key or text[at] not in self.first_bytes:
+            return False
+        rest = text[at:]
+        place = bisect_right(self._keys, rest)
+        return place < len(self._keys) and self._keys[place].startswith(rest)
+
+    def last_start(self, text: bytes, at: int, stop: int) -> int:
+        """Where the last key or character before `stop` begins; one begins at `at`, which is given at least.
+
+        Keys are taken from left to right, so they do not overlap.
+
+        >>> Finder([b"ab"]).last_start(b"a-abab-", 0, 5)
+        4
+        """
+        last = at
+        while at < stop:
+            candidate = self._first and self._first.search(text, at, stop)
+            if not candidate:
+                last = stop - 1
+                while text[last] & 0xC0 == 0x80:
+                    last -= 1
+                break
+            last = candidate.start()
+            at = last + (self.longest(text, last) or 1)
+        return last
+
+    def split(self, text: str | bytes) -> list[Any] | None:
+        """The text before a key, the key's number, the text after it, and so on; None without a key.
+
+        Keys are taken from left to right. A key's number is its place among those that were given.
+        """
         data = text.encode() if isinstance(text, str) else text
         parts: list[Any] = []
-        done = at = 0
-        while self._first and (place := self._first.search(data, at)):
-            at = place.start()
-            found = (data[at : at + length] for length in self._lengths)
-            word = next((word for word in found if word in self._numbers), None)
-            if word is None:
-                at += 1
-                continue
-            parts += [data[done:at], self._numbers[word]]
-            done = at = at + len(word)
+        done = 0
+        for candidate in self._first.finditer(data) if self._first else ():
+            at = candidate.start()
+            length = self.longest(data, at) if at >= done else 0
+            if length:
+                parts += [data[done:at], self._numbers[data[at : at + length]]]
+                done = at + length
         if not parts:
             return None
         parts.append(data[done:])
         if isinstance(text, str):
             parts[::2] = [part.decode() for part in parts[::2]]
         return parts
-
-
-def make_finder(engine: Engine, words: list[str]) -> Finder:
-    """A finder of the same kind as the engine."""
-    encoded = [word.encode() for word in words]
-    if engine.name == "reference":
-        return PythonFinder(encoded)
-    from cpbpe import _core
-
-    finder: Finder = _core.Matcher(encoded)
-    return finder

@@ -128,8 +128,8 @@ _BEGINS = bytes(int(byte & 0xC0 != 0x80) for byte in range(256))
 def character_positions(text: bytes, by_first_byte: bool = False) -> list[int]:
     r"""For each byte of a text, the index of the character it belongs to; at last, the number of characters.
 
-    A byte that belongs to no character counts as one. `by_first_byte`: as in sentencepiece, the first byte of a
-    character tells its length, whatever follows, which makes a difference in broken text only.
+    A byte that belongs to no character counts as one. `by_first_byte`: as in sentencepiece, the first byte of
+    a character tells its length, whatever follows, which makes a difference in broken text only.
 
     >>> character_positions("a▁b".encode()), character_positions(b"\xe2ab")
     ([0, 1, 1, 1, 2, 3], [0, 1, 2, 3])

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import kept, numpy
+from cpbpe.lazy import kept
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, PieceType, Settings
+from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
 from cpbpe.tokenizer.special_tokens import SpecialTokens
@@ -41,6 +42,11 @@ class StreamPlan(NamedTuple):
 
 _NO_TEXT = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
 """The types of pieces that do not stand for their own text."""
+
+MAX_KEY = 100
+"""Rules with longer keys, which nobody has, leave nothing certain."""
+NO_END = 1 << 62
+"""More bytes than any text has."""
 
 _PROBE = "".join(map(chr, range(0xF0000, 0xF0000 + 2100))).encode()
 """Characters that nobody has side by side in a piece, and more of them than a piece is long."""
@@ -152,10 +158,11 @@ class ModelFacts:
 
     @kept
     def lookahead(self) -> int:
-        """This many bytes at most decide how the first of them are rewritten."""
+        """How many bytes decide at most how the first of them are rewritten."""
         spec = self.spec
+        longest = Charsmap(spec.normalizer.charsmap, trusted=True).longest_key(MAX_KEY) if spec.normalizer.charsmap else 0
         keys = (len(spec.pieces.texts[id]) for id in self.of_type(PieceType.USER_DEFINED))
-        return max(4, *keys, longest_rule(spec.normalizer.charsmap))
+        return NO_END if longest is None else max(4, longest, *keys)
 
     @kept
     def stream_plan(self) -> StreamPlan:
@@ -197,30 +204,3 @@ class ModelFacts:
     def full_spec(self) -> ModelSpec:
         """The model as a value, settings included."""
         return replace(self.spec, settings=self.settings)
-
-
-MAX_RULE = 100
-_NO_END = 1 << 62
-
-
-def longest_rule(blob: bytes) -> int:
-    """How long the longest key of a charsmap is, in bytes; _NO_END for one that is longer than MAX_RULE.
-
-    All nodes of one depth are taken at once: those of the named rules are many. They share the nodes of
-    equal endings, so one can be met at several depths; a crafted trie may even have a cycle.
-    """
-    if not blob:
-        return 0
-    np = numpy()
-    units = np.frombuffer(blob, "<u4", int.from_bytes(blob[:4], "little") // 4, 4).astype(np.int64)
-    labels = units & 0x800000FF
-    targets = (units >> 10 << ((units & 0x200) >> 6)) ^ np.arange(len(units))
-    nodes = targets[:1]
-    for depth in range(MAX_RULE):
-        children = nodes[:, None] ^ np.arange(256)  # inside the array: that was checked when loading
-        children = children[labels[children] == np.arange(256)]
-        children = children[units[children] != 0]  # an empty unit seems to be the child for a NUL
-        if not len(children):
-            return depth
-        nodes = np.unique(targets[children])
-    return _NO_END

@@ -9,19 +9,21 @@ without proof: each reason has an example, for which the reference engine has sh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
+from cpbpe.errors import ModelError
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import ReferenceEngine
-from cpbpe.text.charsmap import _LEAF, Charsmap, _has_leaf, _label, _offset
+from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.utf8 import SPACE, repair, text_of
 
 _RARE = "\U0010fffd"
 _STRANGERS = "é€中日ж☃🦙" + _RARE
 _REWRITTEN = ("ﬁ", "①", "Ａ", "A", "é", "\t", "\n", "…")
-_MANY_NODES = 1 << 22
-"""A crafted trie may have cycles; no more nodes than this are visited."""
+_MAX_NODES = 1 << 22
+"""A crafted charsmap may have rules without end; no more nodes of it than this are visited."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
     reads `▁` in pieces, but not in bytes, as a space. In front it drops as many `▁` as were added.
     """
     normalizer = spec.normalizer
-    types = dict(zip(spec.pieces, spec.types, strict=True))
+    types = {piece.text: piece.type for piece in spec.pieces}
     rules = Charsmap(normalizer.charsmap) if normalizer.charsmap else None
 
     if not spec.byte_fallback:
@@ -166,19 +168,6 @@ def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
 
 
 def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:
-    """The rules of a charsmap, keys and values."""
-    units, values = charsmap._units, charsmap._replacements
-    waiting = [(b"", _offset(units[0]))]
-    for _ in range(_MANY_NODES):
-        if not waiting:
-            return
-        key, node = waiting.pop()
-        for byte in range(255, -1, -1):
-            child = node ^ byte
-            unit = units[child]
-            if _label(unit) == byte and unit:  # an empty unit seems to be the child for a NUL
-                longer, target = key + bytes((byte,)), child ^ _offset(unit)
-                waiting.append((longer, target))
-                if _has_leaf(unit):
-                    value = units[target] & ~_LEAF
-                    yield longer, values[value : values.index(0, value)]
+    """The rules of a charsmap, keys and values, as far as they can be listed."""
+    with suppress(ModelError):
+        yield from charsmap.rules(_MAX_NODES)

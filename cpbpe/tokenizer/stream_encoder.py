@@ -13,13 +13,13 @@ import re
 from typing import NoReturn
 
 from cpbpe.engine.protocol import Engine
+from cpbpe.text.finder import Finder
 from cpbpe.tokenizer.checks import checked_text
 from cpbpe.tokenizer.facts import ModelFacts, StreamPlan
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.special_tokens import SpecialFinder, not_allowed
 from cpbpe.tokenizer.stream_normalizer import StreamNormalizer
-from cpbpe.tokenizer.stream_normalizer import Words as Finder
 
 
 class StreamEncoder:
@@ -228,10 +228,10 @@ class _Segment:
         begin that has not all come, and the next part moves that on.)
         """
         assert self._normalizer is not None
-        user_defined = self._normalizer.shape.words
+        user_defined = self._normalizer.shape.user_defined
         text = bytes(self._held[self._searched :])
         cut = self._engine.cut(text)
-        last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_word)
+        last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
         if cut:  # 0 says that there is none
             cut += self._searched
         self._searched += last - cut

@@ -8,141 +8,29 @@ be the last.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 
 from cpbpe.model.spec import NormalizerSpec
 from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
-from cpbpe.text.charsmap import _LEAF, Charsmap, _has_leaf, _label, _offset
+from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
-
-
-class Rules(Charsmap):
-    """The rules of a model whose text arrives in parts."""
-
-    def __init__(self, blob: bytes):
-        super().__init__(blob)
-        self._open: dict[int, bool] = {}  # whether longer rules begin where a walk came to
-
-    def _first_bad_unit(self) -> None:
-        """No need to look for one again: the engine has, so that no walk leaves the array."""
-
-    def is_text(self) -> bool:
-        """Whether every replacement is valid UTF-8. (One that is not could be completed by the next.)"""
-        try:
-            self._replacements.decode()
-        except UnicodeDecodeError:
-            return False
-        values = {unit & ~_LEAF for unit in self._units if unit & _LEAF}
-        return all(self._replacements[value] & 0xC0 != 0x80 for value in values)
-
-    def find(self, text: bytes, start: int) -> tuple[int, bool]:
-        """How long the rule is that applies at `start`, and whether more text could make it longer."""
-        units = self._units
-        node = _offset(units[0])
-        length = 0
-        for at in range(start, len(text)):
-            node ^= text[at]
-            unit = units[node]
-            if _label(unit) != text[at]:
-                return length, False
-            node ^= _offset(unit)
-            if _has_leaf(unit):
-                length = at + 1 - start
-        found = self._open.get(node)
-        if found is None:
-            found = self._open[node] = any(_label(units[node ^ byte]) == byte for byte in range(256))
-        return length, found
-
-    def plain(self) -> bytes:
-        """The visible ASCII characters that no rule changes, as long as ASCII follows."""
-        units, root = self._units, _offset(self._units[0])
-        found = bytearray()
-        for byte in range(0x21, 0x7F):
-            node = root ^ byte
-            if _label(units[node]) == byte:
-                child = node ^ _offset(units[node])
-                if _has_leaf(units[node]) or any(_label(units[child ^ c]) == c for c in range(128)):
-                    continue
-            found.append(byte)
-        return bytes(found)
-
-
-class Words:
-    """The user-defined pieces of a model whose text arrives in parts.
-
-    >>> words = Words([b"ab", b"abcd", b"x"])
-    >>> [words.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
-    [2, 0, 4, 2]
-    >>> [words.could_grow(b"xabc", at) for at in (0, 1, 2, 3)]
-    [False, True, False, False]
-    """
-
-    def __init__(self, words: list[bytes]):
-        self.longest_word = max(map(len, words), default=1)
-        self._words: list[bytes] = []  # sorted, so that all with one beginning stand together
-        self._shorter: list[int] = []  # for each, which other is its longest beginning, -1 if none is
-        inside: list[int] = []  # those that are beginnings of a word, the shortest first
-        for word in sorted({*words}):
-            while inside and not word.startswith(self._words[inside[-1]]):
-                inside.pop()
-            if len(inside) < MAX_USER_DEFINED_MATCHES:  # the others are never found
-                self._shorter.append(inside[-1] if inside else -1)
-                inside.append(len(self._words))
-                self._words.append(word)
-        self.first_bytes = bytes(sorted({word[0] for word in words}))
-        self._first = re.compile(b"[%b]" % re.escape(self.first_bytes)) if words else None
-
-    def longest(self, text: bytes, at: int) -> int:
-        """The length of the longest word at `at`, 0 if none is there. See `cpbpe.reference.encoding.Matcher`."""
-        if text[at] not in self.first_bytes:
-            return 0
-        # A word that stands here is no greater than the text, and a beginning of every word between.
-        i = bisect_right(self._words, text[at : at + self.longest_word]) - 1
-        while i >= 0 and not text.startswith(self._words[i], at):
-            i = self._shorter[i]
-        return len(self._words[i]) if i >= 0 else 0
-
-    def could_grow(self, text: bytes, at: int) -> bool:
-        """Whether with more text a word could stand at `at` that is longer than the text is now."""
-        if len(text) - at >= self.longest_word or text[at] not in self.first_bytes:
-            return False
-        rest = text[at:]
-        i = bisect_right(self._words, rest)
-        return i < len(self._words) and self._words[i].startswith(rest)
-
-    def last_start(self, text: bytes, at: int, stop: int) -> int:
-        """Where the last word or character before `stop` begins; one begins at `at`, which is given at least.
-
-        >>> Words([b"ab"]).last_start(b"a-abab-", 0, 5)
-        4
-        """
-        last = at
-        while at < stop:
-            found = self._first and self._first.search(text, at, stop)
-            if not found:
-                last = stop - 1
-                while text[last] & 0xC0 == 0x80:
-                    last -= 1
-                break
-            last = found.start()
-            at = last + (self.longest(text, last) or 1)
-        return last
 
 
 class Shape:
     """What normalizing one model's text takes: made once, and shared by its streams."""
 
-    def __init__(self, spec: NormalizerSpec, words: list[bytes]):
+    def __init__(self, spec: NormalizerSpec, user_defined: list[bytes]):
+        """`user_defined`: the pieces of this type. The engine has checked the charsmap."""
         self.spec = spec
-        self.words = Words(words)
-        self.rules = Rules(spec.charsmap) if spec.charsmap else None
-        self.is_text = self.rules is None or self.rules.is_text()
+        self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
+        self.charsmap = Charsmap(spec.charsmap, trusted=True) if spec.charsmap else None
+        self.is_text = self.charsmap is None or self.charsmap.makes_text()
         # Nothing but spaces to write in another way. User-defined pieces are copied, which changes nothing in
         # valid text, nor in other text if they are valid themselves.
-        self.simple = self.rules is None and not spec.remove_extra_whitespaces
+        self.simple = self.charsmap is None and not spec.remove_extra_whitespaces
         self.space = SPACE if spec.escape_whitespaces else b" "
-        plain = bytes(range(0x21, 0x7F)) if self.rules is None else self.rules.plain()
-        plain = bytes(byte for byte in plain if byte not in self.words.first_bytes)
+        plain = bytes(range(0x21, 0x7F)) if self.charsmap is None else self.charsmap.unchanged_ascii()
+        plain = bytes(byte for byte in plain if byte not in self.user_defined.first_bytes)
         # Most of most texts: to copy without looking at each character.
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
@@ -228,16 +116,15 @@ class StreamNormalizer:
     def _next(self, data: bytes, at: int, final: bool) -> tuple[bytes, int] | None:
         """What stands at `at` once rewritten, and how much that takes; None if more text could change it."""
         shape = self.shape
-        if not final and shape.words.could_grow(data, at):
+        if not final and shape.user_defined.could_grow(data, at):
             return None
-        length = shape.words.longest(data, at)
+        length = shape.user_defined.longest(data, at)
         if length:
             return data[at : at + length], length
-        if shape.rules is not None:
-            length, grows = shape.rules.find(data, at)
-            if grows and not final:
+        if shape.charsmap is not None:
+            rule, could_grow = shape.charsmap.longest_so_far(data, at)
+            if could_grow and not final:
                 return None
-            rule = shape.rules.longest(data, at) if length else None
             if rule is not None:
                 return rule
         character = valid_character(data, at)

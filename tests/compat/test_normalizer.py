@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpbpe.compat.sentencepiece import decompile, sentencepiece_model_pb2
+from cpbpe.compat.sentencepiece import normalizer as our_normalizer
+from cpbpe.compat.sentencepiece import sentencepiece_model_pb2
 from cpbpe.model.formats import model_pb2
 from tests.support import charsmaps, texts, zoo
 from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, Call, Fresh, calls, compare, outcome
@@ -177,8 +178,8 @@ def test_decompile_the_named_rules(rule: str) -> None:
 
 def test_a_charsmap_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     normalizer = OURS.SentencePieceNormalizer(norm_map=[("a", "b"), ("c", "d")])
-    monkeypatch.setattr(decompile, "MAX_RULES", 1)
-    with pytest.raises(RuntimeError, match="without end"):
+    monkeypatch.setattr(our_normalizer, "MAX_NODES", 1)
+    with pytest.raises(RuntimeError, match="have no end"):
         normalizer.decompile()
 
 

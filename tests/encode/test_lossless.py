@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe.model.formats import sentencepiece as model
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
-from cpbpe.text.charsmap import Charsmap
-from cpbpe.tokenizer.lossless import Losslessness, _rules, losslessness
+from cpbpe.tokenizer.lossless import Losslessness, losslessness
 from tests.conftest import ENGINES
 from tests.support import charsmaps, corpus, zoo
 from tests.support.texts import TextMaker, texts
@@ -241,15 +240,6 @@ def test_as_text() -> None:
     )
     assert bad == tokenizer("suffix-keep-spaces", ENGINES[0]).is_lossless() != good
     assert len({bad, good}) == 2
-
-
-@pytest.mark.parametrize(
-    "rules", [zoo.SPACES, zoo.BROKEN, zoo.LONG, {b"a": b"", b"ab": b"x", b"\xff\xfe": b"y"}]
-)
-def test_rules_are_read_whole(rules: dict[bytes, bytes]) -> None:
-    found = list(_rules(Charsmap(charsmaps.make(rules))))
-    assert dict(found) == rules
-    assert len(found) == len(rules)
 
 
 # --- The laws -------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe import ModelError, Part, PieceType, Special, Tokenizer
 from cpbpe.model.formats import model_pb2
-from cpbpe.text.finder import PythonFinder
-from tests.conftest import CORE, ENGINES
+from tests.conftest import ENGINES
 from tests.support import corpus, zoo
 from tests.support.texts import SPECIALS, TextMaker, texts
 
@@ -354,22 +353,6 @@ def test_shown_and_hidden(engine: str) -> None:
 
 
 # --- The search -----------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not CORE, reason="compares the core with the reference")
-@quick
-@given(
-    words=st.lists(st.text("<|ab>é✓", min_size=1, max_size=5), unique=True, max_size=12),
-    text=st.text("<|ab>é✓x", max_size=60),
-)
-def test_finders_agree(words: list[str], text: str) -> None:
-    from cpbpe import _core
-
-    encoded = [word.encode() for word in words]
-    reference = PythonFinder(encoded)
-    core = _core.Matcher(encoded)
-    assert core.split(text) == reference.split(text)
-    assert core.split(text.encode()) == reference.split(text.encode())
 
 
 def test_thousands_of_tokens(engine: str) -> None:

@@ -18,8 +18,6 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe.model.formats import sentencepiece as model
-from cpbpe.text.named_rules import named_rules
 from cpbpe.text.utf8 import is_inside
 from cpbpe.tokenizer import splitting as documents
 from tests.conftest import ENGINES
@@ -355,16 +353,3 @@ def test_time_is_linear(name: str, kind: str) -> None:
         return best
 
     assert seconds(8) < 24 * seconds(1) + 0.2
-
-
-def test_longest_rule() -> None:
-    blob = model.parse(zoo.model("nmt_nfkc_cf")).normalizer.charsmap
-    assert documents.longest_rule(blob) == max(len(key.encode()) for key in named_rules("nmt_nfkc_cf"))
-
-
-def test_longest_rule_of_strange_charsmaps() -> None:
-    assert documents.longest_rule(b"") == 0
-    for name in ("charsmap-spaces", "charsmap-broken", "charsmap-long", "tsv"):
-        blob = model.parse(zoo.model(name)).normalizer.charsmap
-        expected = {"charsmap-spaces": 2, "charsmap-broken": 3, "charsmap-long": 40, "tsv": 8}[name]
-        assert documents.longest_rule(blob) == expected

@@ -10,7 +10,6 @@ import pickle
 import random
 import re
 import threading
-import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -25,10 +24,7 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe import PieceType
-from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, Matcher
 from cpbpe.text.utf8 import certain, repair
-from cpbpe.tokenizer.stream_normalizer import Shape, Words
 from tests.conftest import ENGINES
 from tests.support import corpus, zoo
 from tests.support.texts import TextMaker, broken, texts
@@ -586,39 +582,3 @@ def test_certain_is_repair() -> None:
             if rest:  # then some end makes it one character
                 ends = product([0x80, 0x90, 0xA0], repeat=3)
                 assert any(re.fullmatch(r"[^\ufffd].*", repair(rest + bytes(end)).decode()) for end in ends)
-
-
-def test_words() -> None:
-    """Against all words tried one by one."""
-    rng = random.Random(SEED)
-    for number in range(EXAMPLES):
-        letters = rng.choice([b"ab", b"abc", b"\0\xff"])
-        count, length = rng.choice([(0, 1), (1, 3), (5, 4), (40, 8)])
-        some = [bytes(rng.choices(letters, k=rng.randint(1, length))) for _ in range(count)]
-        if number % 10 == 0:  # more of them inside each other than are looked at
-            some += [b"a" * n for n in range(1, rng.randint(1, 2 * MAX_USER_DEFINED_MATCHES))]
-        words, matcher = Words(some), Matcher(some)
-        reachable = [word for word in some if matcher.longest(word, 0) == len(word)]
-        text = bytes(rng.choices(letters, k=20)) + b"a" * rng.choice([0, 100])
-        starts = [0]
-        while starts[-1] < len(text):
-            starts.append(starts[-1] + (matcher.longest(text, starts[-1]) or 1))
-        for at in range(len(text)):
-            assert words.longest(text, at) == matcher.longest(text, at)
-            rest = text[at:]
-            expected = any(word.startswith(rest) and word != rest for word in reachable)
-            assert words.could_grow(text, at) == expected
-            assert words.last_start(text, 0, at + 1) == max(start for start in starts if start <= at)
-    assert Words([]).last_start("é🦙".encode(), 0, 4) == 2
-
-
-def test_long_words_take_little_memory() -> None:
-    """Not all beginnings of each, which are its length squared."""
-    some = [b"%d" % number + b"ab" * 5_000 for number in range(10)]
-    tracemalloc.start()
-    try:
-        shape = Shape(NormalizerSpec(), some)
-        assert tracemalloc.get_traced_memory()[1] < 100_000
-    finally:
-        tracemalloc.stop()
-    assert shape.words.could_grow(b"0abab", 0)

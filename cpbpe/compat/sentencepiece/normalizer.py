@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import Any
 
-from cpbpe.compat.sentencepiece.decompile import rules_of
 from cpbpe.compat.sentencepiece.loaded import read_file
 from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
 from cpbpe.engine.choice import make_engine
@@ -16,9 +15,15 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
-from cpbpe.reference.encoding import Matcher, Normalizer
+from cpbpe.reference.encoding import Normalizer
 from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_positions, text_of
+
+MAX_KEY = 1000
+"""Listing the rules ends with an error at a key that is longer, as in sentencepiece; ..."""
+MAX_NODES = 1 << 25
+"""... or when it has come by this many nodes: a crafted charsmap may have more rules than there are atoms."""
 
 _FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
 
@@ -89,7 +94,11 @@ class SentencePieceNormalizer:
         charsmap = self._normalizer.spec.precompiled_charsmap
         if not charsmap:
             raise RuntimeError("this normalizer has no rules to decompile")
-        rules = {text_of(source): text_of(target) for source, target in rules_of(charsmap)}
+        listed = Charsmap(charsmap, trusted=True).rules(MAX_NODES, MAX_KEY, follow_empty=True)
+        try:
+            rules = {text_of(source): text_of(target) for source, target in listed}
+        except ModelError as error:
+            raise RuntimeError(str(error)) from error
         return sorted(rules.items())
 
     def serialized_model_proto(self) -> bytes:
@@ -141,7 +150,7 @@ class Rules:
                 remove_extra_whitespaces=spec.remove_extra_whitespaces,
                 escape_whitespaces=spec.escape_whitespaces,
             ),
-            Matcher([]),
+            Finder([]),
         )
 
 
@@ -171,7 +180,7 @@ def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:
     """Whether the text is nothing but what becomes one space each, and spaces go."""
     at = 0
     while normalizer.spec.remove_extra_whitespaces and at < len(data):
-        rewritten, used = normalizer._next(data, at, False)
+        rewritten, used = normalizer.rewrite(data, at, False)
         if rewritten != b" ":
             return False
         at += used

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import BYTE_PIECES, Matcher, Normalizer
+from cpbpe.reference.encoding import BYTE_PIECES, MAX_USER_DEFINED_MATCHES, Normalizer
+from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, character_positions, valid_character
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
@@ -115,15 +116,18 @@ class Decoder:
 
     def __init__(self, spec: ModelSpec):
         self.spec = spec
-        self.ids = {piece: id for id, piece in enumerate(spec.pieces) if piece != b"\0"}
-        self.unknown = spec.types.index(PieceType.UNKNOWN) if PieceType.UNKNOWN in spec.types else -1
+        self.ids = spec.ids
+        self.unknown = -1 if spec.unknown_id is None else spec.unknown_id
         self.normalizer = Normalizer(
             spec.normalizer,
-            Matcher([piece for piece, id in self.ids.items() if spec.types[id] == PieceType.USER_DEFINED]),
+            Finder(
+                (piece for piece, id in self.ids.items() if spec.pieces.types[id] == PieceType.USER_DEFINED),
+                MAX_USER_DEFINED_MATCHES,
+            ),
         )
         self.denormalizer: Normalizer | None = None
         if spec.denormalizer is not None and spec.denormalizer.charsmap:
-            self.denormalizer = Normalizer(spec.denormalizer, Matcher([]), "denormalizer_spec")
+            self.denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
 
 
 def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
@@ -161,7 +165,7 @@ def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
 
     for piece in pieces:
         id = decoder.ids.get(piece, decoder.unknown)
-        type = spec.types[id] if id >= 0 else PieceType.UNKNOWN
+        type = spec.pieces.types[id] if id >= 0 else PieceType.UNKNOWN
         if type == PieceType.BYTE:
             run.append((id, piece))
             continue
@@ -172,7 +176,7 @@ def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
         if type == PieceType.CONTROL:
             surface = b""
         elif type == PieceType.UNKNOWN:
-            if id >= 0 and piece == spec.pieces[id]:
+            if id >= 0 and piece == spec.pieces.texts[id]:
                 surface = spec.unk_surface
         else:
             if at_beginning and drops_space and piece.startswith(SPACE):
