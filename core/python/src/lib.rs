@@ -9,6 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyString};
 
 use cpbpe::engine;
 use cpbpe::matcher;
+mod errors;
 mod training;
 mod values;
 use crate::values::{bytes_of, ids_of, join, string, utf8, Ints, Lists, PausedCollector};
