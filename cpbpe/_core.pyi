@@ -6,6 +6,8 @@ from typing import Any, TypedDict, final, type_check_only
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.reference.training_values import CountSpec, LearnSpec
+
 __all__ = ["Counter", "Engine", "Finder", "learn", "merge_words", "read_model"]
 
 # Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
@@ -97,29 +99,11 @@ class Finder:
 
 @final
 class Counter:
-    def __new__(
-        cls,
-        *,
-        charsmap: bytes,
-        add_dummy_prefix: bool,
-        remove_extra_whitespaces: bool,
-        symbols: tuple[bytes, ...] | list[bytes],
-        delimiter: bytes,
-        max_sentence_length: int,
-        keep_newlines: bool,
-        skip_reserved: bool,
-        max_sentencepiece_length: int,
-        split_by_unicode_script: bool,
-        split_by_number: bool,
-        split_digits: bool,
-        split_by_whitespace: bool,
-        treat_whitespace_as_suffix: bool,
-        allow_whitespace_only_pieces: bool,
-    ) -> Counter: ...
-    def add(self, list: list[bytes], counts: list[int] | None) -> None: ...
+    def __new__(cls, spec: CountSpec) -> Counter: ...
+    def add(self, sentences: list[bytes], counts: list[int] | None) -> None: ...
     def add_block(self, data: bytes, threads: int) -> None: ...
-    def prepare(self, list: list[bytes]) -> list[bytes | None]: ...
-    def add_prepared(self, list: list[bytes], counts: list[int] | None) -> None: ...
+    def prepare(self, sentences: list[bytes]) -> list[bytes | None]: ...
+    def add_prepared(self, sentences: list[bytes], counts: list[int] | None) -> None: ...
     def add_words(self, blob: bytes, ends: bytes, counts: bytes) -> None: ...
     def tallies(self) -> tuple[int, int, dict[str, tuple[int, int, list[tuple[int, bytes]]]]]: ...
     def distinct(self) -> int: ...
@@ -131,21 +115,10 @@ def learn(
     blob: bytes,
     ends: bytes,
     counts: bytes,
+    spec: LearnSpec,
     *,
     threads: int,
     progress: Callable[[str, int, int], None] | None,
-    vocab_size: int,
-    meta_pieces: int,
-    character_coverage: float,
-    required_chars: str,
-    auto_character_coverage: bool,
-    max_sentencepiece_length: int,
-    split_by_unicode_script: bool,
-    split_by_number: bool,
-    split_digits: bool,
-    split_by_whitespace: bool,
-    treat_whitespace_as_suffix: bool,
-    allow_whitespace_only_pieces: bool,
     small: int = ...,
     guess: int = ...,
     parts_from: int = ...,

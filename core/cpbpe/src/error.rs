@@ -11,10 +11,16 @@ pub enum Error {
     InvalidKeys,
     /// Whoever watches the work asked for its end.
     Stopped,
-    /// A count reached 2**63.
+    /// A word was counted 2**63 times or more.
     CountOverflow,
-    /// The text does not fit into memory in the form in which it is merged.
+    /// All words together, with their repetitions, have 2**63 bytes or more.
+    BytesOverflow,
+    /// The different words hold more characters than training can number.
     TextTooLong,
+    /// Columns of words do not fit together, or are not UTF-8.
+    InvalidWords,
+    /// Compiled normalization rules are malformed.
+    InvalidCharsmap,
 }
 
 impl fmt::Display for Error {
@@ -23,8 +29,15 @@ impl fmt::Display for Error {
             Error::InvalidModel(reason) => write!(f, "not a valid BPE model: {reason}"),
             Error::InvalidKeys => f.write_str("the keys of a finder must not be empty, and not more than it can hold"),
             Error::Stopped => f.write_str("stopped on request"),
-            Error::CountOverflow => f.write_str("a count reached 2**63"),
-            Error::TextTooLong => f.write_str("the text is too long to be merged in memory"),
+            Error::CountOverflow => f.write_str("a word was counted 2**63 times or more"),
+            Error::BytesOverflow => f.write_str("the bytes of text, repetitions included, are 2**63 or more"),
+            Error::TextTooLong => f.write_str(
+                "the different words hold more than 2**32 characters for each thread; use more threads, or less text",
+            ),
+            Error::InvalidWords => {
+                f.write_str("these are no words: the columns do not fit together, or a word is not UTF-8")
+            }
+            Error::InvalidCharsmap => f.write_str("the normalization rules are malformed"),
         }
     }
 }

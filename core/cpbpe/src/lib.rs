@@ -25,7 +25,8 @@
 //! | `engine.rs`    | one model with its spare caches; threads                                    |
 //! | `settled.rs`   | how much of a text more text cannot change                                  |
 //! | `matcher.rs`   | finds special tokens in text                                                |
-//! | `training/`    | from a corpus to the merges: a crate map of its own                         |
+//! | `watch.rs`     | long work in a thread, with progress and an end on request                  |
+//! | `train/`       | from a corpus to the merges: a crate map of its own                         |
 //! | `python*.rs`   | the only files that know Python                                             |
 //!
 //! Inside the crate, text is *compact*: a space stands for U+2581, which shortens the commonest
@@ -70,4 +71,5 @@ pub mod tokens;
 pub mod train;
 pub mod utf8;
 pub mod vocab;
+pub mod watch;
 pub mod words;

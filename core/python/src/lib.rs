@@ -15,6 +15,7 @@ use cpbpe::matcher;
 use cpbpe::model::{self, Columns};
 mod arrays;
 mod columns;
+mod errors;
 mod training;
 mod values;
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};

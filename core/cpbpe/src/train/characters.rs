@@ -1,18 +1,23 @@
-//! Which characters are accepted; `accept_characters` in `cpbpe/reference_train.py` says it plainly.
+//! Which characters are accepted; `accept_characters` in Python's reference is the plain version.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use crate::train::columns::Words;
-use crate::train::learn::{Failure, Learned, Monitor, Spec};
-use crate::train::piece::{BOUNDARY, UNKNOWN};
+use crate::error::Error;
+use crate::train::limits::{BOUNDARY, UNKNOWN};
+use crate::train::threads::CHECK_INTERVAL;
+use crate::train::values::{Characters, LearnSpec};
+use crate::train::words::WordsRef;
+use crate::watch::Monitor;
 
-/// How often each code point stands in the text.
-pub fn count_characters(words: &Words, monitor: &Monitor) -> Result<Vec<u64>, Failure> {
+/// How often each code point stands in the text. An error if the text, repetitions included, has 2**63 bytes or more:
+/// so no sum of counts can overflow from here on.
+pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>, Error> {
     let mut counts = vec![0u64; 0x11_0000];
     let mut bytes = 0u128;
     for at in 0..words.len() {
-        if at % (1 << 16) == 0 {
-            monitor.done(at)?;
+        if at % CHECK_INTERVAL == 0 {
+            monitor.advance(at)?;
         }
         let (word, count) = words.get(at);
         bytes += word.len() as u128 * u128::from(count);
@@ -21,41 +26,44 @@ pub fn count_characters(words: &Words, monitor: &Monitor) -> Result<Vec<u64>, Fa
         }
     }
     if bytes > i64::MAX as u128 {
-        return Err(Failure::TooMany);
+        return Err(Error::BytesOverflow);
     }
     Ok(counts)
 }
 
-/// Whether a piece may hold a character at all.
+/// Whether a piece may hold a character at all. (The space is that of real text here, not compact.)
 fn acceptable(c: char) -> bool {
     !matches!(c, UNKNOWN | BOUNDARY | '\0' | ' ')
 }
 
-/// The accepted characters and the others of the text, in the order of the model.
-pub fn accept(counts: &[u64], spec: &Spec) -> Learned {
-    let required: HashSet<char> = spec.required.iter().copied().filter(|&c| c != '\0').collect();
+/// Accept characters, given the count of every code point.
+pub fn accept_characters(counts: &[u64], spec: &LearnSpec) -> Characters {
     let count = |c: char| counts[c as usize];
+    // 1. The candidates: required characters first, then the most frequent.
+    let required: HashSet<char> = spec.required_chars.iter().copied().filter(|&c| c != '\0').collect();
     let in_text = ('\u{1}'..=char::MAX).filter(|&c| count(c) > 0);
-    let mut candidates: Vec<char> =
-        in_text.chain(required.iter().copied().filter(|&c| counts[c as usize] == 0)).collect();
+    let not_in_text = required.iter().copied().filter(|&c| count(c) == 0);
+    let mut candidates: Vec<char> = in_text.chain(not_in_text).collect();
+    candidates.sort_unstable_by_key(|&c| (!required.contains(&c), Reverse(count(c)), c));
+    // 2. Accept one after the other until enough of the text is covered.
     let total: u64 = candidates.iter().map(|&c| count(c)).sum();
-    candidates.sort_unstable_by_key(|&c| (!required.contains(&c), u64::MAX - count(c), c));
     let mut covered = 0;
-    let mut full = total == 0;
-    let mut found = Learned { boundaries: count(BOUNDARY), nuls: count('\0'), ..Learned::default() };
+    let mut enough = total == 0;
+    let (mut accepted, mut dropped) = (Vec::new(), Vec::new());
     for c in candidates {
-        full |= !spec.auto_coverage && (covered as f64 / total as f64) as f32 >= spec.coverage;
-        let wanted = if spec.auto_coverage { count(c) > 0 } else { !full };
+        enough |= !spec.auto_character_coverage && (covered as f64 / total as f64) as f32 >= spec.character_coverage;
+        let wanted = if spec.auto_character_coverage { count(c) > 0 } else { !enough };
         if wanted && acceptable(c) {
-            found.characters.push((c, count(c)));
+            accepted.push((c, count(c)));
         } else if c != BOUNDARY && count(c) > 0 {
-            found.dropped.push((c, count(c)));
+            dropped.push((c, count(c)));
         }
         covered += count(c);
     }
-    for list in [&mut found.characters, &mut found.dropped] {
-        list.sort_unstable_by_key(|&(c, count)| (u64::MAX - count, c));
+    // 3. In the model, the most frequent come first, required or not.
+    for list in [&mut accepted, &mut dropped] {
+        list.sort_unstable_by_key(|&(c, count)| (Reverse(count), c));
     }
-    found.symbols.push(total + found.nuls);
-    found
+    let nuls = count('\0');
+    Characters { accepted, dropped, boundaries: count(BOUNDARY), nuls, total: total + nuls }
 }

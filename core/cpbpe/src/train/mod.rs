@@ -1,30 +1,55 @@
 //! Training: from a corpus to the characters and merges of a vocabulary.
 //!
-//! `cpbpe/reference_train.py` is the specification and explains the algorithm; this module does the same work, in the
-//! order in which the corpus flows:
+//! The reference in Python (`learn` and its neighbours) is the specification and explains the algorithm; this module
+//! does the same work. Read it in this order, in which the corpus flows and in which files use each other:
 //!
-//! | file           | does                                                                        |
-//! | -------------- | --------------------------------------------------------------------------- |
-//! | `scripts.rs`   | the scripts of Unicode 9.0                                                  |
-//! | `piece.rs`     | what may be a piece, and where words may be cut                             |
-//! | `corpus.rs`    | text -> words                                                               |
-//! | `tallies.rs`   | what was seen and what was skipped                                          |
-//! | `count.rs`     | a table of words with counts                                                |
-//! | `columns.rs`   | words sorted, in columns                                                    |
-//! | `characters.rs`| which characters are accepted                                               |
-//! | `pairs.rs`     | pairs of symbols, and which is merged next                                  |
-//! | `weights.rs`   | how often pairs stand in the text                                           |
-//! | `part.rs`      | the text while it is merged                                                 |
-//! | `learn.rs`     | words -> characters and merges                                              |
+//! | file            | does                                                                       |
+//! | --------------- | -------------------------------------------------------------------------- |
+//! | `scripts.rs`    | the scripts of Unicode 9.0                                                 |
+//! | `limits.rs`     | what may be a piece, and where text may be cut                             |
+//! | `values.rs`     | what training is asked, and what it answers                                |
+//! | `threads.rs`    | threads for one call                                                       |
+//! | `tallies.rs`    | how many sentences were given and skipped                                  |
+//! | `words.rs`      | a sorted list of words with counts, in columns                             |
+//! | `word_table.rs` | a hash table that counts words                                             |
+//! | `sort.rs`       | tables -> sorted words                                                     |
+//! | `cutter.rs`     | a sentence -> words in a table                                             |
+//! | `counter.rs`    | a corpus -> words, by several threads                                      |
+//! | `characters.rs` | words -> accepted characters                                               |
+//! | `pairs.rs`      | symbols and pairs of them                                                  |
+//! | `occurrences.rs`| how often pairs stand in the text                                          |
+//! | `queue.rs`      | which pair is merged next                                                  |
+//! | `tracked.rs`    | the pairs whose frequencies are kept up to date                            |
+//! | `changes.rs`    | what one merge changes                                                     |
+//! | `runs.rs`       | the counts of words, by place in the text                                  |
+//! | `text.rs`       | one part of the text while it is merged                                    |
+//! | `layout.rs`     | words -> text                                                              |
+//! | `learn.rs`      | words -> characters and merges                                             |
 
-pub mod characters;
-pub mod columns;
-pub mod corpus;
-pub mod count;
-pub mod learn;
-pub mod pairs;
-pub mod part;
-pub mod piece;
-pub mod scripts;
-pub mod tallies;
-pub mod weights;
+mod changes;
+mod characters;
+mod counter;
+mod cutter;
+mod layout;
+mod learn;
+mod limits;
+mod occurrences;
+mod pairs;
+mod queue;
+mod runs;
+mod scripts;
+mod sort;
+mod tallies;
+mod text;
+mod threads;
+mod tracked;
+mod values;
+mod word_table;
+mod words;
+
+pub use counter::Counter;
+pub use learn::learn;
+pub use limits::PieceLimits;
+pub use tallies::{SkipReason, Skipped, Tallies};
+pub use values::{Characters, CountSpec, LearnSpec, Learned, Merges, Tuning};
+pub use words::{merge_words, Words, WordsRef};

@@ -1,90 +1,26 @@
-//! Pairs of symbols: a table to find them by, and the queue that says which is merged next.
+//! What is known by symbol and by pair of symbols: the text of each symbol, and tables to look pairs up in.
 
 use std::cmp::Ordering;
 
-/// No pair has this number.
-pub const NONE: u32 = u32::MAX;
+/// A symbol of the text while it is merged. It is 0 where no symbol is: between words, and in the place of each character
+/// that was not accepted. 1 and up are the accepted characters, and after them the symbols that merges make.
+pub type Symbol = u32;
+/// Not a symbol, so nothing merges with it.
+pub const NO_SYMBOL: Symbol = 0;
 
-/// Two symbols as one number. Never 0, because no symbol of a pair is.
-#[inline]
-pub fn key(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
-}
-
-/// A hash table by pair: open addressing, nothing is ever removed.
-#[derive(Clone)]
-pub struct Map<V> {
-    /// Key and value; a key of 0 is an empty slot.
-    slots: Vec<(u64, V)>,
-    len: usize,
-}
-
-impl<V: Copy + Default> Default for Map<V> {
-    fn default() -> Map<V> {
-        Map { slots: vec![(0, V::default()); 1 << 8], len: 0 }
-    }
-}
-
-impl<V: Copy + Default> Map<V> {
-    #[inline]
-    fn slot(&self, key: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        // Symbols are small numbers that we hand out ourselves, so nobody can choose them to collide.
-        let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at = (hash ^ hash >> 32) as usize & mask;
-        while self.slots[at].0 != key && self.slots[at].0 != 0 {
-            at = (at + 1) & mask;
-        }
-        at
-    }
-
-    /// The value of a key.
-    #[inline]
-    pub fn get(&self, key: u64) -> Option<V> {
-        let (found, value) = self.slots[self.slot(key)];
-        (found != 0).then_some(value)
-    }
-
-    /// The value of a key, which is `new` if there was none.
-    #[inline]
-    pub fn entry(&mut self, key: u64, new: V) -> &mut V {
-        let mut at = self.slot(key);
-        if self.slots[at].0 == 0 {
-            if self.len >= self.slots.len() / 2 {
-                self.grow();
-                at = self.slot(key);
-            }
-            self.slots[at] = (key, new);
-            self.len += 1;
-        }
-        &mut self.slots[at].1
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let double = vec![(0, V::default()); self.slots.len() * 2];
-        for (key, value) in std::mem::replace(&mut self.slots, double) {
-            if key != 0 {
-                let at = self.slot(key);
-                self.slots[at] = (key, value);
-            }
-        }
-    }
-
-    /// All keys and values.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, V)> + '_ {
-        self.slots.iter().copied().filter(|(key, _)| *key != 0)
-    }
-}
+/// The number of a tracked pair.
+pub type PairNumber = u32;
+/// The number of a pair that is not tracked.
+pub const UNTRACKED: PairNumber = u32::MAX;
 
 /// The texts of all symbols.
 #[derive(Default)]
-pub struct Texts {
+pub struct SymbolTexts {
     blob: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Texts {
+impl SymbolTexts {
     /// Append a symbol.
     pub fn push(&mut self, text: &[u8]) {
         self.blob.extend_from_slice(text);
@@ -92,7 +28,7 @@ impl Texts {
     }
 
     /// Append a symbol made of two.
-    pub fn push_pair(&mut self, left: u32, right: u32) {
+    pub fn push_pair(&mut self, left: Symbol, right: Symbol) {
         for symbol in [left, right] {
             let end = self.ends[symbol as usize];
             let begin = end - self.get(symbol).len();
@@ -103,133 +39,111 @@ impl Texts {
 
     /// The text of a symbol.
     #[inline]
-    pub fn get(&self, symbol: u32) -> &[u8] {
+    pub fn get(&self, symbol: Symbol) -> &[u8] {
         let at = symbol as usize;
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.blob[begin..self.ends[at]]
     }
 
-    fn compare(&self, a: (u32, u32), b: (u32, u32)) -> Ordering {
-        let text = |pair: (u32, u32)| self.get(pair.0).iter().chain(self.get(pair.1));
+    /// How the texts of two pairs compare.
+    pub fn compare(&self, a: (Symbol, Symbol), b: (Symbol, Symbol)) -> Ordering {
+        let text = |pair: (Symbol, Symbol)| self.get(pair.0).iter().chain(self.get(pair.1));
         text(a).cmp(text(b))
     }
 }
 
-/// A pair in the queue. The best has the highest frequency; then the shortest, then the smallest text.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// How often it stood in the text when this was written.
-    pub frequency: u64,
-    /// Its length and the first bytes of its text, which decide nearly all comparisons. (With 6 bytes instead of 14, a
-    /// tenth of the time of training went into comparing texts.)
-    rank: u128,
-    /// Its number.
-    pub pair: u32,
+/// Pairs of two symbols below this one are looked up by index, not by hash. They are the most frequent characters.
+const DENSE: Symbol = 1 << 8;
+
+/// A table by pair. What is put in stays in.
+#[derive(Clone)]
+pub struct PairMap<V> {
+    /// The value of a pair that is not in the table.
+    absent: V,
+    /// The values of pairs of two frequent characters.
+    dense: Vec<V>,
+    /// A hash table of the others, with open addressing: both symbols as one number, and the value. The number is 0 in
+    /// an empty slot; no pair has it, because no symbol is 0.
+    slots: Vec<(u64, V)>,
+    /// How many slots are taken.
+    taken: usize,
 }
 
-/// A pair that is watched.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair {
-    /// Its first half.
-    pub left: u32,
-    /// Its second half.
-    pub right: u32,
-    /// How often it stands in the text.
-    pub frequency: u64,
-}
-
-impl Entry {
-    /// The entry of a pair of `length` characters.
-    pub fn new(number: u32, pair: &Pair, length: u16, texts: &Texts) -> Entry {
-        const LENGTH: usize = 2;
-        let mut bytes = [0; 16];
-        bytes[..LENGTH].copy_from_slice(&length.to_be_bytes());
-        let text = texts.get(pair.left).iter().chain(texts.get(pair.right));
-        bytes[LENGTH..].iter_mut().zip(text).for_each(|(place, &byte)| *place = byte);
-        let rank = u128::from_be_bytes(bytes);
-        Entry { frequency: pair.frequency, rank, pair: number }
+impl<V: Copy + PartialEq> PairMap<V> {
+    /// An empty table. `absent` is the value of pairs that are not in it.
+    pub fn new(absent: V) -> PairMap<V> {
+        PairMap { absent, dense: vec![absent; (DENSE * DENSE) as usize], slots: vec![(0, absent); 1 << 8], taken: 0 }
     }
-}
 
-/// A heap, the best pair on top. Frequencies only sink after a pair was put in; whoever takes the best one compares
-/// its frequency with the true one and puts it back if that has sunk.
-#[derive(Default)]
-pub struct Queue {
-    entries: Vec<Entry>,
-}
-
-impl Queue {
+    /// The value of a pair.
     #[inline]
-    fn before(a: &Entry, b: &Entry, pairs: &[Pair], texts: &Texts) -> bool {
-        match (b.frequency, a.rank).cmp(&(a.frequency, b.rank)) {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => {
-                let (a, b) = (&pairs[a.pair as usize], &pairs[b.pair as usize]);
-                // Two pairs with one text come only with the frequency 0 (see `learn` in `cpbpe/reference_train.py`),
-                // and then it does not matter which is first.
-                texts.compare((a.left, a.right), (b.left, b.right)) == Ordering::Less
-            }
+    pub fn get(&self, left: Symbol, right: Symbol) -> V {
+        match dense_index(left, right) {
+            Some(at) => self.dense[at],
+            None => self.slots[self.slot(packed(left, right))].1,
         }
     }
 
-    /// Put a pair in.
-    pub fn push(&mut self, entry: Entry, pairs: &[Pair], texts: &Texts) {
-        let mut at = self.entries.len();
-        self.entries.push(entry);
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if !Self::before(&entry, &self.entries[parent], pairs, texts) {
-                break;
-            }
-            self.entries[at] = self.entries[parent];
-            at = parent;
+    /// The value of a pair, to be changed.
+    #[inline]
+    pub fn entry(&mut self, left: Symbol, right: Symbol) -> &mut V {
+        if let Some(at) = dense_index(left, right) {
+            return &mut self.dense[at];
         }
-        self.entries[at] = entry;
+        let pair = packed(left, right);
+        let mut at = self.slot(pair);
+        if self.slots[at].0 == 0 {
+            if self.taken >= self.slots.len() / 2 {
+                self.grow();
+                at = self.slot(pair);
+            }
+            self.slots[at].0 = pair;
+            self.taken += 1;
+        }
+        &mut self.slots[at].1
     }
 
-    /// The best, if its frequency is still true.
-    pub fn peek(&self) -> Option<Entry> {
-        self.entries.first().copied()
+    /// All pairs with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (Symbol, Symbol, V)> + '_ {
+        let dense = (0..).zip(&self.dense).map(|(at, &value)| (at / DENSE, at % DENSE, value));
+        let hashed = self.slots.iter().map(|&(pair, value)| ((pair >> 32) as Symbol, pair as Symbol, value));
+        dense.chain(hashed).filter(|(_, _, value)| *value != self.absent)
     }
 
-    /// Take the best out.
-    pub fn pop(&mut self, pairs: &[Pair], texts: &Texts) {
-        if let Some(last) = self.entries.pop() {
-            if !self.entries.is_empty() {
-                self.sink(last, pairs, texts);
+    #[inline]
+    fn slot(&self, pair: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        // Symbols are small numbers that we hand out ourselves, so nobody can choose them to collide.
+        let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut at = (hash ^ hash >> 32) as usize & mask;
+        while self.slots[at].0 != pair && self.slots[at].0 != 0 {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let double = vec![(0, self.absent); self.slots.len() * 2];
+        for (pair, value) in std::mem::replace(&mut self.slots, double) {
+            if pair != 0 {
+                let at = self.slot(pair);
+                self.slots[at] = (pair, value);
             }
         }
     }
+}
 
-    /// Give the best its true frequency.
-    pub fn update(&mut self, frequency: u64, pairs: &[Pair], texts: &Texts) {
-        if let Some(best) = self.entries.first() {
-            self.sink(Entry { frequency, ..*best }, pairs, texts);
-        }
-    }
+/// The index of a pair of two frequent characters.
+#[inline]
+fn dense_index(left: Symbol, right: Symbol) -> Option<usize> {
+    (left < DENSE && right < DENSE).then_some((left * DENSE + right) as usize)
+}
 
-    /// Put an entry in the place of the best.
-    fn sink(&mut self, entry: Entry, pairs: &[Pair], texts: &Texts) {
-        let mut at = 0;
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= self.entries.len() {
-                break;
-            }
-            if child + 1 < self.entries.len()
-                && Self::before(&self.entries[child + 1], &self.entries[child], pairs, texts)
-            {
-                child += 1;
-            }
-            if !Self::before(&self.entries[child], &entry, pairs, texts) {
-                break;
-            }
-            self.entries[at] = self.entries[child];
-            at = child;
-        }
-        self.entries[at] = entry;
-    }
+/// Both symbols as one number.
+#[inline]
+fn packed(left: Symbol, right: Symbol) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
 }
 
 #[cfg(test)]
@@ -237,37 +151,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_queue_gives_the_most_frequent_then_the_shortest_then_the_smallest() {
-        let mut texts = Texts::default();
-        for text in ["", "b", "a", "c", "ab", "this is quite long", "a\u{2581}"] {
-            texts.push(text.as_bytes());
-        }
-        let pair = |left, right, frequency| Pair { left, right, frequency };
-        // Texts: ba, ab, aab, two that differ at the end only, one more frequent.
-        let pairs = [pair(1, 2, 3), pair(2, 1, 3), pair(2, 4, 3), pair(5, 1, 3), pair(5, 2, 3), pair(3, 3, 4)];
-        let lengths = [2, 2, 3, 19, 19, 2];
-        let mut queue = Queue::default();
-        for (number, (pair, length)) in (0..).zip(pairs.iter().zip(lengths)) {
-            queue.push(Entry::new(number, pair, length, &texts), &pairs, &texts);
-        }
-        let mut order = Vec::new();
-        while let Some(entry) = queue.peek() {
-            order.push(entry.pair);
-            queue.pop(&pairs, &texts);
-        }
-        assert_eq!(order, [5, 1, 0, 2, 4, 3]);
-    }
-
-    #[test]
-    fn the_map_finds_what_it_was_given() {
-        let mut map: Map<u32> = Map::default();
-        for left in 1..200 {
-            for right in 1..50 {
-                *map.entry(key(left, right), 0) = left * 1000 + right;
+    fn the_map_returns_what_was_put_in() {
+        let mut map: PairMap<u32> = PairMap::new(UNTRACKED);
+        for left in (1..1000).step_by(5) {
+            for right in 200..300 {
+                *map.entry(left, right) = left * 1000 + right;
             }
         }
-        assert!((1..200).all(|left| (1..50).all(|right| map.get(key(left, right)) == Some(left * 1000 + right))));
-        assert_eq!((map.get(key(200, 1)), map.get(key(1, 200))), (None, None));
-        assert_eq!(map.iter().count(), 199 * 49);
+        let all = || (1..1000).step_by(5).flat_map(|left| (200..300).map(move |right| (left, right)));
+        assert!(all().all(|(left, right)| map.get(left, right) == left * 1000 + right));
+        assert_eq!([map.get(2, 200), map.get(200, 1), map.get(1000, 5)], [UNTRACKED; 3]);
+        assert_eq!(map.iter().count(), all().count());
+        assert!(map.iter().all(|(left, right, value)| value == left * 1000 + right));
     }
 }

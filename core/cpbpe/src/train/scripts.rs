@@ -1,9 +1,7 @@
-//! The scripts of Unicode 9.0, the version that sentencepiece knows. A newer one would give other pieces.
+//! The scripts of Unicode 9.0, the version that sentencepiece uses. A newer one would give other pieces.
 
-/// What is in no range.
-pub const COMMON: &str = "Common";
-
-/// For each script the first and last code points of its ranges, one range after the other.
+/// For each script the first and last code points of its ranges, one range after the other. What is in no range is
+/// "Common".
 #[rustfmt::skip]
 pub const SCRIPTS: [(&str, &[u32]); 136] = [
     ("Latin", &[
@@ -253,6 +251,8 @@ pub const SCRIPTS: [(&str, &[u32]); 136] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const COMMON: &str = "Common";
 
     fn script(c: char) -> &'static str {
         let holds = |ranges: &[u32]| ranges.chunks(2).any(|range| (range[0]..=range[1]).contains(&(c as u32)));

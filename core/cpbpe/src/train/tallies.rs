@@ -1,52 +1,62 @@
-//! What a counter saw, and what it skipped: nothing is lost in silence.
+//! How many sentences a counter was given, and which it skipped, why. Nothing is dropped silently.
 
-/// How many skipped sentences are kept as examples for each rule, and how much of each.
+/// How many skipped sentences are kept as examples for each reason.
 const EXAMPLES: usize = 5;
+/// How much of an example is kept.
 const EXAMPLE_BYTES: usize = 200;
 
 /// Why a sentence is skipped, in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum SkipReason {
     /// There is nothing in it.
     Empty,
     /// It is longer than the limit.
     TooLong,
     /// It holds U+2585.
     Reserved,
-    /// Nothing is left once it is normalized.
+    /// Nothing is left of it once it is normalized.
     Blank,
 }
 
-/// The names of the rules.
-pub const RULES: [&str; 4] = ["empty", "too_long", "reserved", "blank"];
+impl SkipReason {
+    /// The names of all reasons, in their order.
+    pub const NAMES: [&'static str; 4] = ["empty", "too_long", "reserved", "blank"];
+}
 
-/// The sentences that one rule kept out.
+/// The sentences that were skipped for one reason.
 #[derive(Clone, Debug, Default)]
 pub struct Skipped {
     /// How many.
     pub sentences: u64,
-    /// Their length together.
+    /// Their bytes together.
     pub bytes: u64,
     /// The first few: number and beginning.
     pub examples: Vec<(u64, Vec<u8>)>,
 }
 
-/// What was seen.
+/// What a counter was given.
 #[derive(Clone, Debug, Default)]
 pub struct Tallies {
-    /// All sentences.
+    /// All sentences, skipped ones included.
     pub sentences: u64,
     /// The bytes in them.
     pub bytes: u64,
-    /// For each rule.
+    /// Those skipped, for each `SkipReason`.
     pub skipped: [Skipped; 4],
 }
 
 impl Tallies {
-    /// Note that the last sentence was skipped.
-    pub fn skip(&mut self, rule: Rule, sentence: &[u8]) {
+    /// Note a sentence.
+    #[inline]
+    pub fn see(&mut self, sentence: &[u8]) {
+        self.sentences += 1;
+        self.bytes += sentence.len() as u64;
+    }
+
+    /// Note that the sentence seen last is skipped.
+    pub fn skip(&mut self, reason: SkipReason, sentence: &[u8]) {
         let number = self.sentences - 1;
-        let skipped = &mut self.skipped[rule as usize];
+        let skipped = &mut self.skipped[reason as usize];
         skipped.sentences += 1;
         skipped.bytes += sentence.len() as u64;
         if skipped.examples.len() < EXAMPLES {
@@ -54,7 +64,7 @@ impl Tallies {
         }
     }
 
-    /// Add what was seen afterwards.
+    /// Add the tallies of the sentences that came after these.
     pub fn append(&mut self, later: Tallies) {
         for (skipped, more) in self.skipped.iter_mut().zip(later.skipped) {
             skipped.sentences += more.sentences;

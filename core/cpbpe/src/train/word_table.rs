@@ -1,61 +1,64 @@
-//! Counts words: a hash table whose words lie one after the other in one buffer. Words are compact here (a space for
-//! U+2581); `columns.rs` makes sorted words of them.
+//! Counts words: a hash table whose words lie one after the other in one buffer. Words are compact here (a space
+//! stands for U+2581); `sort.rs` makes a sorted list of them.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A slot holds a tag of the hash in its upper bits, and below it where the record begins, plus one.
+/// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them
+/// are those of the hash, so that few other words are looked at.
 const PLACE_BITS: u32 = 40;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
-/// The count comes first in a record.
+/// How many bytes the count takes, which comes first in a record.
 const COUNT: usize = 8;
-/// A length of one byte that says that eight more bytes tell the length.
+/// In the place of a length of one byte: the length takes the next eight bytes.
 const LONG: u8 = u8::MAX;
-/// More words than a table of so many slots should hold: three quarters.
-fn limit(slots: usize) -> usize {
+
+/// Words of up to this many bytes are handled as one number.
+const SHORT: usize = 16;
+/// `WordTable::add_at` reads this many bytes at most after the end of a word, and ignores what they are.
+pub const PADDING: usize = SHORT;
+/// How many words the small memory in front of a table holds; a power of two.
+const RECENT: usize = 1 << 13;
+/// This many words are looked up together, so that their cache misses overlap.
+const BATCH: usize = 32;
+
+/// The most words that a table of this many slots should hold: three quarters.
+fn capacity(slots: usize) -> usize {
     slots / 4 * 3
 }
 
-/// Words of up to so many bytes are handled as one number.
-const SHORT: usize = 16;
-/// So many bytes must stand behind every word that `Table::add_short` is given, whatever they are.
-pub const SLACK: usize = SHORT;
-/// Words in the small memory in front of a table; a power of two.
-const RECENT: usize = 1 << 13;
-
-/// So many words are looked up together, so that their cache misses overlap.
-const BATCH: usize = 32;
-
-/// A short word that was seen lately, and how often since it came to be remembered.
+/// A short word that was seen recently, and how often since it is in the small memory.
 #[derive(Clone, Copy, Default)]
-struct Recent {
-    /// Its bytes, zeros behind.
+struct RecentWord {
+    /// Its bytes, padded with zeros.
     bytes: [u64; 2],
     /// Its length; 0 for none.
     length: u64,
+    /// How often it was seen.
     count: u64,
 }
 
 /// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
-/// costs about 20 bytes more than its text, and finding one that is there costs two cache misses. Most words of a text
-/// are the same few, though, and are counted in `recent`, which is a quarter of a megabyte and so stays in a near
-/// cache; what is pushed out from there by another word waits in `waiting` until there are enough to be added to
-/// their records together.
-pub struct Table {
+/// costs about 20 bytes more than its text, and looking up one that is there costs two cache misses. Most words of a
+/// text are the same few, though. These are counted in `recent`, which takes a quarter of a megabyte and so stays in
+/// a near cache; a word that is pushed out of it by another one waits in `waiting`, until there are enough of them to
+/// be added to their records together.
+pub struct WordTable {
     slots: Vec<u64>,
-    /// Records, and SLACK bytes.
+    /// Records, and PADDING bytes.
     blob: Vec<u8>,
+    /// How many records there are.
     words: usize,
-    recent: Vec<Recent>,
-    waiting: Vec<Recent>,
+    recent: Vec<RecentWord>,
+    waiting: Vec<RecentWord>,
     seed: u64,
 }
 
-impl Default for Table {
-    /// The seed is random, so that no corpus can be made whose words collide.
-    fn default() -> Table {
+impl Default for WordTable {
+    /// The seed is random, so that nobody can make a corpus whose words collide.
+    fn default() -> WordTable {
         let seed = RandomState::new().hash_one(0) | 1;
         let (recent, waiting) = (Vec::new(), Vec::with_capacity(BATCH));
-        Table { slots: vec![0; 1 << 10], blob: vec![0; SLACK], words: 0, recent, waiting, seed }
+        WordTable { slots: vec![0; 1 << 10], blob: vec![0; PADDING], words: 0, recent, waiting, seed }
     }
 }
 
@@ -64,8 +67,8 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// Up to 16 bytes at `at` as two numbers. There must be so many, even if the word is shorter. One branch less for each
-/// length is worth a lot here: lengths are hard to predict.
+/// The first `length` bytes at `at`, 16 at most, as two numbers. There must be 16 bytes, even if the word is shorter:
+/// one load and a mask need no branch that depends on the length, and lengths are hard to predict.
 #[inline]
 fn load(bytes: &[u8], at: usize, length: usize) -> [u64; 2] {
     const MASKS: [[u64; 2]; SHORT + 1] = {
@@ -102,7 +105,7 @@ fn record(blob: &[u8], at: usize) -> (&[u8], u64, usize) {
     (&blob[begin..begin + length], count, begin + length)
 }
 
-impl Table {
+impl WordTable {
     #[inline]
     fn hash_short(&self, bytes: [u64; 2], length: u64) -> u64 {
         const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -125,7 +128,7 @@ impl Table {
         mix(state, 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Count the word `text[begin..end]` `count` times more; SLACK bytes must stand behind it. A count that would
+    /// Count the word `text[begin..end]` `count` times more; at least PADDING bytes must follow it. A count that would
     /// exceed 64 bits stays at their maximum.
     #[inline]
     pub fn add_at(&mut self, text: &[u8], begin: usize, end: usize, count: u64) {
@@ -137,14 +140,14 @@ impl Table {
         let bytes = load(text, begin, length);
         let hash = self.hash_short(bytes, length as u64);
         if self.recent.is_empty() {
-            self.recent = vec![Recent::default(); RECENT];
+            self.recent = vec![RecentWord::default(); RECENT];
         }
         let recent = &mut self.recent[(hash >> 32) as usize % RECENT];
         if recent.bytes == bytes && recent.length == length as u64 {
             recent.count = recent.count.saturating_add(count);
             return;
         }
-        let old = std::mem::replace(recent, Recent { bytes, length: length as u64, count });
+        let old = std::mem::replace(recent, RecentWord { bytes, length: length as u64, count });
         if old.length > 0 {
             self.waiting.push(old);
             if self.waiting.len() == BATCH {
@@ -153,11 +156,12 @@ impl Table {
         }
     }
 
+    /// Add the waiting words to their records.
     fn add_waiting(&mut self) {
         let mask = self.slots.len() - 1;
         let mut places = [0; BATCH];
-        // These two loops have nothing to decide, so the processor runs ahead and fetches many things at once. The
-        // values are looked up again below, when they are near.
+        // Nothing depends on what these two loops read, so the processor runs ahead and fetches many words at once.
+        // The third loop looks them up again, when they are in the cache.
         for (place, word) in places.iter_mut().zip(&self.waiting) {
             let slot = self.slots[self.hash_short(word.bytes, word.length) as usize & mask];
             *place = (slot & PLACE).saturating_sub(1) as usize;
@@ -175,7 +179,7 @@ impl Table {
         if word.len() > SHORT {
             self.add_long(word, count);
         } else {
-            let mut padded = [0; SHORT + SLACK];
+            let mut padded = [0; SHORT + PADDING];
             padded[..word.len()].copy_from_slice(word);
             self.add_at(&padded, 0, word.len(), count);
         }
@@ -187,52 +191,56 @@ impl Table {
         bytes.copy_from_slice(&number(bytes).saturating_add(count).to_le_bytes());
     }
 
-    fn add_short(&mut self, word: Recent) {
-        let hash = self.hash_short(word.bytes, word.length);
-        let length = word.length as usize;
+    /// The place of the record with this hash that `is_same` says yes to, or the empty slot to point to it.
+    #[inline]
+    fn find(&self, hash: u64, is_same: impl Fn(usize) -> bool) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
-        while self.slots[at] != 0 {
+        loop {
             let slot = self.slots[at];
-            if (slot ^ hash) & !PLACE == 0 {
-                let place = (slot & PLACE) as usize - 1;
-                let begin = place + COUNT + 1;
-                if usize::from(self.blob[begin - 1]) == length && load(&self.blob, begin, length) == word.bytes {
-                    self.increase(place, word.count);
-                    return;
-                }
+            if slot == 0 {
+                return Err(at);
+            }
+            let place = (slot & PLACE) as usize - 1;
+            if (slot ^ hash) & !PLACE == 0 && is_same(place) {
+                return Ok(place);
             }
             at = (at + 1) & mask;
         }
-        let mut bytes = [0; SHORT];
-        bytes[..8].copy_from_slice(&word.bytes[0].to_le_bytes());
-        bytes[8..].copy_from_slice(&word.bytes[1].to_le_bytes());
-        self.push(at, hash, &bytes[..length], word.count);
+    }
+
+    fn add_short(&mut self, word: RecentWord) {
+        let hash = self.hash_short(word.bytes, word.length);
+        let length = word.length as usize;
+        let is_same = |place: usize| {
+            let begin = place + COUNT + 1;
+            usize::from(self.blob[begin - 1]) == length && load(&self.blob, begin, length) == word.bytes
+        };
+        match self.find(hash, is_same) {
+            Ok(place) => self.increase(place, word.count),
+            Err(slot) => {
+                let mut bytes = [0; SHORT];
+                bytes[..8].copy_from_slice(&word.bytes[0].to_le_bytes());
+                bytes[8..].copy_from_slice(&word.bytes[1].to_le_bytes());
+                self.push(slot, hash, &bytes[..length], word.count);
+            }
+        }
     }
 
     fn add_long(&mut self, word: &[u8], count: u64) {
         let hash = self.hash(word);
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.slots[at] != 0 {
-            let slot = self.slots[at];
-            if (slot ^ hash) & !PLACE == 0 {
-                let place = (slot & PLACE) as usize - 1;
-                if record(&self.blob, place).0 == word {
-                    self.increase(place, count);
-                    return;
-                }
-            }
-            at = (at + 1) & mask;
+        match self.find(hash, |place| record(&self.blob, place).0 == word) {
+            Ok(place) => self.increase(place, count),
+            Err(slot) => self.push(slot, hash, word, count),
         }
-        self.push(at, hash, word, count);
     }
 
+    /// Append a record, and point a slot to it.
     #[cold]
-    fn push(&mut self, at: usize, hash: u64, word: &[u8], count: u64) {
-        let place = self.blob.len() - SLACK;
+    fn push(&mut self, slot: usize, hash: u64, word: &[u8], count: u64) {
+        let place = self.blob.len() - PADDING;
         self.blob.truncate(place);
-        self.slots[at] = hash & !PLACE | (place as u64 + 1);
+        self.slots[slot] = hash & !PLACE | (place as u64 + 1);
         self.blob.extend_from_slice(&count.to_le_bytes());
         match u8::try_from(word.len()) {
             Ok(length) if length < LONG => self.blob.push(length),
@@ -242,9 +250,9 @@ impl Table {
             }
         }
         self.blob.extend_from_slice(word);
-        self.blob.extend_from_slice(&[0; SLACK]);
+        self.blob.extend_from_slice(&[0; PADDING]);
         self.words += 1;
-        if self.words > limit(self.slots.len()) {
+        if self.words > capacity(self.slots.len()) {
             self.grow();
         }
     }
@@ -252,7 +260,7 @@ impl Table {
     #[cold]
     fn grow(&mut self) {
         let slots = self.slots.len() * 2;
-        self.slots = Vec::new(); // given back first
+        self.slots = Vec::new(); // freed before more are allocated
         let mut new = vec![0; slots];
         for (place, word, _) in self.records() {
             let hash = self.hash(word);
@@ -265,8 +273,8 @@ impl Table {
         self.slots = new;
     }
 
-    /// Add what is in the small memory to the records.
-    fn settle(&mut self) {
+    /// Add the words of the small memory to their records.
+    fn flush(&mut self) {
         self.add_waiting();
         for word in std::mem::take(&mut self.recent) {
             if word.length > 0 {
@@ -277,7 +285,7 @@ impl Table {
 
     /// Make the records complete. From then on they are only read.
     pub fn close(&mut self) {
-        self.settle();
+        self.flush();
         self.slots = Vec::new();
     }
 
@@ -288,11 +296,11 @@ impl Table {
         (word, count)
     }
 
-    /// All records: where they are, words and counts.
+    /// All records: the place, the word and the count of each.
     pub fn records(&self) -> impl Iterator<Item = (usize, &[u8], u64)> {
         let mut place = 0;
         std::iter::from_fn(move || {
-            if place + SLACK == self.blob.len() {
+            if place + PADDING == self.blob.len() {
                 return None;
             }
             let (word, count, next) = record(&self.blob, place);
@@ -302,18 +310,18 @@ impl Table {
 
     /// How many words there are.
     pub fn distinct(&mut self) -> usize {
-        self.settle();
+        self.flush();
         self.words
     }
 
-    /// About how many bytes it takes.
+    /// About how many bytes the table takes.
     pub fn memory(&self) -> usize {
         self.slots.len() * 8 + self.blob.len()
     }
 
     /// Add all words of another table.
-    pub fn absorb(&mut self, mut other: Table) {
-        other.settle();
+    pub fn absorb(&mut self, mut other: WordTable) {
+        other.flush();
         for (_, word, count) in other.records() {
             self.add(word, count);
         }
@@ -325,7 +333,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Numbers that look like chance.
+    /// Numbers that look random.
     fn chance(state: &mut u64) -> usize {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as usize
@@ -334,10 +342,10 @@ mod tests {
     #[test]
     fn counts_as_a_map_does() {
         let mut state = 1;
-        let mut table = Table::default();
+        let mut table = WordTable::default();
         let mut map: HashMap<Vec<u8>, u64> = HashMap::new();
         for _ in 0..100_000 {
-            // Few letters, so that words repeat; all lengths, with those around the limits.
+            // Few letters, so that words repeat; all kinds of lengths, those around the limits included.
             let length = [1, 2, 3, 8, 15, 16, 17, 33, 254, 255, 256][chance(&mut state) % 11];
             let word: Vec<u8> =
                 (0..length).map(|at| if at < 4 { b'a' + (chance(&mut state) % 12) as u8 } else { b'z' }).collect();
@@ -346,20 +354,20 @@ mod tests {
             *map.entry(word).or_default() += count;
         }
         assert_eq!(table.distinct(), map.len());
-        let mut other = Table::default();
+        let mut other = WordTable::default();
         other.add(b"a", 5);
         other.add(b"new", 1);
         *map.entry(b"a".to_vec()).or_default() += 5;
         map.insert(b"new".to_vec(), 1);
         table.absorb(other);
         table.close();
-        let found: HashMap<Vec<u8>, u64> = table.records().map(|(_, word, count)| (word.to_vec(), count)).collect();
-        assert_eq!(found, map);
+        let records: HashMap<Vec<u8>, u64> = table.records().map(|(_, word, count)| (word.to_vec(), count)).collect();
+        assert_eq!(records, map);
     }
 
     #[test]
-    fn what_stands_behind_a_word_does_not_count() {
-        let mut table = Table::default();
+    fn the_bytes_after_a_word_do_not_count() {
+        let mut table = WordTable::default();
         let text = b"abcabcabd................";
         table.add_at(text, 0, 3, 1);
         table.add_at(text, 3, 6, 1);
@@ -369,7 +377,7 @@ mod tests {
 
     #[test]
     fn counts_stay_at_their_maximum() {
-        let mut table = Table::default();
+        let mut table = WordTable::default();
         for word in [&b"short"[..], b"longer than sixteen bytes"] {
             table.add(word, u64::MAX);
             table.add(word, 7);

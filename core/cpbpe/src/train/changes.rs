@@ -1,0 +1,135 @@
+//! What one merge changes around the places where it is made, added up by neighbour.
+
+use crate::train::occurrences::Occurrences;
+use crate::train::pairs::{PairNumber, Symbol};
+
+/// A merge: which pair, and what it becomes.
+#[derive(Clone, Copy, Debug)]
+pub struct Merge {
+    /// The number of the pair.
+    pub number: PairNumber,
+    /// Its first symbol.
+    pub left: Symbol,
+    /// Its second symbol.
+    pub right: Symbol,
+    /// The symbol that takes their place.
+    pub new: Symbol,
+}
+
+/// Occurrences by symbol: an array, and a list of the symbols that have any.
+#[derive(Default)]
+pub struct SymbolOccurrences {
+    occurrences: Vec<Occurrences>,
+    seen: Vec<Symbol>,
+}
+
+impl SymbolOccurrences {
+    /// Add occurrences of a symbol.
+    #[inline]
+    pub fn add(&mut self, symbol: Symbol, more: Occurrences) {
+        let occurrences = &mut self.occurrences[symbol as usize];
+        if occurrences.places == 0 {
+            self.seen.push(symbol);
+        }
+        occurrences.add(more);
+    }
+
+    /// The occurrences of a symbol.
+    #[inline]
+    pub fn get(&self, symbol: Symbol) -> Occurrences {
+        self.occurrences[symbol as usize]
+    }
+
+    /// The symbols that have occurrences, with these.
+    pub fn iter(&self) -> impl Iterator<Item = (Symbol, Occurrences)> + '_ {
+        self.seen.iter().map(|&symbol| (symbol, self.get(symbol)))
+    }
+
+    fn absorb(&mut self, other: &SymbolOccurrences) {
+        for (symbol, occurrences) in other.iter() {
+            self.add(symbol, occurrences);
+        }
+    }
+
+    fn clear(&mut self) {
+        for symbol in self.seen.drain(..) {
+            self.occurrences[symbol as usize] = Occurrences::default();
+        }
+    }
+}
+
+/// What one merge of `left` and `right` to `new` changed.
+#[derive(Default)]
+pub struct MergeChanges {
+    /// By the symbol before: there the pair (it, left) became (it, new). Where that symbol is `new` itself, see
+    /// `new_beside_new`.
+    pub before: SymbolOccurrences,
+    /// By the symbol after: there the pair (right, it) became (new, it).
+    pub after: SymbolOccurrences,
+    /// The places of the pair (new, new). Between the two merges that made it, the pair (new, left) stood there for a
+    /// moment. `after` counts this, because (right, left) did go from there. And even a pair that stood in the text for
+    /// a moment only has been seen (see "Nothing is forgotten" in Python's reference).
+    pub new_beside_new: Occurrences,
+    /// How often the pair was replaced.
+    pub merged: Occurrences,
+}
+
+impl MergeChanges {
+    /// Room for one symbol more.
+    pub fn add_symbol(&mut self) {
+        for side in [&mut self.before, &mut self.after] {
+            side.occurrences.push(Occurrences::default());
+        }
+    }
+
+    /// Add the changes in another part of the text.
+    pub fn absorb(&mut self, other: &MergeChanges) {
+        self.before.absorb(&other.before);
+        self.after.absorb(&other.after);
+        self.new_beside_new.add(other.new_beside_new);
+        self.merged.add(other.merged);
+    }
+
+    /// Forget the last merge.
+    pub fn clear(&mut self) {
+        self.before.clear();
+        self.after.clear();
+        self.new_beside_new = Occurrences::default();
+        self.merged = Occurrences::default();
+    }
+}
+
+/// A pair of the last new symbol and a neighbour that is tracked from now on.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPair {
+    /// The neighbour.
+    pub neighbour: Symbol,
+    /// The number of the pair.
+    pub number: PairNumber,
+}
+
+/// The pairs of the last new symbol that are tracked from now on.
+#[derive(Debug, Default)]
+pub struct NewPairs {
+    /// With a symbol before it.
+    pub before: Vec<NewPair>,
+    /// With a symbol after it.
+    pub after: Vec<NewPair>,
+    /// With itself.
+    pub with_itself: Option<PairNumber>,
+}
+
+impl NewPairs {
+    /// Forget all.
+    pub fn clear(&mut self) {
+        self.before.clear();
+        self.after.clear();
+        self.with_itself = None;
+    }
+
+    /// The highest number of all.
+    pub fn last(&self) -> Option<PairNumber> {
+        let numbers = self.before.iter().chain(&self.after).map(|pair| pair.number);
+        numbers.chain(self.with_itself).max()
+    }
+}

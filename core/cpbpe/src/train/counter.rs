@@ -1,0 +1,117 @@
+//! Text -> words with counts, by several threads. Each thread has a table of its own, so that nothing is shared; what
+//! stands in two tables is added up when the words are drained.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::Error;
+use crate::train::cutter::{Cutter, TextFacts, Worker};
+use crate::train::sort::sorted;
+use crate::train::tallies::Tallies;
+use crate::train::threads::in_threads;
+use crate::train::values::CountSpec;
+use crate::train::word_table::WordTable;
+use crate::train::words::Words;
+use crate::vocab::swap;
+use crate::watch::Monitor;
+
+/// Threads take about this many bytes of a block at a time.
+const PORTION: usize = 1 << 18;
+
+/// Counts words. Work that is stopped has counted some of what it was given, and nobody knows which part.
+pub struct Counter {
+    cutter: Cutter,
+    /// One for each thread that ever took part.
+    workers: Vec<Worker>,
+    tallies: Tallies,
+}
+
+impl Counter {
+    /// An error if the normalization rules are malformed.
+    pub fn new(spec: CountSpec) -> Result<Counter, Error> {
+        Ok(Counter { cutter: Cutter::new(spec)?, workers: vec![Worker::default()], tallies: Tallies::default() })
+    }
+
+    /// Count one sentence `count` times.
+    pub fn add(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) {
+        let facts = TextFacts::of(sentence);
+        self.cutter.count_sentence(sentence, count, facts, &mut self.workers[0], &mut self.tallies, monitor);
+    }
+
+    /// Count the sentences of whole lines.
+    pub fn add_block(&mut self, text: &[u8], threads: usize, monitor: &Monitor) {
+        // 1. Divide the text into portions of whole sentences.
+        let mut portions = Vec::new();
+        let mut begin = 0;
+        while begin < text.len() {
+            let end = self.cutter.sentence_end(text, text.len().min(begin + PORTION));
+            portions.push(&text[begin..end]);
+            begin = end;
+        }
+        // 2. Each thread takes the next portion, again and again.
+        let threads = threads.clamp(1, portions.len().max(1));
+        while self.workers.len() < threads {
+            self.workers.push(Worker::default());
+        }
+        let cutter = &self.cutter;
+        let next = AtomicUsize::new(0);
+        let count_portions = |worker: &mut Worker| {
+            let mut counted = Vec::new();
+            while !monitor.is_stopped() {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(portion) = portions.get(number) else { break };
+                counted.push((number, cutter.count_lines(portion, worker, monitor)));
+            }
+            counted
+        };
+        // 3. Add up the tallies in the order of the text.
+        let counted = in_threads(&mut self.workers[..threads], count_portions);
+        let mut counted: Vec<(usize, Tallies)> = counted.into_iter().flatten().collect();
+        counted.sort_unstable_by_key(|(number, _)| *number);
+        for (_, tallies) in counted {
+            self.tallies.append(tallies);
+        }
+    }
+
+    /// A sentence normalized, with BOUNDARY for each symbol; `None` if it is skipped.
+    pub fn prepare(&mut self, sentence: &[u8]) -> Option<Vec<u8>> {
+        self.cutter.prepare(sentence, &mut self.tallies)
+    }
+
+    /// Count a sentence that was prepared, and needs only to be cut.
+    pub fn add_prepared(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) {
+        self.cutter.count_prepared(sentence, count, &mut self.workers[0], monitor);
+    }
+
+    /// Count a word of another counter.
+    pub fn add_word(&mut self, word: &[u8], count: u64) {
+        let mut compact = Vec::new();
+        swap(word, &mut compact);
+        self.workers[0].table.add(&compact, count);
+    }
+
+    /// What was seen, and what was skipped.
+    pub fn tallies(&self) -> &Tallies {
+        &self.tallies
+    }
+
+    /// How many different words there are.
+    pub fn distinct(&mut self) -> usize {
+        let (own, others) = self.workers.split_at_mut(1);
+        for worker in others {
+            own[0].table.absorb(std::mem::take(&mut worker.table));
+        }
+        own[0].table.distinct()
+    }
+
+    /// About how many bytes the words take.
+    pub fn memory(&self) -> usize {
+        self.workers.iter().map(|worker| worker.table.memory()).sum()
+    }
+
+    /// Give out all words and forget them.
+    pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
+        let tables: Vec<WordTable> = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.table)).collect();
+        let threads = tables.len();
+        sorted(tables, threads, monitor)
+    }
+}

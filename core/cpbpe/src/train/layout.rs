@@ -1,0 +1,50 @@
+//! Words -> the text as symbols, in parts for threads.
+
+use std::cmp::Reverse;
+
+use crate::error::Error;
+use crate::train::pairs::NO_SYMBOL;
+use crate::train::text::TextPart;
+use crate::train::threads::{in_threads, CHECK_INTERVAL};
+use crate::train::words::WordsRef;
+use crate::watch::Monitor;
+
+/// The words in the order of their counts, highest first.
+pub fn by_count(words: &WordsRef) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..words.len() as u32).collect();
+    order.sort_by_key(|&at| Reverse(words.count(at as usize)));
+    order
+}
+
+/// Lay the words out in this many parts. Symbol 1 is the first of the accepted characters, and so on.
+pub fn lay_out(
+    words: &WordsRef,
+    order: &[u32],
+    accepted: &[(char, u64)],
+    parts: usize,
+    monitor: &Monitor,
+) -> Result<Vec<TextPart>, Error> {
+    let mut symbol_of = vec![NO_SYMBOL; 0x11_0000];
+    for (symbol, (c, _)) in (1..).zip(accepted) {
+        symbol_of[*c as usize] = symbol;
+    }
+    // Neighbours in the order go to different parts, so that the parts are alike.
+    let lay_out_part = |number: usize| -> Result<TextPart, Error> {
+        let mut part = TextPart::new(accepted.len());
+        let mut symbols = Vec::new();
+        for (done, &at) in order.iter().skip(number).step_by(parts).enumerate() {
+            if done % CHECK_INTERVAL == 0 {
+                monitor.check()?;
+            }
+            let (word, count) = words.get(at as usize);
+            symbols.clear();
+            symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
+            // What is not accepted divides a word, and one symbol alone never merges.
+            for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
+                part.push(run, count)?;
+            }
+        }
+        Ok(part)
+    };
+    in_threads(0..parts, lay_out_part).into_iter().collect()
+}

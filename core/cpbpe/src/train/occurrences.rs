@@ -1,0 +1,121 @@
+//! How often pairs stand in the text: counted one by one, or bounded from above.
+
+use crate::train::pairs::PairMap;
+
+/// How often something stands in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occurrences {
+    /// With every repetition of the words it is in.
+    pub weight: u64,
+    /// With each different word once: in this many places of the array that holds the text.
+    pub places: u32,
+}
+
+impl Occurrences {
+    /// What stands in one place, in a word with this count.
+    #[inline]
+    pub fn once(weight: u64) -> Occurrences {
+        Occurrences { weight, places: 1 }
+    }
+
+    /// Add others.
+    #[inline]
+    pub fn add(&mut self, other: Occurrences) {
+        self.weight += other.weight;
+        self.places += other.places;
+    }
+}
+
+/// How often each pair stands in the text.
+pub type PairCounts = PairMap<Occurrences>;
+
+impl Default for PairCounts {
+    fn default() -> PairCounts {
+        PairMap::new(Occurrences::default())
+    }
+}
+
+impl PairCounts {
+    /// Count a pair.
+    #[inline]
+    pub fn add(&mut self, left: u32, right: u32, occurrences: Occurrences) {
+        self.entry(left, right).add(occurrences);
+    }
+
+    /// Add the counts of another part of the text.
+    pub fn absorb(&mut self, other: &PairCounts) {
+        for (left, right, occurrences) in other.iter() {
+            self.add(left, right, occurrences);
+        }
+    }
+}
+
+/// Upper bounds of the weights of pairs: what all pairs of the same hash weigh together. Late in training, most pairs
+/// of the text stand there once or twice; this tells them from those worth counting, in a fraction of the memory.
+pub struct WeightBounds {
+    sums: Vec<u32>,
+}
+
+impl WeightBounds {
+    /// For hashes of this many bits (1 to 63).
+    pub fn new(bits: u32) -> WeightBounds {
+        WeightBounds { sums: vec![0; 1 << bits] }
+    }
+
+    /// Add to the weight of a pair.
+    #[inline]
+    pub fn add(&mut self, left: u32, right: u32, weight: u64) {
+        let bucket = self.bucket(left, right);
+        self.sums[bucket] = self.sums[bucket].saturating_add(weight.try_into().unwrap_or(u32::MAX));
+    }
+
+    /// Whether a pair may weigh this much.
+    #[inline]
+    pub fn may_reach(&self, left: u32, right: u32, weight: u64) -> bool {
+        let sum = self.sums[self.bucket(left, right)];
+        sum == u32::MAX || u64::from(sum) >= weight
+    }
+
+    /// Add the bounds of another part of the text, which must be for hashes of as many bits.
+    pub fn absorb(&mut self, other: &WeightBounds) {
+        for (sum, more) in self.sums.iter_mut().zip(&other.sums) {
+            *sum = sum.saturating_add(*more);
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, left: u32, right: u32) -> usize {
+        let pair = u64::from(left) << 32 | u64::from(right);
+        let shift = 64 - self.sums.len().trailing_zeros();
+        (pair.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> shift) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_never_too_low() {
+        let mut bounds = WeightBounds::new(3);
+        let mut counts = PairCounts::default();
+        for left in 1..40u32 {
+            for right in (1..600).step_by(37) {
+                let weight = u64::from(left * right);
+                bounds.add(left, right, weight);
+                counts.add(left, right, Occurrences::once(weight));
+            }
+        }
+        bounds.add(1, 1, u64::MAX);
+        assert_eq!(counts.iter().count(), 39 * 17);
+        assert!(counts.iter().all(|(left, right, occurrences)| occurrences.weight == u64::from(left * right)));
+        assert!(counts.iter().all(|(left, right, occurrences)| bounds.may_reach(left, right, occurrences.weight)));
+        assert!(bounds.may_reach(1, 1, u64::MAX));
+        let mut half = WeightBounds::new(20);
+        half.add(3, 4, 5);
+        assert!(half.may_reach(3, 4, 5) && !half.may_reach(3, 4, 6) && !half.may_reach(4, 3, 1));
+        let other = WeightBounds { sums: half.sums.clone() };
+        half.absorb(&other);
+        assert!(half.may_reach(3, 4, 10) && !half.may_reach(3, 4, 11));
+    }
+}

@@ -1,0 +1,76 @@
+//! The counts of words, by place in the text. Words with equal counts lie side by side, so there are few runs of them,
+//! far fewer than words.
+
+/// Words that have the same count.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Where the first begins.
+    begin: u32,
+    /// The count of each.
+    count: u64,
+}
+
+/// All runs of a text, in its order.
+#[derive(Default)]
+pub struct Runs {
+    runs: Vec<Run>,
+}
+
+impl Runs {
+    /// A word begins at the end of the text so far.
+    pub fn push(&mut self, begin: u32, count: u64) {
+        if self.runs.last().is_none_or(|run| run.count != count) {
+            self.runs.push(Run { begin, count });
+        }
+    }
+
+    /// Which run holds `place`, given one that does not begin later. Where places ascend, that is mostly the same one
+    /// again.
+    #[inline]
+    pub fn find(&self, from: usize, place: u32) -> usize {
+        match self.runs.get(from + 1) {
+            Some(next) if next.begin <= place => self.find_after(from + 1, place),
+            _ => from,
+        }
+    }
+
+    /// The count of the words in a run.
+    #[inline]
+    pub fn count(&self, run: usize) -> u64 {
+        self.runs[run].count
+    }
+
+    /// The same as `find`, by steps that double, and then a binary search.
+    fn find_after(&self, from: usize, place: u32) -> usize {
+        let mut step = 1;
+        while self.runs.get(from + step).is_some_and(|run| run.begin <= place) {
+            step *= 2;
+        }
+        let low = from + step / 2;
+        let high = self.runs.len().min(from + step);
+        low + self.runs[low..high].partition_point(|run| run.begin <= place) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_run_of_any_place() {
+        let mut runs = Runs::default();
+        let mut end = 1;
+        for count in (1..100).rev() {
+            for _ in 0..count % 3 + 1 {
+                runs.push(end, count);
+                end += 3 + count as u32 % 2;
+            }
+        }
+        for from in 0..runs.runs.len() {
+            for place in runs.runs[from].begin..end {
+                let expected = runs.runs.iter().rposition(|run| run.begin <= place).unwrap();
+                assert_eq!(runs.find(from, place), expected);
+            }
+        }
+    }
+}

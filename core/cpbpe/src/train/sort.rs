@@ -1,0 +1,247 @@
+//! Tables of words -> one sorted list of words. The words of a table are compact, but they are sorted by the bytes
+//! of their real text, in which U+2581 stands where they have a space.
+
+use std::cmp::Ordering;
+
+use crate::error::Error;
+use crate::train::threads::{in_threads, CHECK_INTERVAL};
+use crate::train::word_table::WordTable;
+use crate::train::words::Words;
+use crate::utf8::SPACE;
+use crate::vocab::swap;
+use crate::watch::Monitor;
+
+/// Fewer words than this are not worth a thread.
+const PARALLEL: usize = 1 << 15;
+/// A location is a place in a table, and above these bits the number of the table.
+const PLACE_BITS: u32 = 40;
+const PLACE: u64 = (1 << PLACE_BITS) - 1;
+
+/// A word that is being sorted.
+#[derive(Clone, Copy)]
+struct SortEntry {
+    /// The first 16 bytes of its real text, which decide nearly all comparisons.
+    prefix: u128,
+    /// Where it is.
+    location: u64,
+}
+
+/// All words of some tables, sorted, counts added up.
+pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> Result<Words, Error> {
+    for table in &mut tables {
+        table.close();
+    }
+    let tables = &tables;
+    let record_of = |location: u64| tables[(location >> PLACE_BITS) as usize].get((location & PLACE) as usize);
+    // 1. Note the prefix of every word. Most words begin with a space. They are a list of their own, sorted by what
+    //    comes after the space, so that the prefix tells more about them.
+    let mut entries: [Vec<SortEntry>; 2] = Default::default();
+    let mut scratch = Vec::new();
+    for (number, table) in (0u64..).zip(tables) {
+        for (done, (place, word, _)) in table.records().enumerate() {
+            if done % CHECK_INTERVAL == 0 {
+                monitor.check()?;
+            }
+            let spaced = usize::from(word[0] == b' ');
+            let location = number << PLACE_BITS | place as u64;
+            entries[spaced].push(SortEntry { prefix: prefix(&word[spaced..], &mut scratch), location });
+        }
+    }
+    // 2. Sort both lists.
+    let order = |a: &SortEntry, b: &SortEntry| match a.prefix.cmp(&b.prefix) {
+        Ordering::Equal => compare(record_of(a.location).0, record_of(b.location).0),
+        unequal => unequal,
+    };
+    let [mut plain, mut spaced] = entries;
+    sort(&mut plain, &order, threads, monitor);
+    sort(&mut spaced, &order, threads, monitor);
+    // 3. Write them. All words of the second list begin with U+2581 and none of the first does, so the second list
+    //    goes as a whole between two words of the first.
+    let space = u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104;
+    let middle = plain.partition_point(|entry| entry.prefix < space);
+    let mut words = Words::default();
+    for entries in [&plain[..middle], &spaced[..], &plain[middle..]] {
+        for part in write(entries, &record_of, threads, monitor)? {
+            words.append(&part);
+        }
+    }
+    Ok(words)
+}
+
+/// The first 16 bytes of the real text of a compact word, padded with zeros. U+0000 is always a word of its own, so a
+/// zero after the first byte is padding.
+#[inline]
+fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
+    let first = &word[..word.len().min(16)];
+    let mut bytes = [0; 16];
+    if first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
+        scratch.clear();
+        // Two bytes more, because the last character counts from its first byte on, and U+2581 has three.
+        swap(&word[..word.len().min(18)], scratch);
+        let length = scratch.len().min(16);
+        bytes[..length].copy_from_slice(&scratch[..length]);
+    } else {
+        bytes[..first.len()].copy_from_slice(first);
+    }
+    u128::from_be_bytes(bytes)
+}
+
+/// How the real texts of two compact words compare.
+fn compare(left: &[u8], right: &[u8]) -> Ordering {
+    let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    // Where they first differ, a space counts as the three bytes that it stands for. If one of the two has a space
+    // there, a character begins there in the other as well.
+    let head = |word: &[u8]| match word.first() {
+        Some(b' ') => [SPACE[0], SPACE[1], SPACE[2]],
+        _ => [0, 1, 2].map(|at| word.get(at).copied().unwrap_or(0)),
+    };
+    head(&left[same..]).cmp(&head(&right[same..]))
+}
+
+/// Sort by halves, in threads while there are several to use. If the work is stopped, the order is left unfinished.
+fn sort<F>(entries: &mut [SortEntry], order: &F, threads: usize, monitor: &Monitor)
+where
+    F: Fn(&SortEntry, &SortEntry) -> Ordering + Sync,
+{
+    if monitor.is_stopped() {
+        return;
+    }
+    if entries.len() < if threads > 1 { PARALLEL } else { CHECK_INTERVAL * 4 } {
+        entries.sort_unstable_by(order);
+        return;
+    }
+    let (fewer, more) = (threads / 2, threads - threads / 2);
+    let middle = if fewer > 0 { entries.len() / threads * fewer } else { entries.len() / 2 };
+    entries.select_nth_unstable_by(middle, order);
+    let (low, high) = entries.split_at_mut(middle);
+    if fewer == 0 {
+        sort(low, order, 1, monitor);
+        sort(high, order, 1, monitor);
+        return;
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| sort(low, order, fewer, monitor));
+        sort(high, order, more, monitor);
+    });
+}
+
+/// The words of sorted entries, in as many lists as there are threads.
+fn write<'a, F>(entries: &[SortEntry], record_of: &F, threads: usize, monitor: &Monitor) -> Result<Vec<Words>, Error>
+where
+    F: Fn(u64) -> (&'a [u8], u64) + Sync,
+{
+    let same =
+        |a: &SortEntry, b: &SortEntry| a.prefix == b.prefix && record_of(a.location).0 == record_of(b.location).0;
+    // 1. Divide the entries; equal words stay together.
+    let parts = if entries.len() < PARALLEL { 1 } else { threads.max(1) };
+    let mut rest = entries;
+    let mut slices = Vec::new();
+    for number in 0..parts {
+        let mut end = rest.len() / (parts - number);
+        while end > 0 && end < rest.len() && same(&rest[end - 1], &rest[end]) {
+            end += 1;
+        }
+        let (slice, others) = rest.split_at(end);
+        slices.push(slice);
+        rest = others;
+    }
+    // 2. Write each part, adding up the counts of equal words.
+    let write_part = |entries: &[SortEntry]| {
+        let mut words = Words::default();
+        words.ends.reserve_exact(entries.len() * 8);
+        words.counts.reserve_exact(entries.len() * 8);
+        for (at, equal) in entries.chunk_by(same).enumerate() {
+            if at % CHECK_INTERVAL == 0 {
+                monitor.check()?;
+            }
+            swap(record_of(equal[0].location).0, &mut words.blob);
+            let counts = equal.iter().map(|entry| record_of(entry.location).1);
+            words.end_word(counts.fold(0, u64::saturating_add));
+        }
+        Ok(words)
+    };
+    in_threads(slices, write_part).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::words::merge_words;
+    use std::collections::BTreeMap;
+
+    fn read(words: &Words) -> Vec<(String, u64)> {
+        let words = words.view();
+        (0..words.len()).map(|at| words.get(at)).map(|(word, count)| (word.to_string(), count)).collect()
+    }
+
+    #[test]
+    fn words_come_in_the_order_of_their_real_bytes() {
+        let words = [
+            "a",
+            "b",
+            " ",
+            "  ",
+            " a",
+            " ab",
+            "a b",
+            "a c",
+            "ab",
+            "“",
+            "a“",
+            "a”b",
+            "▂",
+            "▀x",
+            "\u{2581}",
+            "я",
+            " я",
+            "  я",
+            "a \u{2580}",
+            "a \u{2582}",
+            "a a\u{2582}",
+            "aaaaaaaaaaaaaaaaaaaa",
+            "aaaaaaaaaaaaaaaaaaaa b",
+            "aaaaaaaaaaaaaaaaaaaa“",
+            " aaaaaaaaaaaaaaaaaaaa",
+            " aaaaaaaaaaaaaaaa",
+            " aaaaaaaaaaaaaaa",
+            "aaaaaaaaaaaaaaa ",
+            "漢字",
+            " 漢字",
+            "\u{10348}",
+        ];
+        let mut tables = vec![WordTable::default(), WordTable::default()];
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        for (at, word) in words.iter().chain(&words[..9]).enumerate() {
+            tables[at % 2].add(word.as_bytes(), at as u64 + 1);
+            let real = word.chars().map(|c| match c {
+                ' ' => '\u{2581}',
+                '\u{2581}' => ' ',
+                other => other,
+            });
+            *expected.entry(real.collect()).or_default() += at as u64 + 1;
+        }
+        let words = sorted(tables, 2, &Monitor::default()).unwrap();
+        assert_eq!(read(&words), expected.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn many_words_are_sorted_in_threads() {
+        let monitor = Monitor::default();
+        let tables = |count: usize| {
+            let mut tables: Vec<WordTable> = (0..count).map(|_| WordTable::default()).collect();
+            for number in 0..100_000u32 {
+                let word = format!(" {:x}", number.wrapping_mul(2_654_435_761) % 70_000);
+                tables[number as usize % count].add(word.as_bytes(), 1);
+            }
+            tables
+        };
+        let one = sorted(tables(1), 1, &monitor).unwrap();
+        assert_eq!(sorted(tables(3), 3, &monitor).unwrap(), one);
+        assert!(read(&one).windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let twice = merge_words(&[one.view(), one.view()], &monitor).unwrap();
+        assert_eq!((&twice.blob, &twice.ends), (&one.blob, &one.ends));
+        assert!(read(&twice).iter().zip(read(&one)).all(|(two, one)| two.1 == 2 * one.1));
+        monitor.stop();
+        assert_eq!(sorted(tables(2), 2, &monitor), Err(Error::Stopped));
+    }
+}

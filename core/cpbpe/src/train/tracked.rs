@@ -1,0 +1,143 @@
+//! The pairs that are tracked while merging goes on, each with its frequency, and which of them is the best.
+
+use crate::train::limits::{PieceLimits, PieceProfile, ALWAYS_ALONE};
+use crate::train::occurrences::PairCounts;
+use crate::train::pairs::{PairMap, PairNumber, Symbol, SymbolTexts, UNTRACKED};
+use crate::train::queue::{PairQueue, QueuedPair, TrackedPair};
+
+/// All symbols, and the pairs of them that are tracked.
+pub struct TrackedPairs {
+    limits: PieceLimits,
+    /// The text of every symbol.
+    texts: SymbolTexts,
+    /// What every symbol may be joined with.
+    profiles: Vec<PieceProfile>,
+    pairs: Vec<TrackedPair>,
+    numbers: PairMap<PairNumber>,
+    queue: PairQueue,
+    /// Rarer pairs are not tracked. If it is 0, even pairs that no longer stand anywhere are.
+    threshold: u64,
+}
+
+impl TrackedPairs {
+    /// No pairs, of symbols that have one character each.
+    pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> TrackedPairs {
+        let classes = limits.char_classes();
+        let mut texts = SymbolTexts::default();
+        texts.push(b""); // NO_SYMBOL
+        let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)];
+        for (c, _) in accepted {
+            texts.push(c.encode_utf8(&mut [0; 4]).as_bytes());
+            // Limits speak of compact text.
+            let compact = if *c == '\u{2581}' { ' ' } else { *c };
+            profiles.push(PieceProfile::of_character(classes.of(compact)));
+        }
+        TrackedPairs {
+            limits,
+            texts,
+            profiles,
+            pairs: Vec::new(),
+            numbers: PairMap::new(UNTRACKED),
+            queue: PairQueue::default(),
+            threshold: 0,
+        }
+    }
+
+    /// Forget all pairs, and track those that reach a threshold.
+    pub fn restart(&mut self, counts: &PairCounts, threshold: u64) {
+        self.threshold = threshold;
+        self.pairs.clear();
+        self.numbers = PairMap::new(UNTRACKED);
+        self.queue = PairQueue::default();
+        for (left, right, occurrences) in counts.iter() {
+            self.track(left, right, occurrences.weight);
+        }
+    }
+
+    /// Rarer pairs are not tracked.
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// How many symbols there are, NO_SYMBOL included.
+    pub fn symbols(&self) -> usize {
+        self.profiles.len()
+    }
+
+    /// How many pairs were tracked since the last restart.
+    pub fn count(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// The numbers of all pairs.
+    pub fn numbers(&self) -> &PairMap<PairNumber> {
+        &self.numbers
+    }
+
+    /// A pair.
+    pub fn get(&self, number: PairNumber) -> TrackedPair {
+        self.pairs[number as usize]
+    }
+
+    /// The text of both its symbols.
+    pub fn piece(&self, number: PairNumber) -> Vec<u8> {
+        let TrackedPair { left, right, .. } = self.get(number);
+        [self.texts.get(left), self.texts.get(right)].concat()
+    }
+
+    /// Track a new pair, if it reaches the threshold and may become a piece.
+    #[inline]
+    pub fn track(&mut self, left: Symbol, right: Symbol, frequency: u64) -> Option<PairNumber> {
+        if frequency < self.threshold {
+            return None;
+        }
+        let profile = self.limits.join(&self.profiles[left as usize], &self.profiles[right as usize])?;
+        let number = self.pairs.len() as PairNumber;
+        let pair = TrackedPair { left, right, frequency };
+        self.pairs.push(pair);
+        *self.numbers.entry(left, right) = number;
+        self.queue.push(QueuedPair::new(number, &pair, profile.length, &self.texts), &self.pairs, &self.texts);
+        Some(number)
+    }
+
+    /// A pair has become rarer.
+    #[inline]
+    pub fn lower(&mut self, left: Symbol, right: Symbol, weight: u64) {
+        let number = self.numbers.get(left, right);
+        if number != UNTRACKED {
+            let frequency = &mut self.pairs[number as usize].frequency;
+            // The pair that was just merged may lose more than it has: what it loses in overlaps with itself was
+            // replaced before. Nobody asks for its frequency any more.
+            *frequency = frequency.wrapping_sub(weight);
+        }
+    }
+
+    /// Take the best pair out of the queue, if there is one that reaches the threshold.
+    pub fn pop_best(&mut self) -> Option<PairNumber> {
+        while let Some(best) = self.queue.peek() {
+            let frequency = self.pairs[best.number as usize].frequency;
+            if frequency == best.frequency {
+                if frequency < self.threshold {
+                    return None;
+                }
+                self.queue.pop(&self.pairs, &self.texts);
+                return Some(best.number);
+            }
+            // It has become rarer since it was put in.
+            if frequency < self.threshold {
+                self.queue.pop(&self.pairs, &self.texts);
+            } else {
+                self.queue.update(frequency, &self.pairs, &self.texts);
+            }
+        }
+        None
+    }
+
+    /// A new symbol made of two.
+    pub fn add_symbol(&mut self, left: Symbol, right: Symbol) -> Symbol {
+        let new = self.profiles.len() as Symbol;
+        self.texts.push_pair(left, right);
+        self.profiles.push(self.profiles[left as usize].then(&self.profiles[right as usize]));
+        new
+    }
+}

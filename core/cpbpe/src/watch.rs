@@ -1,0 +1,191 @@
+//! Long work under supervision: it runs in a thread of its own, while the thread that asked for it wakes up now and
+//! then to report progress, or to end the work. So the hot loops know nothing of signals, interpreters or progress
+//! bars; all they do is note how far they are and ask whether to go on.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::mpsc::{sync_channel, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// What is being done, of the work that has several phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The characters of the words are counted.
+    Characters,
+    /// The text is laid out, and the pairs in it are counted.
+    Pairs,
+    /// Pairs are merged.
+    Merges,
+}
+
+impl Phase {
+    const ALL: [Phase; 3] = [Phase::Characters, Phase::Pairs, Phase::Merges];
+
+    /// The name that a progress function is given.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Characters => "characters",
+            Phase::Pairs => "pairs",
+            Phase::Merges => "merges",
+        }
+    }
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub phase: Phase,
+    /// How much of it is done, at most `total`.
+    pub done: u64,
+    /// How much there is to do in this phase.
+    pub total: u64,
+}
+
+/// What the working threads and the watching one share: how far the work is, and whether to end it.
+#[derive(Default)]
+pub struct Monitor {
+    stop: AtomicBool,
+    /// An index into `Phase::ALL`.
+    phase: AtomicU8,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Monitor {
+    /// Ask the work to end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work was asked to end.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// `Error::Stopped` if the work was asked to end. Cheap, but not free: loops call it every few thousand steps.
+    #[inline]
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_stopped() {
+            Err(Error::Stopped)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A phase begins in which there are `total` things to do.
+    pub fn enter(&self, phase: Phase, total: usize) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total as u64, Ordering::Relaxed);
+    }
+
+    /// Note how many things of this phase are done, and check whether to go on.
+    #[inline]
+    pub fn advance(&self, done: usize) -> Result<(), Error> {
+        self.done.store(done as u64, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// How far the work is.
+    pub fn progress(&self) -> Progress {
+        let phase = Phase::ALL[usize::from(self.phase.load(Ordering::Relaxed))];
+        let done = self.done.load(Ordering::Relaxed);
+        let total = self.total.load(Ordering::Relaxed);
+        // The three are read one after the other, so a new phase may begin in between.
+        Progress { phase, done: done.min(total), total }
+    }
+}
+
+/// Do the work in another thread, and call `wake` here whenever another `interval` has gone by. If `wake` returns an
+/// error, the work is stopped, its result dropped, and the error returned. The work has to ask its monitor whether
+/// to go on; this waits until it has ended. If it panics, so does this.
+///
+/// ```
+/// use std::time::Duration;
+/// use cpbpe::watch::watch;
+///
+/// let sum: Result<u64, ()> = watch(Duration::from_millis(100), |_| (1..=100).sum(), |_| Ok(()));
+/// assert_eq!(sum, Ok(5050));
+/// ```
+pub fn watch<T: Send, E>(
+    interval: Duration,
+    work: impl FnOnce(&Monitor) -> T + Send,
+    mut wake: impl FnMut(&Monitor) -> Result<(), E>,
+) -> Result<T, E> {
+    let monitor = &Monitor::default();
+    std::thread::scope(|scope| {
+        // Nothing is ever sent: the channel closes when the work has ended, in whatever way.
+        let (alive, ended) = sync_channel::<()>(1);
+        let worker = scope.spawn(move || {
+            let _alive = alive;
+            work(monitor)
+        });
+        while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = wake(monitor) {
+                monitor.stop();
+                let _ = worker.join();
+                return Err(error);
+            }
+        }
+        Ok(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(1);
+
+    /// Work that ends only when it is stopped.
+    fn until_stopped(monitor: &Monitor) -> Error {
+        monitor.enter(Phase::Merges, 9);
+        loop {
+            if let Err(error) = monitor.advance(5) {
+                return error;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_watcher_sees_progress_and_may_end_the_work() {
+        let mut seen = Vec::new();
+        let outcome = watch(SOON, until_stopped, |monitor| {
+            seen.push(monitor.progress());
+            if seen.last().is_some_and(|progress| progress.done == 5) {
+                Err("enough")
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(outcome, Err("enough"));
+        assert_eq!(seen.last(), Some(&Progress { phase: Phase::Merges, done: 5, total: 9 }));
+        assert_eq!(Phase::ALL.map(|phase| phase as usize), [0, 1, 2]);
+    }
+
+    #[test]
+    fn results_come_back_however_often_the_watcher_wakes() {
+        let slow = |_: &Monitor| {
+            std::thread::sleep(SOON * 20);
+            7
+        };
+        let mut times = 0;
+        let wake = |_: &Monitor| -> Result<(), ()> {
+            times += 1;
+            Ok(())
+        };
+        assert_eq!(watch(SOON, slow, wake), Ok(7));
+        assert!(times > 0);
+        assert_eq!(watch(Duration::from_secs(100), |_| 8, |_| Err(())), Ok(8));
+    }
+
+    #[test]
+    #[should_panic(expected = "inside")]
+    fn a_panic_of_the_work_is_passed_on() {
+        let _ = watch(SOON, |_| panic!("inside"), |_| Ok::<(), ()>(()));
+    }
+}
