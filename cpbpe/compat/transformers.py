@@ -87,7 +87,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 f"sp_model_kwargs is {kwargs['sp_model_kwargs']!r}, but no sentencepiece runs here; "
                 f"leave it out"
             )
-        model = vocab_file if isinstance(vocab_file, Tokenizer) else Tokenizer.from_file(vocab_file)
+        model = vocab_file if isinstance(vocab_file, Tokenizer) else Tokenizer(vocab_file)
         self.cpbpe = model
         self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
         self.add_eos_token = add_eos_token
@@ -100,7 +100,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
         kwargs.setdefault("clean_up_tokenization_spaces", False)
         added = {
-            id: AddedToken(text, normalized=False, special=True) for text, id in model.vocab.added_tokens.items()
+            id: AddedToken(text, normalized=False, special=True)
+            for text, id in model.vocab.added_tokens.items()
         }
         kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
         super().__init__(
@@ -253,13 +254,13 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     ) -> str:
         ids = token_ids if isinstance(token_ids, list) else [token_ids]
         shown = {id: token.content for id, token in self._added_tokens_decoder.items()}
-        hidden = set(self.all_special_ids) if skip_special_tokens else set()
+        hidden = dict.fromkeys(self.all_special_ids, "") if skip_special_tokens else {}
         for id in hidden:
             shown.pop(id, None)
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
-        if not (shown.keys().isdisjoint(ids) and hidden.isdisjoint(ids)):
-            decoder = SpecialDecoder(first, later, shown, frozenset(hidden))
+        if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
+            decoder = SpecialDecoder(first, later, shown, hidden)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
             text = decoder.decode(check_ids(ids, len(self), "decode"))

@@ -39,8 +39,8 @@ def make_engine(spec: ModelSpec) -> Engine:
 def load_engine(data: bytes) -> Engine:
     """The engine for a `.model` file: that of `make_engine(sentencepiece.read(data))`.
 
-    The core reads the usual files itself, which takes a tenth of the time that protobuf takes in Python; and it
-    gives the spec back when somebody asks for it. What it does not know goes the other way.
+    The core reads the usual files itself, which takes a tenth of the time that protobuf takes in Python; and
+    it gives the spec back when somebody asks for it. What it does not know goes the other way.
     """
     if engine_name() == "core":
         from cpbpe import _core

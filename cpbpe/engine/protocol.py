@@ -1,13 +1,12 @@
 """What every engine offers. An engine does all the work that concerns one model.
 
-It looks pieces up, turns text into ids and ids into text, and expects what `cpbpe.tokenizer` has checked. Text
-is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is one;
-the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
+It looks pieces up, turns text into ids and ids into text, and expects what `cpbpe.tokenizer` has checked.
+Text is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is
+one; the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cpbpe.engine.columns import Columns
@@ -140,5 +139,5 @@ class Engine(Protocol):
     def decode_pieces(self, pieces: list[bytes]) -> bytes:
         """The text of pieces; one that the vocabulary does not hold stands for itself."""
 
-    def decode_batch(self, batch: Sequence[list[int] | bytes], threads: int) -> list[str] | None:
+    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""

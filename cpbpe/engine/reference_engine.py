@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -158,7 +157,7 @@ class PythonEngine:
     def decode_pieces(self, pieces: list[bytes]) -> bytes:
         return self._reference.decode_pieces(pieces)
 
-    def decode_batch(self, batch: Sequence[list[int] | bytes], threads: int) -> list[str] | None:
+    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
 

@@ -1,4 +1,4 @@
-"""A BPE model as a value: what every reader of a file makes, every writer takes, and every engine is built from.
+"""A BPE model as a value: every reader of a file makes one, every writer and every engine takes one.
 
 No protobuf and no algorithm here, so that formats and engines can be replaced without each other. Nothing in
 these classes checks what it is given: `cpbpe.model.validity` does, when an engine is built.

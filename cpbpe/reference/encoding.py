@@ -52,7 +52,7 @@ from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.dropout import chance
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder

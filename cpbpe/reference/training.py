@@ -36,24 +36,24 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from time import monotonic
 
-from cpbpe.engine.training import (
+from cpbpe.model.spec import NormalizerSpec
+from cpbpe.reference.encoding import Normalizer
+from cpbpe.reference.training_values import (
     BOUNDARY,
     EXAMPLE_BYTES,
     EXAMPLES,
-    SKIP_RULES,
+    SKIP_REASONS,
     UNKNOWN,
     CountSpec,
     Learned,
     LearnSpec,
-    PieceRules,
+    PieceLimits,
     Progress,
     Skipped,
     Tallies,
     Words,
-    skip_rule,
+    skip_reason,
 )
-from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import Normalizer
 from cpbpe.text.finder import Finder
 from cpbpe.text.scripts import INHERITED, script
 from cpbpe.text.utf8 import SPACE, repair
@@ -69,13 +69,13 @@ MAX_SYMBOL_MATCHES = 64
 # --- What a piece may be --------------------------------------------------------------------------
 
 
-def piece_script(character: str, before: str, rules: PieceRules) -> str:
+def piece_script(character: str, before: str, limits: PieceLimits) -> str:
     """The script of a character that is not `▁`, behind a piece whose script so far is `before`.
 
     Japanese mixes three scripts inside a word, so they count as one. The long vowel mark has no
     script in Unicode and joins them. A combining mark takes the script before it.
     """
-    if character in DIGITS and not rules.split_by_number:
+    if character in DIGITS and not limits.split_by_number:
         return ANY
     name = script(character)
     if name in ("Hiragana", "Katakana") or character == "ー":
@@ -83,31 +83,31 @@ def piece_script(character: str, before: str, rules: PieceRules) -> str:
     return before if name == INHERITED else name
 
 
-def is_valid(piece: str, rules: PieceRules) -> bool:
+def is_valid(piece: str, limits: PieceLimits) -> bool:
     """Whether training may make this piece.
 
-    >>> rules = PieceRules()
-    >>> [is_valid(piece, rules) for piece in ("▁the", "the▁", "日本の", "abв", "x1", "▁▁")]
+    >>> limits = PieceLimits()
+    >>> [is_valid(piece, limits) for piece in ("▁the", "the▁", "日本の", "abв", "x1", "▁▁")]
     [True, False, True, False, False, False]
-    >>> is_valid("▁▁", PieceRules(allow_whitespace_only_pieces=True))
+    >>> is_valid("▁▁", PieceLimits(allow_whitespace_only_pieces=True))
     True
     """
-    if not 0 < len(piece) <= rules.max_sentencepiece_length or not NEVER_IN_A_PIECE.isdisjoint(piece):
+    if not 0 < len(piece) <= limits.max_sentencepiece_length or not NEVER_IN_A_PIECE.isdisjoint(piece):
         return False
-    if rules.split_digits and len(piece) > 1 and not DIGITS.isdisjoint(piece):
+    if limits.split_digits and len(piece) > 1 and not DIGITS.isdisjoint(piece):
         return False
-    if rules.split_by_unicode_script:
+    if limits.split_by_unicode_script:
         so_far = ANY
         for character in piece.replace(WS, ""):
-            name = piece_script(character, so_far, rules)
+            name = piece_script(character, so_far, limits)
             if ANY not in (name, so_far) and name != so_far:
                 return False
             so_far = name
-    if rules.allow_whitespace_only_pieces and piece.strip(WS) == "":
+    if limits.allow_whitespace_only_pieces and piece.strip(WS) == "":
         return True
-    if rules.treat_whitespace_as_suffix:
+    if limits.treat_whitespace_as_suffix:
         piece = piece[::-1]
-    if rules.split_by_whitespace:
+    if limits.split_by_whitespace:
         return WS not in piece[1:]  # only in front
     return len(piece) == 1 or not piece.endswith(WS)  # anywhere but at the end
 
@@ -115,7 +115,7 @@ def is_valid(piece: str, rules: PieceRules) -> bool:
 # --- Idea 1: count words, not text ----------------------------------------------------------------
 
 
-def can_join(a: str, b: str, rules: PieceRules) -> bool:
+def can_join(a: str, b: str, limits: PieceLimits) -> bool:
     """Whether some valid piece could hold the character `b` right behind `a`; if not, the text is cut here.
 
     Merging makes valid pieces only, so it never joins two symbols across a place where the answer is no; and
@@ -130,19 +130,19 @@ def can_join(a: str, b: str, rules: PieceRules) -> bool:
       `▁` or a combining mark, whose script is that of what stood before. If `b` is one of these it goes with
       anything. So does a digit, without split_by_number.
 
-    >>> [can_join(a, b, PieceRules()) for a, b in ("ab", "a▁", "▁a", "aя", "a1", "1.")]
+    >>> [can_join(a, b, PieceLimits()) for a, b in ("ab", "a▁", "▁a", "aя", "a1", "1.")]
     [True, False, True, False, False, True]
     """
-    if rules.max_sentencepiece_length < 2 or not NEVER_IN_A_PIECE.isdisjoint((a, b)):
+    if limits.max_sentencepiece_length < 2 or not NEVER_IN_A_PIECE.isdisjoint((a, b)):
         return False
-    if rules.split_digits and not DIGITS.isdisjoint((a, b)):
+    if limits.split_digits and not DIGITS.isdisjoint((a, b)):
         return False
-    if rules.split_by_whitespace:
-        inner, outer = (a, b) if rules.treat_whitespace_as_suffix else (b, a)
-        if inner == WS and not (rules.allow_whitespace_only_pieces and outer == WS):
+    if limits.split_by_whitespace:
+        inner, outer = (a, b) if limits.treat_whitespace_as_suffix else (b, a)
+        if inner == WS and not (limits.allow_whitespace_only_pieces and outer == WS):
             return False
-    if rules.split_by_unicode_script and WS not in (a, b):
-        left, right = piece_script(a, ANY, rules), piece_script(b, ANY, rules)  # ANY for a combining mark
+    if limits.split_by_unicode_script and WS not in (a, b):
+        left, right = piece_script(a, ANY, limits), piece_script(b, ANY, limits)  # ANY for a combining mark
         return ANY in (left, right) or left == right
     return True
 
@@ -158,7 +158,7 @@ class ReferenceCounter:
                 charsmap=spec.charsmap,
                 add_dummy_prefix=spec.add_dummy_prefix,
                 remove_extra_whitespaces=spec.remove_extra_whitespaces,
-                suffix=spec.rules.treat_whitespace_as_suffix,
+                suffix=spec.limits.treat_whitespace_as_suffix,
             ),
             Finder([]),
         )
@@ -167,7 +167,7 @@ class ReferenceCounter:
         self._joins: dict[tuple[str, str], bool] = {}
         self._words: Multiset[bytes] = Multiset()
         self._sentences = self._bytes = 0
-        self._skipped = {rule: Skipped() for rule in SKIP_RULES}
+        self._skipped = {rule: Skipped() for rule in SKIP_REASONS}
 
     def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
         for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
@@ -211,7 +211,7 @@ class ReferenceCounter:
         number = self._sentences
         self._sentences += 1
         self._bytes += len(sentence)
-        rule = skip_rule(sentence, self.spec.max_sentence_length)
+        rule = skip_reason(sentence, self.spec.max_sentence_length)
         if rule is None or (rule == "reserved" and not self.spec.skip_reserved):
             text = self._normalizer.normalize(sentence)[0]
             if text:
@@ -232,12 +232,12 @@ class ReferenceCounter:
             self._words[word.encode()] += count
 
     def _cut(self, text: str) -> Iterator[str]:
-        joins, rules = self._joins, self.spec.rules
+        joins, limits = self._joins, self.spec.limits
         begin = 0
         for at in range(1, len(text)):
             pair = text[at - 1], text[at]
             if pair not in joins:
-                joins[pair] = can_join(*pair, rules)
+                joins[pair] = can_join(*pair, limits)
             if not joins[pair]:
                 yield text[begin:at]
                 begin = at
@@ -381,7 +381,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         if pair not in frequency:
             if 0 in pair or pair in invalid:
                 return
-            if not is_valid(texts[pair[0]] + texts[pair[1]], spec.rules):
+            if not is_valid(texts[pair[0]] + texts[pair[1]], spec.limits):
                 invalid.add(pair)
                 return
             fresh.append(pair)

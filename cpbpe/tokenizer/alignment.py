@@ -292,7 +292,7 @@ def _encoding(
     """An Encoding of one text, whose length is given, with what goes around its ids."""
     special: frozenset[int] = frozenset()
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
-        special = plan.encoder.finder.texts.keys() & frozenset(ids)
+        special = frozenset(plan.encoder.finder.texts.keys() & set(ids))
     if plan.reverse:
         ids, pieces, spans = ids[::-1], pieces[::-1], spans[::-1]
     if plan.around:
@@ -302,7 +302,7 @@ def _encoding(
         pieces = [*named[0], *pieces, *named[1]]
         spans = [*((0, 0) for _ in front), *spans, *((length, length) for _ in back)]
         special = special.union(front, back)
-    return Encoding(ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=frozenset(special))
+    return Encoding(ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=special)
 
 
 def _length(text: Text, unit: Unit) -> int:

@@ -6,7 +6,7 @@ Text and ids have been checked for their types by then, and a plan says what the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids as IdArray
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
+T = TypeVar("T")
 
 
 # --- Text to ids ----------------------------------------------------------------------------------
@@ -127,7 +128,9 @@ def decode_batch(
         texts = facts.engine.decode_batch(given, threads_for(given, threads))
         if texts is not None:
             return texts
-    rows = [facts.check_ids(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)]
+    rows: list[list[int] | bytes] = [
+        facts.check_ids(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)
+    ]
     return _known(decoder.decode_batch(rows, threads_for(rows, threads)))
 
 
@@ -141,7 +144,7 @@ def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
     return ids if type(ids) is list else as_ids(ids, facts.special.size, method)
 
 
-def _known(text: Any) -> Any:
+def _known(text: T | None) -> T:
     """What an engine gives for ids that have been checked, which is never None."""
     assert text is not None
     return text

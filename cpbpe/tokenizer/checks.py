@@ -83,7 +83,7 @@ def checked_texts(texts: object, method: str) -> list[Text]:
 
 def _listed(texts: Any, method: str) -> list[Any]:
     kind = type(texts)
-    library, name = kind.__module__.partition(".")[0], kind.__name__
+    name = kind.__name__
     if isinstance(texts, _TEXTS):
         raise TypeError(f"{method}() takes a list of texts, not {name}; put it into a list: [text]")
     way_out = table_way_out(texts)
@@ -91,17 +91,21 @@ def _listed(texts: Any, method: str) -> list[Any]:
         raise TypeError(f"{method}() takes a list of texts, not {name}; {way_out}")
     if isinstance(texts, (set, frozenset)):
         raise TypeError(f"{method}() takes texts in an order, not a {name}; give it sorted(texts)")
-    if library == "pyarrow":
-        return list(texts.to_pylist())
-    if library in ("pandas", "polars", "numpy") and hasattr(
-        texts, "tolist" if library != "polars" else "to_list"
-    ):
-        if getattr(texts, "ndim", 1) != 1:
-            raise TypeError(f"{method}() takes an array with one dimension, not {texts.ndim}")
-        return list(texts.to_list() if library == "polars" else texts.tolist())
+    if getattr(texts, "ndim", 1) != 1:
+        raise TypeError(f"{method}() takes an array with one dimension, not {texts.ndim}")
     if not isinstance(texts, Iterable):
         raise TypeError(f"{method}() takes a list of texts, not {name}")
-    return list(texts)
+    return list(listed_column(texts))
+
+
+def listed_column(texts: Any) -> Any:
+    """A column of a table as Python's own values; anything else as it is."""
+    library = type(texts).__module__.partition(".")[0]
+    if library == "pyarrow":
+        return texts.to_pylist()
+    if library == "polars":
+        return texts.to_list()
+    return texts.tolist() if library in ("pandas", "numpy") else texts
 
 
 def table_way_out(table: Any) -> str | None:

@@ -160,7 +160,11 @@ class ModelFacts:
     def lookahead(self) -> int:
         """How many bytes decide at most how the first of them are rewritten."""
         spec = self.spec
-        longest = Charsmap(spec.normalizer.charsmap, trusted=True).longest_key(MAX_KEY) if spec.normalizer.charsmap else 0
+        longest = (
+            Charsmap(spec.normalizer.charsmap, trusted=True).longest_key(MAX_KEY)
+            if spec.normalizer.charsmap
+            else 0
+        )
         keys = (len(spec.pieces.texts[id]) for id in self.of_type(PieceType.USER_DEFINED))
         return NO_END if longest is None else max(4, longest, *keys)
 

@@ -142,9 +142,8 @@ class Plans:
         reverse = bool(options.get("reverse", False))
         after_special = bool(options.get("prefix_after_special", True))
         plan = EncodePlan(engine, front, back, reverse, prefix_space, after_special)
-        finder = facts.special.finder(
-            options.get("allowed_special", ()), options.get("disallowed_special", ())
-        )
+        allowed, disallowed = options.get("allowed_special", ()), options.get("disallowed_special", ())
+        finder = facts.special.finder(allowed, disallowed)
         if finder is None:
             return plan
         return replace(plan, encoder=SpecialEncoder(engine, plan.later(engine), finder))
@@ -173,4 +172,4 @@ class Plans:
             return engine
         later = engine if options.get("prefix_after_special", True) else engine.variant(keep_space=True)
         shown = {} if skip else facts.special.texts if skip is None else facts.special.shown
-        return SpecialDecoder(engine, later, shown, facts.special.hidden if skip else frozenset())
+        return SpecialDecoder(engine, later, shown, facts.special.texts if skip else {})

@@ -10,7 +10,7 @@ them it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -173,7 +173,7 @@ class SpecialEncoder:
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
     ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
-        """The texts that hold special tokens one after the other, because their segments do not stand alone."""
+        """Texts that hold special tokens come one after the other: their segments do not stand alone."""
         np = numpy()
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
@@ -248,7 +248,7 @@ def _rows_of(
 class SpecialDecoder:
     """Decodes ids some of which are special tokens."""
 
-    def __init__(self, first: Engine, later: Engine, shown: dict[int, str], hidden: frozenset[int]):
+    def __init__(self, first: Engine, later: Engine, shown: Mapping[int, str], hidden: Mapping[int, str]):
         """`shown` are special tokens with the text to show; `hidden` added ones that leave nothing."""
         self._first = first
         self._later = later
@@ -256,7 +256,7 @@ class SpecialDecoder:
         self._hidden = hidden
 
     def _is_plain(self, ids: Iterable[int]) -> bool:
-        return self._shown.keys().isdisjoint(ids) and self._hidden.isdisjoint(ids)
+        return self._shown.keys().isdisjoint(ids) and self._hidden.keys().isdisjoint(ids)
 
     def decode(self, ids: list[int]) -> str | None:
         if self._is_plain(ids):
@@ -272,19 +272,18 @@ class SpecialDecoder:
         )
         return None if parts is None else b"".join(parts)
 
-    def decode_batch(self, batch: list[list[int]], threads: int) -> list[str] | None:
+    def decode_batch(self, batch: list[Any], threads: int) -> list[str] | None:
         plain: list[list[int] | bytes] = [ids for ids in batch if self._is_plain(ids)]
         if len(plain) == len(batch):
             return self._first.decode_batch(plain, threads)
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
 
-    def decode_pieces(self, pieces: list[bytes], hidden: frozenset[int], texts: dict[int, str]) -> bytes:
-        """The text of pieces; `hidden` and `texts` are the ids and texts of added tokens."""
+    def decode_pieces(self, pieces: list[bytes]) -> bytes:
         parts = self._segments(
             pieces,
             {text.encode(): text for text in self._shown.values()},
-            frozenset(texts[id].encode() for id in hidden),
+            {text.encode(): text for text in self._hidden.values()},
             lambda engine, part: engine.decode_pieces(part),
             str.encode,
         )
@@ -293,8 +292,8 @@ class SpecialDecoder:
     def _segments(
         self,
         tokens: Iterable[Any],
-        shown: dict[Any, str],
-        hidden: frozenset[Any],
+        shown: Mapping[Any, str],
+        hidden: Mapping[Any, str],
         decode: Callable[[Engine, list[Any]], Any],
         spell: Callable[[str], Any],
     ) -> list[Any] | None:

@@ -71,11 +71,6 @@ class SpecialTokens:
         return {**ids, **self.added}
 
     @kept
-    def hidden(self) -> frozenset[int]:
-        """The ids of added tokens."""
-        return frozenset(self.texts)
-
-    @kept
     def shown(self) -> dict[int, str]:
         """The text of each id."""
         return {id: text for text, id in self.ids.items()}

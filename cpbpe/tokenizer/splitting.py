@@ -30,7 +30,7 @@ FIRST_WINDOW = 4
 FIRST_MARGIN = 64
 """See FIRST_WINDOW."""
 MANY = 256
-"""Where no token is certain, they are believed in a window that has this many more than twice those needed."""
+"""Where no token is certain, they are believed in a window with this many more than twice those needed."""
 
 
 def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:

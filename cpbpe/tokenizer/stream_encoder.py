@@ -153,7 +153,7 @@ class _SpecialKeys:
         self._first = re.compile(b"[" + firsts + b"]") if firsts else None
 
     def next(self, text: bytes, at: int, final: bool) -> tuple[int, int, str, int | None] | None:
-        """Begin and end of the next token, its text and its id; None if it is not certain that there is one."""
+        """Begin and end of the next token, its text and its id; None if none is certain."""
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
             if not final and self._finder.could_grow(text, at):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    class BoundOptions(EncodeOptions, DecodeOptions, total=False):  # type: ignore[misc]
+    class BoundOptions(EncodeOptions, DecodeOptions, total=False):
         """The options of encoding and of decoding."""
 
 
@@ -125,7 +125,7 @@ class Tokenizer:
         return more.using(**self.bound_options) if self.bound_options else more
 
     def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
-        """The same tokenizer with other defaults: every call of it has these options, unless it is given others.
+        """The same tokenizer with other defaults: its calls have these options, unless they are given others.
 
         >>> tok = Tokenizer("tokenizer.model").using(add_bos=True, allowed_special="all")
         >>> tok.encode("Hi</s>"), tok.count("Hi"), tok.encode("Hi", add_bos=False)
@@ -363,7 +363,8 @@ class Tokenizer:
         '▁Hello▁world'
         """
         normalized: Any = self._engine.normalize(checked_text(text, "normalize"))
-        return text_of(normalized) if isinstance(text, str) else normalized
+        normalized = text_of(normalized) if isinstance(text, str) else normalized
+        return cast(AnyText, normalized)
 
     @described(ENCODE)
     def truncate(self, text: AnyText, max_tokens: int, **options: Unpack[EncodeOptions]) -> AnyText:
@@ -500,7 +501,7 @@ class Tokenizer:
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(
-            "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many, and "
+            "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
             "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
         )
 

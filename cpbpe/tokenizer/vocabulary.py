@@ -144,15 +144,15 @@ class Vocabulary(Mapping[str, int]):
     @property
     def scores(self) -> NDArray[np.float32]:
         """The scores of the model's pieces, by id."""
-        np = numpy()
-        scores: NDArray[np.float32] = np.frombuffer(self._facts.spec.pieces.scores, np.float32)
+        lib = numpy()
+        scores: NDArray[np.float32] = lib.frombuffer(self._facts.spec.pieces.scores, lib.float32)
         return scores
 
     @property
     def types(self) -> NDArray[np.uint8]:
         """The types of the model's pieces, by id, as numbers of `PieceType`."""
-        np = numpy()
-        types: NDArray[np.uint8] = np.frombuffer(self._facts.types, np.uint8)
+        lib = numpy()
+        types: NDArray[np.uint8] = lib.frombuffer(self._facts.types, lib.uint8)
         return types
 
     def token_bytes(self) -> list[bytes]:

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.tokenizer.checks import listed_column, table_way_out
 from cpbpe.training.corpus_files import FORMATS, PART_BYTES, expand, format_of, parts, size_of
 
 Source = Any
@@ -150,11 +151,13 @@ class Corpus:
             raise TypeError("source is bytes; for one text, give a list with it: [data]")
         elif isinstance(source, (list, tuple)) and source and self._are_paths(source):
             self._take_paths(source)
+        elif not isinstance(source, Mapping) and (way_out := table_way_out(source)) is not None:
+            raise TypeError(f"source is a whole table, {type(source).__name__}; {way_out}")
         elif hasattr(source, "read") or isinstance(source, Iterable):
             wanted = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
             if self._format in wanted:
                 raise TrainingError(f"format={self._format!r} is for files, and source is no path")
-            self._items = source
+            self._items = listed_column(source)
         else:
             raise TypeError(
                 "source is a path, several of them, an open file or an iterable of texts, "

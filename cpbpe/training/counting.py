@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cpbpe.engine.training import (
+from cpbpe.engine.training import Counter, make_counter
+from cpbpe.errors import TrainingError
+from cpbpe.reference.training_values import (
     BOUNDARY,
     EXAMPLE_BYTES,
     EXAMPLES,
     UNKNOWN,
-    Counter,
     CountSpec,
-    PieceRules,
+    PieceLimits,
     Words,
-    make_counter,
 )
-from cpbpe.errors import TrainingError
 from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.options import Pretokenizer, TrainOptions
@@ -55,7 +54,7 @@ class CountSetup:
     def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
         """What `to_dict` gave."""
         spec = dict(values["spec"])
-        spec["rules"] = PieceRules(**spec["rules"])
+        spec["limits"] = PieceLimits(**spec["limits"])
         spec["charsmap"] = bytes.fromhex(spec["charsmap"])
         spec["symbols"] = tuple(symbol.encode() for symbol in spec["symbols"])
         spec["delimiter"] = spec["delimiter"].encode()
@@ -85,7 +84,7 @@ _SYMBOLS = "the special pieces"
 def _flat(setup: CountSetup) -> dict[str, Any]:
     spec, sample = setup.spec, setup.sample or (0, True, 0)
     return {
-        **asdict(spec.rules),
+        **asdict(spec.limits),
         "the normalization rules": spec.charsmap,
         "add_dummy_prefix": spec.add_dummy_prefix,
         "remove_extra_whitespaces": spec.remove_extra_whitespaces,
@@ -101,9 +100,9 @@ def _flat(setup: CountSetup) -> dict[str, Any]:
     }
 
 
-def piece_rules(options: TrainOptions) -> PieceRules:
+def piece_limits(options: TrainOptions) -> PieceLimits:
     """What a piece may be, as engines are told."""
-    return PieceRules(
+    return PieceLimits(
         max_sentencepiece_length=options.max_sentencepiece_length,
         split_by_unicode_script=options.split_by_unicode_script,
         split_by_number=options.split_by_number,
@@ -118,7 +117,7 @@ def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
     """What of the options decides the counts."""
     symbols = sorted(piece.encode() for piece, _ in options.special_pieces().values())
     spec = CountSpec(
-        rules=piece_rules(options),
+        limits=piece_limits(options),
         charsmap=charsmap,
         add_dummy_prefix=options.add_dummy_prefix,
         remove_extra_whitespaces=options.remove_extra_whitespaces,

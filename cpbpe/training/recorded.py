@@ -1,74 +1,51 @@
-"""What a model file records of its training, and the file itself.
+"""What a model file records of its training: the options that were given, as they were given.
 
-sentencepiece stores the options that were given, as they were given. `Recorded` holds those, so that
-equal options give an equal file, byte for byte.
+sentencepiece stores them so. Equal options give an equal file, byte for byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from cpbpe.engine.training import Learned
-from cpbpe.training.model_build import Built, build
+from cpbpe.model.spec import Settings
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.rules import charsmap_of, denormalizer_charsmap_of
 
-NORMALIZER_FIELDS = ("name", "add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
+_NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "normalization_rule_tsv")
 """Options that are stored with the normalizer, under these names."""
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """The fields that a model file sets, by the names that they have there."""
+def settings_of(options: TrainOptions) -> Settings:
+    """What a model says that was trained with these options. Rule files are read here, and only here.
 
-    trainer: Mapping[str, Any] = field(default_factory=dict)
-    """Those of trainer_spec; vocab_size is set anew for the model at hand."""
-    normalizer: Mapping[str, Any] = field(default_factory=dict)
-    """Those of normalizer_spec, with its name and its charsmap."""
-    denormalizer: Mapping[str, Any] | None = None
-    """Those of denormalizer_spec, if there is one."""
-
-    @classmethod
-    def of(cls, options: TrainOptions) -> Recorded:
-        """What a model says that was trained with these options."""
-        given = options.sentencepiece_options()
-        rules = bool(options.normalization_rules or options.normalization_rule_tsv)
-        given.pop("normalization_rule_name", None)
-        normalizer: dict[str, Any] = {
-            "name": "user_defined" if rules else options.normalization_rule_name,
-            "precompiled_charsmap": charsmap_of(options),
-        }
-        for name in (*NORMALIZER_FIELDS, "normalization_rule_tsv"):
-            if name in given:
-                normalizer[name] = given.pop(name)
-        denormalizer: dict[str, Any] | None = None
-        charsmap = denormalizer_charsmap_of(options)
-        if charsmap is not None:
-            denormalizer = {
-                "name": "user_defined",
-                "precompiled_charsmap": charsmap,
-                "add_dummy_prefix": False,
-                "remove_extra_whitespaces": False,
-                "escape_whitespaces": False,
-            }
-            if options.denormalization_rule_tsv:
-                denormalizer["normalization_rule_tsv"] = given.pop("denormalization_rule_tsv")
-        return cls(given, normalizer, denormalizer)
+    >>> settings_of(TrainOptions(vocab_size=500)).trainer["vocab_size"]
+    500
+    """
+    trainer = options.sentencepiece_options()
+    has_rules = bool(options.normalization_rules or options.normalization_rule_tsv)
+    trainer.pop("normalization_rule_name", None)
+    normalizer: dict[str, Any] = {
+        "name": "user_defined" if has_rules else options.normalization_rule_name,
+        "precompiled_charsmap": charsmap_of(options),
+    }
+    for name in _NORMALIZER_FIELDS:
+        if name in trainer:
+            normalizer[name] = trainer.pop(name)
+    denormalizer = None
+    charsmap = denormalizer_charsmap_of(options)
+    if charsmap is not None:
+        trainer.pop("denormalization_rule_tsv", None)
+        denormalizer = denormalizer_settings(charsmap, options.denormalization_rule_tsv)
+    return Settings(trainer, normalizer, denormalizer)
 
 
-def build_model(options: TrainOptions, recorded: Recorded, learned: Learned) -> Built:
-    """The model for what was learned, cut to the options' vocab_size."""
-    trainer = dict(recorded.trainer)
-    if "vocab_size" in trainer:
-        trainer["vocab_size"] = options.vocab_size
-    return build(
-        learned,
-        vocab_size=options.vocab_size,
-        special_pieces=options.special_pieces(),
-        trainer=trainer,
-        normalizer=recorded.normalizer,
-        denormalizer=recorded.denormalizer,
-        auto_character_coverage=options.auto_character_coverage,
-    )
+def denormalizer_settings(charsmap: bytes, tsv: str = "") -> dict[str, Any]:
+    """The settings of a denormalizer with these rules, which may come from a file."""
+    fields: dict[str, Any] = {
+        "name": "user_defined",
+        "precompiled_charsmap": charsmap,
+        "add_dummy_prefix": False,
+        "remove_extra_whitespaces": False,
+        "escape_whitespaces": False,
+    }
+    return {**fields, "normalization_rule_tsv": tsv} if tsv else fields

@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import chain
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.engine.training import Learned
+from cpbpe.reference.training_values import (
+    Learned,
+)
 from cpbpe.training.model_build import Built
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.report import Curve, Report

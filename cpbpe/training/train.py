@@ -12,23 +12,29 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from cpbpe.engine.training import Learned, LearnSpec, learn
+from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
 from cpbpe.model.files import write_all
+from cpbpe.model.formats.sentencepiece import spec_of_settings
+from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.reference.training_values import (
+    Learned,
+    LearnSpec,
+)
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.corpus import Source
-from cpbpe.training.counting import count_setup, piece_rules, threads_or_all
-from cpbpe.training.model_build import Built, vocab_file
+from cpbpe.training.counting import piece_limits, threads_or_all
+from cpbpe.training.model_build import Built, build, vocab_file
 from cpbpe.training.options import TrainOptions, preset
 from cpbpe.training.progress import Display, ProgressOption
-from cpbpe.training.recorded import Recorded, build_model
+from cpbpe.training.recorded import settings_of
 from cpbpe.training.report import Phase, Report
 from cpbpe.training.report_build import make_report
-from cpbpe.training.rules import charsmap_of
-from cpbpe.training.word_counts import WordCounts, no_overflow
+from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
 
 _preset = preset  # the name is that of an argument below
 
@@ -44,10 +50,11 @@ class TrainingResult:
     """
 
     def __init__(
-        self, options: TrainOptions, recorded: Recorded, learned: Learned, built: Built, report: Report
+        self, options: TrainOptions, base: ModelSpec, learned: Learned, built: Built, report: Report
     ):
+        """`base` is the model without its pieces."""
         self._options = options
-        self._recorded = recorded
+        self._base = base
         self._learned = learned
         self._built = built
         self._report = report
@@ -68,9 +75,9 @@ class TrainingResult:
         return self._built.data
 
     @property
-    def built(self) -> Built:
-        """The model file with what it is made of."""
-        return self._built
+    def spec(self) -> ModelSpec:
+        """The model as a value."""
+        return self._built.spec
 
     @kept
     def tokenizer(self) -> Tokenizer:
@@ -89,7 +96,7 @@ class TrainingResult:
         if vocab_size == most:
             return self._built.data
         options = self._options.replace(vocab_size=vocab_size)
-        return build_model(options, self._recorded, self._learned).data
+        return build_model(options, self._base, self._learned).data
 
     def tokenizer_at(self, vocab_size: int) -> Tokenizer:
         """The tokenizer that training with a smaller `vocab_size` would have given, exactly."""
@@ -105,7 +112,7 @@ class TrainingResult:
             raise TypeError(f"save() takes a path as str or Path, not {name!r}")
         name = name.removesuffix(".model")
         check_prefix(name)
-        vocab = vocab_file(self._built, self._options.vocabulary_output_piece_score)
+        vocab = vocab_file(self._built.spec, self._options.vocabulary_output_piece_score)
         paths = f"{name}.model", f"{name}.vocab"
         write_all({paths[0]: self._built.data, paths[1]: vocab})
         return paths
@@ -159,6 +166,7 @@ def train(
     """
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     complete = _preset(preset).replace(**changes)
+    settings = settings_of(complete)  # first, for rules in files may be wrong
     with Display(progress) as display:
         clock = Clock()
         if isinstance(source, WordCounts):
@@ -167,56 +175,55 @@ def train(
                 raise TrainingError(
                     f"{name} means nothing here: the source is WordCounts, so nothing is read"
                 )
-            counts = source
-            setup = count_setup(complete, charsmap_of(complete))
-            different = counts.setup.differences(setup)
-            if different:
-                raise TrainingError(
-                    "the counts were made under other options than training is to use; give it the same, or "
-                    f"count again; these differ: {', '.join(different)}"
-                )
-        else:
-            recorded = Recorded.of(complete)  # first, for rules in files may be wrong
-            with clock.phase("reading"):
-                counts = WordCounts.of(
-                    source,
-                    complete,
-                    threads=threads,
-                    format=format,
-                    field=field,
-                    column=column,
-                    memory_limit=memory_limit,
-                    display=display,
-                )
-        recorded = Recorded.of(complete)
-        return train_on(counts, complete, recorded, threads_or_all(threads), display, clock)
+            source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
+            return train_on_counts(source, complete, settings, threads, display, clock)
+        reading = ReadingOptions(threads, format, field, column, memory_limit)
+        return train_on_corpus(source, complete, settings, reading, display, clock)
 
 
-def train_on(
+def train_on_corpus(
+    source: Source,
+    options: TrainOptions,
+    settings: Settings,
+    reading: ReadingOptions,
+    display: Display,
+    clock: Clock,
+) -> TrainingResult:
+    """Count a corpus and train on the counts, with options that are complete and a display that is open."""
+    with clock.phase("reading"):
+        charsmap = settings.normalizer["precompiled_charsmap"]
+        counts = WordCounts.of(source, options, charsmap, reading, display)
+    return train_on_counts(counts, options, settings, reading.threads, display, clock)
+
+
+def train_on_counts(
     counts: WordCounts,
     options: TrainOptions,
-    recorded: Recorded,
-    threads: int,
+    settings: Settings,
+    threads: int | None,
     display: Display,
     clock: Clock,
 ) -> TrainingResult:
     """Learn from counts that fit the options, and put the model together."""
+    # 1. The merges.
     if not len(counts):
         raise TrainingError(_nothing(counts))
     spec = LearnSpec(
         vocab_size=options.vocab_size,
         meta_pieces=len(options.special_pieces()),
-        rules=piece_rules(options),
+        limits=piece_limits(options),
         character_coverage=options.character_coverage,
         required_chars=options.required_chars,
         auto_character_coverage=options.auto_character_coverage,
     )
     with clock.phase("learning"), no_overflow():
-        learned = learn(counts.words, spec, threads, display.update)
+        learned = learn(counts.words, spec, threads_or_all(threads), display.update)
         display.update("merges", len(learned.merges), len(learned.merges))
+    # 2. The model.
     with clock.phase("building"):
         _check_least(options, spec, learned)
-        built = build_model(options, recorded, learned)
+        base = spec_of_settings(settings)
+        built = build_model(options, base, learned)
         report = make_report(options, counts, learned, built)
         if options.hard_vocab_limit and built.size < options.vocab_size:
             least = spec.meta_pieces + (1 if options.auto_character_coverage else len(learned.characters))
@@ -225,7 +232,23 @@ def train_on(
                 f"{built.size} pieces; choose a size in this range, train on more text, or give "
                 f"hard_vocab_limit=False for what there is"
             )
-    return TrainingResult(options, recorded, learned, built, report.with_phases(clock.phases))
+        _ = built.data  # written in this phase
+    return TrainingResult(options, base, learned, built, report.with_phases(clock.phases))
+
+
+def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Built:
+    """The model for what was learned, cut to the options' vocab_size."""
+    trainer = base.settings.trainer
+    if "vocab_size" in trainer:
+        settings = replace(base.settings, trainer={**trainer, "vocab_size": options.vocab_size})
+        base = replace(base, settings=settings)
+    return build(
+        learned,
+        vocab_size=options.vocab_size,
+        special_pieces=options.special_pieces(),
+        base=base,
+        auto_character_coverage=options.auto_character_coverage,
+    )
 
 
 def check_prefix(prefix: str) -> None:

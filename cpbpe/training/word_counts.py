@@ -16,12 +16,15 @@ import zlib
 from array import array
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from cpbpe.engine.choice import say_if_slow
-from cpbpe.engine.training import Words, merge_words
+from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.model.files import write_all
+from cpbpe.reference.training_values import (
+    Words,
+)
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
 from cpbpe.training.options import TrainOptions, preset
@@ -32,6 +35,23 @@ from cpbpe.training.words_file import join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"
 _MAX_HEADER = 1 << 26
+
+
+class ReadingOptions(NamedTuple):
+    """How a corpus is read. What the arguments mean is told by `cpbpe.train`."""
+
+    threads: int | None = None
+    """How many threads count."""
+    format: str | None = None
+    """The format of files."""
+    field: str = "text"
+    """Where the text is in JSON Lines."""
+    column: str = "text"
+    """Where the text is in Parquet."""
+    memory_limit: int | None = None
+    """About how many bytes the counts may take in memory."""
+    raw: bool = False
+    """Whether paths are taken as they are, and files are not decompressed."""
 
 
 class WordCounts:
@@ -76,53 +96,55 @@ class WordCounts:
         Only some options play a role: how text is normalized, what special pieces there are, where a piece
         may not go on, which sentences are read. Later, `cpbpe.train` must be given the same.
         """
+        complete = _options(preset, options)
+        reading = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            return cls.of(
-                source,
-                _options(preset, options),
-                threads=threads,
-                format=format,
-                field=field,
-                column=column,
-                memory_limit=memory_limit,
-                display=display,
-            )
+            return cls.of(source, complete, charsmap_of(complete), reading, display)
 
     @classmethod
     def of(
         cls,
         source: Source,
         options: TrainOptions,
-        *,
-        threads: int | None,
-        format: str | None,
-        field: str,
-        column: str,
-        memory_limit: int | None,
+        charsmap: bytes,
+        reading: ReadingOptions,
         display: Display,
-        raw: bool = False,
-        charsmap: bytes | None = None,
     ) -> WordCounts:
-        """The same for options that are complete, with a display that is open, and perhaps other rules."""
-        threads = threads_or_all(threads)
-        if memory_limit is not None and (not isinstance(memory_limit, int) or memory_limit < 1 << 20):
-            raise TrainingError(f"memory_limit is a number of bytes, at least 2**20, not {memory_limit!r}")
+        """The same for options that are complete, compiled rules, and a display that is open."""
+        limit = reading.memory_limit
+        if limit is not None and (not isinstance(limit, int) or limit < 1 << 20):
+            raise TrainingError(f"memory_limit is a number of bytes, at least 2**20, not {limit!r}")
+        threads = threads_or_all(reading.threads)
         corpus = Corpus(
-            source, format=format, field=field, column=column, keep_newlines=options.keep_newlines, raw=raw
+            source,
+            format=reading.format,
+            field=reading.field,
+            column=reading.column,
+            keep_newlines=options.keep_newlines,
+            raw=reading.raw,
         )
         say_if_slow()
-        setup = count_setup(options, charsmap_of(options) if charsmap is None else charsmap)
+        setup = count_setup(options, charsmap)
         with no_overflow():
-            words, reading = count_corpus(
+            words, read = count_corpus(
                 corpus,
                 setup,
                 options.pretokenizer,
                 options.allow_inconsistent_pretokenization,
                 threads,
-                memory_limit,
+                limit,
                 display,
             )
-        return cls(setup, words, reading)
+        return cls(setup, words, read)
+
+    def check_setup(self, options: TrainOptions, charsmap: bytes) -> None:
+        """Raise a TrainingError if the counts were made under other options than these."""
+        different = self.setup.differences(count_setup(options, charsmap))
+        if different:
+            raise TrainingError(
+                "the counts were made under other options than training is to use; give it the same, or "
+                f"count again; these differ: {', '.join(different)}"
+            )
 
     def merge(self, *others: WordCounts) -> WordCounts:
         """The counts of several corpora together. They must have been made under the same options.

@@ -15,8 +15,11 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from cpbpe.engine.training import Words, merge_words
+from cpbpe.engine.training import merge_words
 from cpbpe.lazy import numpy
+from cpbpe.reference.training_values import (
+    Words,
+)
 
 BLOCK_WORDS = 1 << 16
 """So many words at most are in a block."""

@@ -13,12 +13,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cpbpe.engine.training import CountSpec, Learned, LearnSpec, PieceRules, Words, learn, make_counter
+from cpbpe.engine.training import learn, make_counter
+from cpbpe.reference.training_values import (
+    CountSpec,
+    Learned,
+    LearnSpec,
+    PieceLimits,
+    Words,
+)
 from cpbpe.text.charsmap_build import charsmap_from_tsv, rule_charsmap
 from cpbpe.training.model_build import Built, build, vocab_file
 
 NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
-RULE_FIELDS = tuple(PieceRules.__dataclass_fields__)
+RULE_FIELDS = tuple(PieceLimits.__dataclass_fields__)
 
 
 class RefusedError(Exception):
@@ -98,10 +105,10 @@ def trainer(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def specs(options: Mapping[str, Any]) -> tuple[CountSpec, LearnSpec]:
-    rules = PieceRules(**{name: options[name] for name in RULE_FIELDS if name in options})
+    rules = PieceLimits(**{name: options[name] for name in RULE_FIELDS if name in options})
     special = special_pieces(options)
     counting = CountSpec(
-        rules=rules,
+        limits=rules,
         charsmap=normalizer(options)["precompiled_charsmap"],
         add_dummy_prefix=options.get("add_dummy_prefix", True),
         remove_extra_whitespaces=options.get("remove_extra_whitespaces", True),
@@ -112,7 +119,7 @@ def specs(options: Mapping[str, Any]) -> tuple[CountSpec, LearnSpec]:
     learning = LearnSpec(
         vocab_size=options.get("vocab_size", 8000),
         meta_pieces=len(special),
-        rules=rules,
+        limits=rules,
         character_coverage=options.get("character_coverage", 0.9995),
         required_chars=options.get("required_chars", ""),
         auto_character_coverage=options.get("auto_character_coverage", False),

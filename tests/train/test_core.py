@@ -13,7 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cpbpe.engine import training as train_engine
-from cpbpe.engine.training import Counter, CountSpec, Learned, LearnSpec, PieceRules, Words
+from cpbpe.engine.training import Counter
+from cpbpe.reference.training_values import (
+    CountSpec,
+    Learned,
+    LearnSpec,
+    PieceLimits,
+    Words,
+)
 from cpbpe.reference import training as reference
 from cpbpe.reference.training import ReferenceCounter, pack
 from cpbpe.text import scripts
@@ -29,7 +36,7 @@ SYMBOLS = [b"<s>", b"<0x41>", b"ab", b"a", "▁b".encode(), b"a b", "я".encode(
 RULES = charsmap_from_rules([("a", "b"), ("я", ""), (".", " "), ("漢", "a\u0301")])
 
 rules_of = st.builds(
-    PieceRules,
+    PieceLimits,
     max_sentencepiece_length=st.sampled_from([1, 2, 3, 5, 16, 512]),
     split_by_unicode_script=st.booleans(),
     split_by_number=st.booleans(),
@@ -40,7 +47,7 @@ rules_of = st.builds(
 )
 specs = st.builds(
     CountSpec,
-    rules=rules_of,
+    limits=rules_of,
     charsmap=st.sampled_from([b"", b"", RULES]),
     add_dummy_prefix=st.booleans(),
     remove_extra_whitespaces=st.booleans(),
@@ -56,7 +63,7 @@ learn_specs = st.builds(
     LearnSpec,
     vocab_size=st.sampled_from([4, 12, 40, 1000]),
     meta_pieces=st.just(3),
-    rules=rules_of,
+    limits=rules_of,
     character_coverage=st.sampled_from([0.98, 0.995, 1.0]),
     required_chars=st.sampled_from(["", "ac", "\0ж ▅"]),
     auto_character_coverage=st.booleans(),
@@ -121,7 +128,7 @@ def test_every_script_cuts_alike(by_number: bool) -> None:
     starts, ends, _ = scripts._ranges()
     codes = {code + step for code in (*starts, *ends) for step in (-1, 0, 1)} | set(range(0x3000, 0x3100))
     characters = [chr(code) for code in sorted(codes) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000]
-    core, oracle = counters(CountSpec(PieceRules(split_by_number=by_number), max_sentence_length=0))
+    core, oracle = counters(CountSpec(PieceLimits(split_by_number=by_number), max_sentence_length=0))
     for counter in (core, oracle):
         counter.add(["".join(a + c + a for a in "aяあ漢1\u0301").encode() for c in characters])
     assert core.drain() == oracle.drain()
@@ -209,7 +216,7 @@ def test_many_words_in_parts() -> None:
 
 def test_all_there_is_to_learn() -> None:
     words = zipf_words(300, "abc▁", 2)
-    spec = LearnSpec(10**6, 3, PieceRules(split_by_whitespace=False))
+    spec = LearnSpec(10**6, 3, PieceLimits(split_by_whitespace=False))
     expected = reference.learn(words, spec)
     assert expected.frequencies[-1] == 0  # down to pairs that stand nowhere any more
     assert learn_in_ways(words, spec) == learn_in_ways(words, spec, small=0) == expected
@@ -296,7 +303,7 @@ def test_counting_hears_signals() -> None:
 
 @pytest.mark.parametrize("unit", ["a", "ab", "aab", "漢字かな", "a.b,"])
 def test_one_long_line_of_repetitions(unit: str) -> None:
-    rules = PieceRules(split_by_whitespace=False)
+    rules = PieceLimits(split_by_whitespace=False)
     spec = LearnSpec(60, 3, rules, character_coverage=1.0)
 
     def learned(repetitions: int, engine: Any) -> Learned:

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpbpe.engine.training import CountSpec, Learned, LearnSpec, PieceRules, Words
+from cpbpe.reference.training_values import (
+    CountSpec,
+    Learned,
+    LearnSpec,
+    PieceLimits,
+    Words,
+)
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training import (
     BND,
@@ -32,7 +38,7 @@ EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
 LETTERS = "ab▁1２яカ語ー\u0301.\x1f\0▅"
 
 rules_of = st.builds(
-    PieceRules,
+    PieceLimits,
     max_sentencepiece_length=st.sampled_from([1, 2, 3, 5, 16]),
     split_by_unicode_script=st.booleans(),
     split_by_number=st.booleans(),
@@ -50,7 +56,7 @@ texts_of = st.lists(
 )
 
 
-def naive(texts: list[tuple[str, int]], rules: PieceRules, limit: int) -> Iterator[tuple[str, int]]:
+def naive(texts: list[tuple[str, int]], rules: PieceLimits, limit: int) -> Iterator[tuple[str, int]]:
     """Merge whole texts, nothing cut, everything counted anew for each merge. All characters are accepted."""
     symbols = [(list(text), count) for text, count in texts]
     pieces: set[str] = set()
@@ -76,18 +82,18 @@ def naive(texts: list[tuple[str, int]], rules: PieceRules, limit: int) -> Iterat
                 at += 1
 
 
-def count(texts: list[tuple[str, int]], rules: PieceRules) -> Words:
-    counter = ReferenceCounter(CountSpec(rules=rules))
+def count(texts: list[tuple[str, int]], rules: PieceLimits) -> Words:
+    counter = ReferenceCounter(CountSpec(limits=rules))
     counter.add_prepared([text.encode() for text, _ in texts], [count for _, count in texts])
     return counter.drain()
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(texts_of, rules_of)
-def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceRules) -> None:
+def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceLimits) -> None:
     """Cutting and incremental counts change nothing, and there are no ties: the naive one would notice."""
     words = count(texts, rules)
-    found = learn(words, LearnSpec(vocab_size=60, meta_pieces=0, rules=rules, character_coverage=1.0))
+    found = learn(words, LearnSpec(vocab_size=60, meta_pieces=0, limits=rules, character_coverage=1.0))
     limit = 60 - len(found.characters)
     expected = list(naive(texts, rules, limit))
     merges = [
@@ -103,13 +109,13 @@ def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceRule
 
 
 @given(st.text(st.sampled_from(LETTERS), min_size=2, max_size=6), rules_of)
-def test_no_valid_piece_is_cut(piece: str, rules: PieceRules) -> None:
+def test_no_valid_piece_is_cut(piece: str, rules: PieceLimits) -> None:
     if is_valid(piece, rules):
         assert all(can_join(a, b, rules) for a, b in itertools.pairwise(piece))
 
 
 @given(texts_of, rules_of)
-def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceRules) -> None:
+def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceLimits) -> None:
     characters: Multiset[str] = Multiset()
     for text, times in texts:
         for character in text:
@@ -166,7 +172,7 @@ def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceRule
     ],
 )
 def test_valid_pieces(piece: str, changes: dict[str, Any], valid: bool) -> None:
-    assert is_valid(piece, PieceRules(**changes)) is valid
+    assert is_valid(piece, PieceLimits(**changes)) is valid
 
 
 def words_of(spec: CountSpec, *sentences: bytes) -> dict[str, int]:
@@ -179,13 +185,13 @@ def test_words_by_hand() -> None:
     plain = CountSpec()
     assert words_of(plain, b"low low  lower", b"low") == {"▁low": 3, "▁lower": 1}
     assert words_of(plain, "año 2024, я".encode()) == {"▁año": 1, "▁2024,": 1, "▁я": 1}
-    suffix = CountSpec(PieceRules(treat_whitespace_as_suffix=True))
+    suffix = CountSpec(PieceLimits(treat_whitespace_as_suffix=True))
     assert words_of(suffix, b"low low") == {"low▁": 2}
-    runs = CountSpec(PieceRules(allow_whitespace_only_pieces=True), remove_extra_whitespaces=False)
+    runs = CountSpec(PieceLimits(allow_whitespace_only_pieces=True), remove_extra_whitespaces=False)
     assert words_of(runs, b"  a  b") == {"▁▁▁a": 1, "▁▁b": 1}
-    digits = CountSpec(PieceRules(split_digits=True))
+    digits = CountSpec(PieceLimits(split_digits=True))
     assert words_of(digits, b"a12") == {"▁a": 1, "1": 1, "2": 1}
-    several = CountSpec(PieceRules(split_by_whitespace=False))
+    several = CountSpec(PieceLimits(split_by_whitespace=False))
     assert words_of(several, b"low low") == {"▁low▁low": 1}
 
 

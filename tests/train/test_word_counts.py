@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from cpbpe import PRESETS, TrainingError, WordCounts, train
-from cpbpe.engine.training import Words
+from cpbpe.reference.training_values import (
+    Words,
+)
 from cpbpe.training import words_file
 from cpbpe.training.words_file import Runs, join_words, merge_lists, read_words, slice_words, write_words
 from tests.support.corpus import lines

@@ -38,6 +38,8 @@ struct Engine {
 
 /// Ids, pieces, begins and ends.
 type Tokens = (Vec<u32>, Vec<Py<PyBytes>>, Vec<usize>, Vec<usize>);
+/// Ids and offsets.
+type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// Ids, offsets, spans, and unknown tokens with their texts.
 type AlignedArrays<'py> = (
     Bound<'py, PyArray1<u32>>,
@@ -246,7 +248,7 @@ impl Engine {
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>)> {
+    ) -> PyResult<Arrays<'py>> {
         arrays::prepare(py)?;
         let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
         let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;

@@ -219,9 +219,7 @@ def _of_name(name: str | bytes) -> Any:
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     if text not in RULE_NAMES:
         raise RuntimeError(f"there are no normalization rules {text!r}; there are {', '.join(RULE_NAMES)}")
-    return model_file.messages().NormalizerSpec(
-        name=text.encode(), precompiled_charsmap=rule_charsmap(text)
-    )
+    return model_file.messages().NormalizerSpec(name=text.encode(), precompiled_charsmap=rule_charsmap(text))
 
 
 def _of_map(norm_map: Any) -> Any:

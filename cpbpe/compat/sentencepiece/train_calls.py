@@ -11,14 +11,14 @@ from typing import Any, Protocol, TextIO
 from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
 from cpbpe.model.files import write_all
-from cpbpe.training.counting import threads_or_all
+from cpbpe.model.spec import Settings
 from cpbpe.training.model_build import vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
-from cpbpe.training.recorded import Recorded
+from cpbpe.training.recorded import denormalizer_settings
 from cpbpe.training.rules import from_file
-from cpbpe.training.train import Clock, TrainingResult, check_prefix, train_on
-from cpbpe.training.word_counts import WordCounts
+from cpbpe.training.train import Clock, TrainingResult, check_prefix, train_on_corpus
+from cpbpe.training.word_counts import ReadingOptions
 
 
 class _Writer(Protocol):
@@ -109,28 +109,17 @@ def _train(
         raise TrainingError("escape_whitespaces=false: training needs spaces to become U+2581; leave it out")
     if prefix:
         check_prefix(prefix)
-    recorded = _recorded(trainer, normalizer_fields, denormalizer_tsv)
-    clock = Clock()
+    settings = _settings(trainer, normalizer_fields, denormalizer_tsv)
+    # An open file is an iterator there, so its lines lose their ends, \r included.
+    source = [Path(path) for path in inputs] if sentences is None else _checked(sentences)
+    # num_threads is recorded in the file; its default there is 16.
+    reading = ReadingOptions(format=trainer.get("input_format") or "text", field="", column="", raw=True)
     with Display(False) as display:
-        with clock.phase("reading"):
-            counts = WordCounts.of(
-                # An open file is an iterator there, so its lines lose their ends, \r included.
-                [Path(path) for path in inputs] if sentences is None else _checked(sentences),
-                options,
-                threads=None,  # num_threads is recorded in the file; its default there is 16
-                format=trainer.get("input_format") or "text",
-                field="",
-                column="",
-                memory_limit=None,
-                display=display,
-                raw=True,
-                charsmap=recorded.normalizer["precompiled_charsmap"],
-            )
-        result = train_on(counts, options, recorded, threads_or_all(None), display, clock)
+        result = train_on_corpus(source, options, settings, reading, display, Clock())
     if writer is not None:
         writer.write(result.model_bytes)
         return result
-    vocab = vocab_file(result.built, options.vocabulary_output_piece_score)
+    vocab = vocab_file(result.spec, options.vocabulary_output_piece_score)
     write_all({f"{prefix}.model": result.model_bytes, f"{prefix}.vocab": vocab})
     return result
 
@@ -178,9 +167,9 @@ _SAME = (
 )
 
 
-def _recorded(
+def _settings(
     trainer: Mapping[str, Any], normalizer: Mapping[str, Any], denormalizer_tsv: str | None
-) -> Recorded:
+) -> Settings:
     """What the file records: what was given, and the rules that follow from it."""
     fields = dict(normalizer)
     tsv = fields.get("normalization_rule_tsv", "")
@@ -195,15 +184,9 @@ def _recorded(
             fields["precompiled_charsmap"] = _named_rules(fields["name"])
     denormalizer = None
     if denormalizer_tsv:
-        denormalizer = {
-            "name": "user_defined",
-            "precompiled_charsmap": from_file("denormalization_rule_tsv", denormalizer_tsv),
-            "add_dummy_prefix": False,
-            "remove_extra_whitespaces": False,
-            "escape_whitespaces": False,
-            "normalization_rule_tsv": denormalizer_tsv,
-        }
-    return Recorded(trainer, fields, denormalizer)
+        charsmap = from_file("denormalization_rule_tsv", denormalizer_tsv)
+        denormalizer = denormalizer_settings(charsmap, denormalizer_tsv)
+    return Settings(trainer, fields, denormalizer)
 
 
 def _named_rules(name: str) -> bytes:

@@ -8,6 +8,7 @@ model with the compiled core does not need it: the core reads the usual files it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,25 @@ def read(data: bytes) -> ModelSpec:
             f"the model {stated} {model_type}, and cpbpe reads BPE models only (those trained with "
             f"--model_type=bpe){truncated}"
         )
+    pieces = Pieces.of((p.piece, p.score, _type(p, trainer.byte_fallback)) for p in proto.pieces)
+    return _spec(proto, pieces, data)
+
+
+def spec_of_settings(settings: Settings) -> ModelSpec:
+    """The model without pieces that a file with these settings would describe."""
+    proto = messages().ModelProto()
+    _set(proto.trainer_spec, settings.trainer)
+    _set(proto.normalizer_spec, settings.normalizer)
+    if settings.denormalizer is not None:
+        _set(proto.denormalizer_spec, settings.denormalizer)
+    return replace(_spec(proto, Pieces.of([]), None), settings=settings)
+
+
+def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> ModelSpec:
+    trainer = proto.trainer_spec
     names = [getattr(trainer, name) or default for name, default in zip(_NAMES, _DEFAULT_NAMES, strict=True)]
     return ModelSpec(
-        pieces=Pieces.of((p.piece, p.score, _type(p, trainer.byte_fallback)) for p in proto.pieces),
+        pieces=pieces,
         normalizer=normalizer_of(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
         denormalizer=normalizer_of(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
         byte_fallback=trainer.byte_fallback,
@@ -61,7 +78,7 @@ def read(data: bytes) -> ModelSpec:
         special_pieces=(names[0], names[1], names[2], names[3]),
         added=tuple((token.text, token.id) for token in proto.Extensions[messages().added_tokens]),
         settings=_settings(proto),
-        file=data,
+        file=file,
     )
 
 
