@@ -12,8 +12,6 @@ import os
 import pickle
 import random
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,11 @@ from transformers import AddedToken, LlamaTokenizer, PreTrainedTokenizer, PreTra
 
 import cpbpe
 from cpbpe.compat.transformers import CpbpeTokenizer
-from tests.support import corpus, texts, zoo
+from tests.support import budget, corpus, processes, texts, tiers, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "100"))
+EXAMPLES = budget.examples(100)
 LEGACY = pytest.mark.parametrize("legacy", [True, False])
 V1 = zoo.REAL[0]
 SLOW = issubclass(LlamaTokenizer, PreTrainedTokenizer)
@@ -118,8 +116,9 @@ def spaced(text: str) -> bool:
     return bool(re.search("[ ▁]{2}", text)) or any(part[:1] in {" ", "▁"} for part in STRETCHES.split(text))
 
 
+@tiers.slow_reference
 @LEGACY
-@pytest.mark.parametrize("name", [zoo.REAL[0], zoo.REAL[2]])
+@tiers.models([zoo.REAL[0], zoo.REAL[2]])
 def test_against_their_llama_tokenizer(name: str, legacy: bool, tmp_path: Path) -> None:
     """Equal ids, equal tokens, and equal text, with special tokens and without."""
     their, our = theirs(tmp_path, name, legacy=legacy), ours(name, legacy=legacy)
@@ -163,7 +162,7 @@ def test_against_sentencepiece(legacy: bool) -> None:
         assert plain == first.encode(text), text
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.NAMES if n not in zoo.REAL])
+@tiers.models([name for name in zoo.NAMES if name not in zoo.REAL])
 def test_every_model(name: str) -> None:
     """Encoding and decoding are cpbpe's, with whatever normalizer, prefix and special pieces."""
     tokenizer = ours(name)
@@ -189,6 +188,7 @@ def test_every_model(name: str) -> None:
         )
 
 
+@tiers.slow_reference
 @LEGACY
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
@@ -633,5 +633,4 @@ try:
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'cpbpe[transformers]'" in done.stdout
+    assert "pip install 'cpbpe[transformers]'" in processes.output("-c", code)

@@ -1,52 +1,21 @@
-"""Alignment: what `Encoding` says about characters, tokens and words, on every model and both engines.
+"""Alignment: what `Encoding` says about characters, tokens and words, on every model and both engines."""
 
-CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
-"""
-
-import os
-from functools import cache
 from typing import Any, Literal
-from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe.reference.encoding import repair, valid_character
 from cpbpe.tokenizer.alignment import Encoding, aligned_arrays, character_positions, is_inside
-from tests.conftest import ENGINES
-from tests.support import zoo
+from tests.support import budget, tiers
+from tests.support.budget import SEED
 from tests.support.texts import broken, texts
+from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
-
-quick = settings(
-    max_examples=max(8, min(EXAMPLES // 40, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@cache
-def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-@cache
-def pieces_of(name: str) -> list[str]:
-    tok = tokenizer(name, ENGINES[0])
-    return [tok.id_to_piece(id) for id in range(len(tok))]
-
-
-@pytest.fixture
-def mistral(engine: str) -> cpbpe.Tokenizer:
-    return tokenizer("tokenizer.model.v1", engine)
+quick = budget.quick(40, least=8)
 
 
 def characters(data: bytes) -> list[bytes]:
@@ -104,8 +73,8 @@ def check(found: Encoding) -> None:
         assert found.word_ids[token] == expected
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @seed(SEED)
 @given(data=st.data())

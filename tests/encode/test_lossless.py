@@ -1,17 +1,12 @@
-"""Round trips: what `is_lossless` says is true, and the laws of docs/round-trips.md hold.
-
-CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
-"""
+"""Round trips: what `is_lossless` says is true, and the laws of docs/round-trips.md hold."""
 
 import itertools
-import os
 import random
 from functools import cache
 from typing import Any
-from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, assume, given, seed, settings
+from hypothesis import assume, given, seed
 from hypothesis import strategies as st
 
 import cpbpe
@@ -20,40 +15,15 @@ from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.tokenizer.lossless import Losslessness, _rules, losslessness
 from tests.conftest import ENGINES
-from tests.support import charsmaps, corpus, zoo
+from tests.support import budget, charsmaps, corpus, tiers, zoo
+from tests.support.budget import SEED
 from tests.support.texts import TextMaker, texts
+from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
+EXAMPLES = budget.examples(300)
+quick = budget.quick(50, least=5)
 
-quick = settings(
-    max_examples=max(5, min(EXAMPLES // 50, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-SPECIAL = ["<|user|>", "<|end|>", "<|", "a b", " ", "é", "<s"]
-
-
-@cache
-def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-@cache
-def with_special(name: str, engine: str) -> cpbpe.Tokenizer:
-    tok = tokenizer(name, engine)
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return tok.with_special_tokens([text for text in SPECIAL if tok.piece_to_id(text) is None])
-
-
-@cache
-def pieces_of(name: str) -> list[str]:
-    tok = tokenizer(name, ENGINES[0])
-    return [tok.id_to_piece(id) for id in range(len(tok))]
+SPECIAL = ("<|user|>", "<|end|>", "<|", "a b", " ", "é", "<s")
 
 
 @cache
@@ -90,13 +60,13 @@ def plain(name: str) -> st.SearchStrategy[str]:
 # --- What is_lossless says ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name not in zoo.OTHERS])
+@tiers.models([name for name in zoo.NAMES if name not in zoo.OTHERS])
 def test_which_models_are_lossless(name: str) -> None:
     assert is_lossless(name) == (name in LOSSLESS)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_examples_do_not_come_back(name: str, engine: str) -> None:
     tok = tokenizer(name, engine)
     for loss in tok.is_lossless().reasons:
@@ -148,6 +118,7 @@ CHOICES: dict[str, list[Any]] = {
 }
 
 
+@tiers.slow
 @pytest.mark.usefixtures("engine")
 def test_every_setting(engine: str) -> None:
     """Settings in pairs, and more at once: where all texts come back, and only there, nothing is found."""
@@ -255,8 +226,8 @@ def test_rules_are_read_whole(rules: dict[bytes, bytes]) -> None:
 # --- The laws -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@tiers.engines
+@tiers.models([name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -293,14 +264,14 @@ def prefix(name: str) -> bool:
     return model.parse(zoo.model(name)).normalizer.add_dummy_prefix
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@tiers.engines
+@tiers.models([name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
 @quick
 @seed(SEED)
 @given(data=st.data())
 def test_round_trips_with_special_tokens(name: str, engine: str, data: st.DataObject) -> None:
     assume(is_lossless(name))
-    tok = with_special(name, engine)
+    tok = tokenizer(name, engine, SPECIAL)
     special = st.sampled_from(sorted(tok.special_tokens))
     text = "".join(data.draw(st.lists(st.one_of(special, plain(name), st.just(" ")), max_size=6)))
     after = data.draw(st.booleans())

@@ -1,47 +1,32 @@
 """Special tokens: text never yields one without permission, and with it exactly those that were named."""
 
-import os
 import pickle
 import random
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe import ModelError, Part, PieceType, Special, Tokenizer
 from cpbpe.model.formats import model_pb2
 from cpbpe.text.finder import PythonFinder
-from tests.conftest import CORE, ENGINES
-from tests.support import corpus, zoo
+from tests.conftest import CORE
+from tests.support import budget, corpus, tiers, tokenizers, zoo
 from tests.support.texts import SPECIALS, TextMaker, texts
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-ADDED = ["<|im_start|>", "<|im_end|>", "<|im", "<s><s>", "é✓", "▁<|im", " <sp> ", "a"]
+ADDED = ("<|im_start|>", "<|im_end|>", "<|im", "<s><s>", "é✓", "▁<|im", " <sp> ", "a")
 
-quick = settings(
-    max_examples=max(20, min(EXAMPLES // 10, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+quick = budget.quick(10, least=20)
 
 
-@cache
 def tokenizer(name: str, engine: str, added: bool = True) -> Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        tok = Tokenizer.from_bytes(zoo.model(name))
-    return (
-        tok.with_special_tokens([text for text in ADDED if tok.piece_to_id(text) is None]) if added else tok
-    )
+    return tokenizers.tokenizer(name, engine, ADDED if added else ())
 
 
 def by_hand(tok: Tokenizer, text: str, names: set[str], **options: Any) -> list[int]:
@@ -74,8 +59,8 @@ def awkward(tok: Tokenizer) -> st.SearchStrategy[str]:
     ).map("".join)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @given(data=st.data())
 def test_only_what_is_named(name: str, engine: str, data: st.DataObject) -> None:
@@ -95,10 +80,8 @@ def test_only_what_is_named(name: str, engine: str, data: st.DataObject) -> None
     assert everything == by_hand(tok, text, set(tok.special_tokens))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "name", [*zoo.REAL[:1], "user-defined", "suffix", "defaults", "unused", "charsmap-broken"]
-)
+@tiers.engines
+@tiers.models([*zoo.REAL[:1], "user-defined", "suffix", "defaults", "unused", "charsmap-broken"])
 @quick
 @given(data=st.data())
 def test_every_way_of_encoding(name: str, engine: str, data: st.DataObject) -> None:

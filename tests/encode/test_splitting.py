@@ -1,20 +1,18 @@
 """Documents cut to a number of tokens: `truncate` and `split`, on every model and both engines.
 
-The oracle encodes the whole text and tries one place after the other. The windows of `cpbpe.tokenizer.splitting`, which
-keep it from encoding a whole document, are made so small here that short texts need several.
-CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
+The oracle encodes the whole text and tries one place after the other. The windows of
+`cpbpe.tokenizer.splitting`, which keep it from encoding a whole document, are made small enough here that
+short texts need several.
 """
 
-import os
 import re
 import time
-from functools import cache
 from itertools import pairwise
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
 import cpbpe
@@ -23,36 +21,13 @@ from cpbpe.text.named_rules import named_rules
 from cpbpe.tokenizer import splitting as documents
 from cpbpe.tokenizer.alignment import is_inside
 from tests.conftest import ENGINES
-from tests.support import charsmaps, corpus, zoo
+from tests.support import budget, charsmaps, corpus, tiers, zoo
+from tests.support.budget import SEED
 from tests.support.texts import TextMaker, broken, texts
+from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
-
-quick = settings(
-    max_examples=max(5, min(EXAMPLES // 60, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@cache
-def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-@cache
-def pieces_of(name: str) -> list[str]:
-    tok = tokenizer(name, ENGINES[0])
-    return [tok.id_to_piece(id) for id in range(len(tok))]
-
-
-@pytest.fixture
-def mistral(engine: str) -> cpbpe.Tokenizer:
-    return tokenizer("tokenizer.model.v1", engine)
+EXAMPLES = budget.examples(300)
+quick = budget.quick(60, least=5)
 
 
 @pytest.fixture
@@ -139,8 +114,8 @@ def characters(text: Any) -> list[Any]:
 
 
 @pytest.mark.usefixtures("_small_windows")
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -158,8 +133,8 @@ def test_any_text(name: str, engine: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.usefixtures("_small_windows")
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_longer_texts(name: str, engine: str) -> None:
     """Texts of which a window is a small part."""
     tok = tokenizer(name, engine)
@@ -193,8 +168,8 @@ REACHING = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", REACHING)
+@tiers.engines
+@tiers.models(list(REACHING))
 def test_any_window(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the first window ends, nothing is believed that the rest of the text changes."""
     monkeypatch.setattr(documents, "MANY", 1 << 40)
@@ -229,7 +204,7 @@ def test_rules_and_words_that_reach_far(word: str | bytes, monkeypatch: pytest.M
                 assert text[: cutter.end(text, 0)] == truncated(tok, text, limit, None)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@tiers.engines
 def test_windows_are_not_seen(engine: str) -> None:
     """Windows of the usual size give what small ones give, and what the whole text gives."""
     text = "\n".join(corpus.lines(120 if engine == "core" else 12))
@@ -357,6 +332,7 @@ def test_time_is_linear(name: str, kind: str) -> None:
     assert seconds(8) < 24 * seconds(1) + 0.2
 
 
+@tiers.slow
 def test_longest_rule() -> None:
     blob = model.parse(zoo.model("nmt_nfkc_cf")).normalizer.charsmap
     assert documents.longest_rule(blob) == max(len(key.encode()) for key in named_rules("nmt_nfkc_cf"))

@@ -7,7 +7,6 @@ import io
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 from array import array
@@ -24,7 +23,8 @@ import cpbpe
 from cpbpe import Tokenizer
 from cpbpe.reference import encoding as reference
 from cpbpe.reference.encoding import repair
-from tests.support import corpus, zoo
+from tests.conftest import ENGINES
+from tests.support import corpus, processes, tiers, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -156,15 +156,18 @@ def test_text_is_str_or_bytes(tok: Tokenizer, method: str) -> None:
         call("a\ud800b")
 
 
-def test_empty_text(tok: Tokenizer) -> None:
-    for name in zoo.NAMES:
-        one = Tokenizer.from_bytes(zoo.model(name))
-        for empty in ("", b""):
-            assert (one.encode(empty), one.encode_pieces(empty)) == ([], [])
-            assert one.encode_offsets(empty).offsets == []
-            assert one.normalize(empty) == empty
-        assert one.decode([]) == one.decode_pieces([]) == ""
-        assert one.decode_bytes([]) == b""
+@tiers.models()
+def test_empty_text(name: str) -> None:
+    tok = Tokenizer.from_bytes(zoo.model(name))
+    for empty in ("", b""):
+        assert (tok.encode(empty), tok.encode_pieces(empty)) == ([], [])
+        assert tok.encode_offsets(empty).offsets == []
+        assert tok.normalize(empty) == empty
+    assert tok.decode([]) == tok.decode_pieces([]) == ""
+    assert tok.decode_bytes([]) == b""
+
+
+def test_nothing_but_ends(tok: Tokenizer) -> None:
     assert tok.encode("", add_bos=True, add_eos=True) == [1, 2]
     assert (tok.encode_batch([]), tok.decode_batch([])) == ([], [])
 
@@ -235,7 +238,13 @@ def test_arrays(tok: Tokenizer) -> None:
     assert (len(empty), empty.tolist(), empty.padded(0).shape) == (0, [], (0, 0))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 8, 10**6])
+# The reference takes `threads` and ignores it, so one number is enough there.
+THREADS = [("core", number) for number in (1, 2, 3, 8, 10**6) if "core" in ENGINES]
+
+
+@pytest.mark.parametrize(
+    ("engine", "threads"), [*THREADS, pytest.param("reference", 2, marks=tiers.slow)], indirect=["engine"]
+)
 def test_threads_give_the_same(tok: Tokenizer, threads: int) -> None:
     lines = corpus.lines(600)
     text = "\n".join(lines)
@@ -370,7 +379,7 @@ def test_missing_ends_are_an_error() -> None:
 # --- Bytes out ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if "broken-pieces" not in name])
+@tiers.models([name for name in zoo.NAMES if "broken-pieces" not in name])
 def test_decode_bytes_is_decode_without_repair(name: str) -> None:
     """Where bytes make characters the two agree; where they do not, decode_bytes loses nothing."""
     tok = Tokenizer.from_bytes(zoo.model(name))
@@ -487,8 +496,7 @@ def test_import_is_light() -> None:
         "cpbpe.load(sys.argv[1]).encode('Hello')\n"
         "assert 'numpy' not in sys.modules, 'load'\n"
     )
-    path = str(zoo.real_path(zoo.REAL[0]))
-    subprocess.run([sys.executable, "-W", "error", "-c", code, path], check=True)
+    processes.output("-W", "error", "-c", code, zoo.real_path(zoo.REAL[0]))
 
 
 def test_public_names() -> None:

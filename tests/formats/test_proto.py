@@ -2,8 +2,7 @@
 
 import ast
 import re
-import subprocess
-import sys
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from sentencepiece import sentencepiece_model_pb2 as their_pb2
 
 from cpbpe import Tokenizer
 from cpbpe.model.formats import model_pb2
-from tests.support import zoo
+from tests.support import processes, tiers, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).parents[2]
@@ -71,7 +70,7 @@ def test_wire_compatible_with_sentencepiece() -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.models()
 def test_unknown_fields_survive(name: str) -> None:
     """Fields from the future, at every level, come out of save as they went in."""
     unknown = b"\xc2\x3e\x03abc"  # field 1000, three bytes
@@ -88,17 +87,17 @@ IMPORTS = [
 LOAD = "import cpbpe, sys; cpbpe.load(sys.argv[1]).encode('Hello')"
 
 
-@pytest.mark.parametrize("order", [*permutations(IMPORTS, 2), *permutations(IMPORTS, 3)], ids=str)
+ORDERS = [*permutations(IMPORTS, 2), *permutations(IMPORTS, 3)]
+
+
+@pytest.mark.parametrize("order", tiers.some(ORDERS, ORDERS[:1]), ids=str)
 def test_neighbours_in_one_process(order: tuple[str, ...]) -> None:
     """In every order; but for pairs that clash with each other without us."""
     if _clash(tuple(line for line in order if "cpbpe" not in line)):
         order = tuple(line for line in order if "transformers" not in line)
-    path = str(zoo.real_path(zoo.REAL[0]))
-    code = "\n".join([*order, LOAD])
-    result = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    processes.output("-c", "\n".join([*order, LOAD]), zoo.real_path(zoo.REAL[0]))
 
 
+@cache
 def _clash(lines: tuple[str, ...]) -> bool:
-    code = "\n".join(lines)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode != 0
+    return processes.run("-c", "\n".join(lines)).returncode != 0

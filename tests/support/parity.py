@@ -1,14 +1,12 @@
 """Comparing cpbpe with sentencepiece on one text, one list of ids, or one list of pieces."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import sentencepiece
 
-import cpbpe
 from cpbpe.reference.encoding import repair
+from tests.support import tokenizers
 
 
 class Pair:
@@ -16,8 +14,7 @@ class Pair:
 
     def __init__(self, data: bytes, engine: str):
         self.theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-        with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-            self.ours = cpbpe.Tokenizer.from_bytes(data)
+        self.ours = tokenizers.make(data, engine)
         assert self.ours._engine.name == engine
         self.compared = 0
 

@@ -19,11 +19,12 @@ from cpbpe.reference.training import ReferenceCounter, pack
 from cpbpe.text import scripts
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from tests.conftest import CORE
+from tests.support import budget, tiers
 
 if not CORE and not os.environ.get("CI"):
     pytest.skip("the compiled core is not there", allow_module_level=True)
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "400"))
+EXAMPLES = budget.examples(400)
 LETTERS = [*"aabbcd  ▁яЯ1２ .“\n", "\u0301", "漢", "あ", "ー", "<s>", "<0x41>", "\x1f", "\0", "▅", "𐍈"]
 SYMBOLS = [b"<s>", b"<0x41>", b"ab", b"a", "▁b".encode(), b"a b", "я".encode(), b"<0x41"]
 RULES = charsmap_from_rules([("a", "b"), ("я", ""), (".", " "), ("漢", "a\u0301")])
@@ -127,6 +128,7 @@ def test_every_script_cuts_alike(by_number: bool) -> None:
     assert core.drain() == oracle.drain()
 
 
+@tiers.slow
 def test_long_blocks_are_shared_among_threads() -> None:
     chance = random.Random(7)
     vocabulary = ["".join(chance.choices("abcdeя漢", k=chance.randint(1, 30))) for _ in range(3000)]
@@ -173,6 +175,7 @@ def test_counter_refuses_what_it_cannot_count() -> None:
 # --- Learning -------------------------------------------------------------------------------------
 
 
+@tiers.slow
 @thorough
 @given(specs, sentences_of, learn_specs, st.data())
 def test_learns_as_the_reference(
@@ -313,6 +316,7 @@ def test_one_long_line_of_repetitions(unit: str) -> None:
     assert long.merges
 
 
+@tiers.slow
 def test_a_million_different_words() -> None:
     core, _ = counters(CountSpec(max_sentence_length=0))
     begin = time.monotonic()

@@ -1,7 +1,6 @@
 """The reference trainer: against a trainer that is too simple to be wrong, and by hand."""
 
 import itertools
-import os
 from array import array
 from collections import Counter as Multiset
 from collections.abc import Iterator
@@ -27,8 +26,9 @@ from cpbpe.reference.training import (
     unpack,
 )
 from cpbpe.training.model_build import build, choose
+from tests.support import budget
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
+EXAMPLES = budget.examples(300)
 LETTERS = "ab▁1２яカ語ー\u0301.\x1f\0▅"
 
 rules_of = st.builds(

@@ -12,6 +12,7 @@ from cpbpe import PRESETS, TrainingError, WordCounts, train
 from cpbpe.engine.training import Words
 from cpbpe.training import words_file
 from cpbpe.training.words_file import Runs, join_words, merge_lists, read_words, slice_words, write_words
+from tests.support import tiers
 from tests.support.corpus import lines
 
 TEXTS = lines(400)
@@ -158,6 +159,7 @@ def test_a_saved_file_is_the_value(tmp_path: Path) -> None:
         counts.words = loaded.words
 
 
+@tiers.slow
 def test_broken_files(tmp_path: Path) -> None:
     path = tmp_path / "counts"
     WordCounts.build(["one two three"]).save(path)
