@@ -185,9 +185,7 @@ def test_a_charsmap_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         normalizer.decompile()
 
 
-@pytest.mark.parametrize(
-    "name", ["nfkc", "tsv", "charsmap-broken", "charsmap-spaces", "no-prefix-squeeze", "llama"]
-)
+@tiers.models(["nfkc", "tsv", "charsmap-broken", "charsmap-spaces", "no-prefix-squeeze", "llama"])
 def test_random_texts(engine: str, name: str) -> None:
     pieces = [piece.piece.decode(errors="replace") for piece in zoo.parse(zoo.model(name)).pieces]
     pairs = [

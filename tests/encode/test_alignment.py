@@ -251,6 +251,7 @@ def test_positions_of_characters(data: bytes) -> None:
     assert [is_inside(data, at) for at in range(len(data) + 1)] == inside
 
 
+@tiers.slow_reference
 def test_looking_up_does_not_slow_down(mistral: cpbpe.Tokenizer) -> None:
     """A long text is searched by halves: looking up every position is quick."""
     text = "the cat sat on a mat. " * 20_000

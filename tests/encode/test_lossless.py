@@ -52,6 +52,10 @@ LOSSLESS = [
 ]
 
 
+lossless_models = tiers.models([name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+"""The argument `name`: models of which every text comes back, and those of one's own, which may be such."""
+
+
 def plain(name: str) -> st.SearchStrategy[str]:
     """Texts without U+2581."""
     return texts(pieces_of(name)).map(lambda text: text.replace("▁", " "))
@@ -227,7 +231,7 @@ def test_rules_are_read_whole(rules: dict[bytes, bytes]) -> None:
 
 
 @tiers.engines
-@tiers.models([name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@lossless_models
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -265,7 +269,7 @@ def prefix(name: str) -> bool:
 
 
 @tiers.engines
-@tiers.models([name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@lossless_models
 @quick
 @seed(SEED)
 @given(data=st.data())

@@ -68,6 +68,7 @@ CASES = [
 ]
 
 
+@tiers.slow_reference
 @pytest.mark.parametrize(("name", "text", "alpha"), CASES)
 def test_the_distribution_is_sentencepieces(engine: str, name: str, text: str, alpha: float) -> None:
     """Both libraries have fixed seeds, so the test always has the same result."""

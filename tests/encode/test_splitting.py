@@ -204,7 +204,7 @@ def test_rules_and_words_that_reach_far(word: str | bytes, monkeypatch: pytest.M
                 assert text[: cutter.end(text, 0)] == truncated(tok, text, limit, None)
 
 
-@tiers.engines
+@tiers.slow_reference
 def test_windows_are_not_seen(engine: str) -> None:
     """Windows of the usual size give what small ones give, and what the whole text gives."""
     text = "\n".join(corpus.lines(120 if engine == "core" else 12))

@@ -1,43 +1,24 @@
 """The generated protobuf code is current, wire-compatible, and shares a process with its relatives."""
 
-import ast
-import re
 from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
-from grpc_tools import protoc
 from sentencepiece import sentencepiece_model_pb2 as their_pb2
 
 from cpbpe import Tokenizer
 from cpbpe.model.formats import model_pb2
-from tests.support import processes, tiers, zoo
+from tests.support import processes, protos, tiers, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).parents[2]
 
 
 def test_generated_code_is_current(tmp_path: Path) -> None:
-    written = tmp_path / "set"
-    folder = ROOT / "proto"
-    assert protoc.main(["", f"-I{folder}", f"--descriptor_set_out={written}", "cpbpe_model.proto"]) == 0
-    current = descriptor_pb2.FileDescriptorSet.FromString(written.read_bytes()).file[0]
-    for extension in current.extension:
-        extension.ClearField("json_name")
-    messages = list(current.message_type)
-    while messages:  # protoc adds a name for JSON to every field, and leaves it out of generated code
-        message = messages.pop()
-        messages += message.nested_type
-        for field in message.field:
-            field.ClearField("json_name")
-    source = Path(model_pb2.__file__).read_text()
-    literal = re.search(r"AddSerializedFile\((b'.*')\)\n", source)
-    assert literal is not None
-    assert current == descriptor_pb2.FileDescriptorProto.FromString(ast.literal_eval(literal[1]))
+    assert protos.generated(model_pb2) == protos.compiled("cpbpe_model.proto", tmp_path)
 
 
 def _wire(descriptor: Any) -> dict[int, tuple[object, ...]]:

@@ -20,6 +20,7 @@ from cpbpe.text import scripts
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from tests.conftest import CORE
 from tests.support import budget, tiers
+from tests.support.train_cases import piece_limits
 
 if not CORE and not os.environ.get("CI"):
     pytest.skip("the compiled core is not there", allow_module_level=True)
@@ -29,19 +30,10 @@ LETTERS = [*"aabbcd  ▁яЯ1２ .“\n", "\u0301", "漢", "あ", "ー", "<s>", 
 SYMBOLS = [b"<s>", b"<0x41>", b"ab", b"a", "▁b".encode(), b"a b", "я".encode(), b"<0x41"]
 RULES = charsmap_from_rules([("a", "b"), ("я", ""), (".", " "), ("漢", "a\u0301")])
 
-rules_of = st.builds(
-    PieceRules,
-    max_sentencepiece_length=st.sampled_from([1, 2, 3, 5, 16, 512]),
-    split_by_unicode_script=st.booleans(),
-    split_by_number=st.booleans(),
-    split_digits=st.booleans(),
-    split_by_whitespace=st.booleans(),
-    treat_whitespace_as_suffix=st.booleans(),
-    allow_whitespace_only_pieces=st.booleans(),
-)
+limits_of = piece_limits([1, 2, 3, 5, 16, 512])
 specs = st.builds(
     CountSpec,
-    rules=rules_of,
+    rules=limits_of,
     charsmap=st.sampled_from([b"", b"", RULES]),
     add_dummy_prefix=st.booleans(),
     remove_extra_whitespaces=st.booleans(),
@@ -57,7 +49,7 @@ learn_specs = st.builds(
     LearnSpec,
     vocab_size=st.sampled_from([4, 12, 40, 1000]),
     meta_pieces=st.just(3),
-    rules=rules_of,
+    rules=limits_of,
     character_coverage=st.sampled_from([0.98, 0.995, 1.0]),
     required_chars=st.sampled_from(["", "ac", "\0ж ▅"]),
     auto_character_coverage=st.booleans(),
