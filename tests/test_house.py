@@ -84,7 +84,7 @@ def within(name: str, rooms: tuple[str, ...]) -> bool:
     return any(name == room or name.startswith(f"{room}.") for room in rooms)
 
 
-def goes_up(edge: Import) -> bool:
+def breaks_the_order(edge: Import) -> bool:
     """Whether an import breaks the order of the rooms."""
     source, target = edge.source, edge.target
     if source == TOP or target == CORE:
@@ -118,7 +118,7 @@ def test_every_module_has_a_room() -> None:
 
 
 def test_imports_go_one_way() -> None:
-    wrong = [f"{edge.place}: imports {edge.target}" for edge in edges() if goes_up(edge)]
+    wrong = [f"{edge.place}: imports {edge.target}" for edge in edges() if breaks_the_order(edge)]
     nothing(wrong, "a room imports only from itself and from those below it, and nothing from cpbpe itself")
 
 
@@ -233,7 +233,7 @@ def test_cycles_are_found() -> None:
     ],
 )
 def test_the_order_of_the_rooms(source: str, target: str, wrong: bool) -> None:
-    assert goes_up(Import(source, target, "")) == wrong
+    assert breaks_the_order(Import(source, target, "")) == wrong
 
 
 def test_lines_of_code_are_counted() -> None:

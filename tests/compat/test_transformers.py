@@ -261,7 +261,7 @@ def test_tokens_instead_of_text() -> None:
 
 
 def test_known_texts_do_not_leak() -> None:
-    """Texts on their way through transformers know their ids; nothing of that stays behind."""
+    """Texts carry their ids on the way through transformers; callers never see that."""
     texts = ["Hi", "Hello world"]
     ours()(texts)
     assert [type(text) for text in texts] == [str, str]

@@ -77,7 +77,7 @@ def test_tokens_that_take_spaces_or_must_be_words(legacy: bool, tmp_path: Path) 
 
 
 def test_added_tokens_of_the_model_file() -> None:
-    """Tokens that cpbpe added are special here, too, and new ids go on behind them, gaps or not."""
+    """Tokens that cpbpe added are special here too, and new ids follow theirs, gaps or not."""
     tok = load().with_special_tokens({"<|a|>": 32000, "<|b|>": 32010})
     tokenizer = CpbpeTokenizer(tok)
     assert tokenizer.encode("x<|b|>y") == tok.encode("x<|b|>y", add_bos=True, allowed_special="all")

@@ -112,11 +112,11 @@ def check_truncated(found: Encoding, limit: int) -> None:
 
 
 def splits(found: Encoding, at: int) -> bool:
-    """Whether a place between tokens is inside a character, or behind what belongs to the next token."""
+    """Whether a place between tokens is inside a character, or parts a token from one that it belongs to."""
     if not 0 < at < len(found) or {found.ids[at - 1], found.ids[at]} & found.special:
         return False
-    before, behind = sorted(found.offsets[at - 1 : at + 1])  # reversed or not
-    if before[0] == before[1] == behind[0]:
+    before, after = sorted(found.offsets[at - 1 : at + 1])  # reversed or not
+    if before[0] == before[1] == after[0]:
         return True
     if found.unit == "char":
         return False
@@ -124,7 +124,7 @@ def splits(found: Encoding, at: int) -> bool:
     starts = {0}
     for character in characters(data):
         starts.add(max(starts) + len(character))
-    return behind[0] not in starts
+    return after[0] not in starts
 
 
 def test_truncate_keeps_characters_whole(mistral: cpbpe.Tokenizer) -> None:

@@ -92,7 +92,7 @@ def edit(base: str, **flags: Any) -> zoo.Proto:
     for piece in list(proto.pieces):
         if piece.piece == "▁".encode():
             proto.pieces.remove(piece) if space is None else setattr(piece, "type", space)
-    zoo.add(proto, flags.get("words", []), zoo.Piece.USER_DEFINED)
+    zoo.add(proto, flags.get("user_defined", []), zoo.Piece.USER_DEFINED)
     zoo.add(proto, flags.get("pieces", []))
     if flags.get("denormalizer"):
         proto.denormalizer_spec.precompiled_charsmap = charsmaps.make(flags["denormalizer"])
@@ -110,7 +110,7 @@ CHOICES: dict[str, list[Any]] = {
     "suffix": [False, True],
     "space": [P.NORMAL, None, P.UNUSED, P.CONTROL, P.USER_DEFINED],
     "rules": [None, HARMLESS_RULES, {b"x": b"y"}, {b"ab": b"x"}, {b"\xc3": b"\xc3"}, {b"~": b" "}],
-    "words": [[], ["ab", "x"], [b"\xf0\x9f"], [b"\xa9"], ["▁▁", " a", "▁b▁"]],
+    "user_defined": [[], ["ab", "x"], [b"\xf0\x9f"], [b"\xa9"], ["▁▁", " a", "▁b▁"]],
     "pieces": [[], [b"\xe2\x96", b"a\xc3"], [" ", " a", "a "]],
     "denormalizer": [
         None,
@@ -161,7 +161,7 @@ def test_every_setting(engine: str) -> None:
         ({"escape": False}, "escape_whitespaces", "a"),
         ({"space": None}, "'▁' is no piece", "a b"),
         ({"space": P.UNUSED}, "'▁' is no piece", "a b"),
-        ({"words": [b"\xf0\x9f"]}, "end inside a character", "🀀"),
+        ({"user_defined": [b"\xf0\x9f"]}, "end inside a character", "🀀"),
         ({"denormalizer": {b"x": b"y"}}, "denormalizer", "x"),
     ],
 )
@@ -180,10 +180,10 @@ def test_reasons(flags: dict[str, Any], reason: str, example: str) -> None:
         {"prefix": False, "escape": False},
         {"prefix": False, "escape": False, "space": None},
         {"rules": HARMLESS_RULES},
-        {"rules": {b"zqx": b"x"}, "words": ["zq"]},  # the piece comes first, always
+        {"rules": {b"zqx": b"x"}, "user_defined": ["zq"]},  # the piece comes first, always
         {"space": P.USER_DEFINED},
         {"pieces": [b"\xe2\x96", b"a\xc3"]},
-        {"words": [b"\xa9"]},
+        {"user_defined": [b"\xa9"]},
         {"denormalizer": {b"a": b"a"}},
         # Undone by the denormalizer: without the piece ▁ its bytes come back.
         {"prefix": False, "space": None, "denormalizer": {"▁".encode(): b" "}},
@@ -289,7 +289,7 @@ def test_round_trips_with_special_tokens(name: str, engine: str, data: st.DataOb
 
 @pytest.mark.usefixtures("engine")
 def test_suffix_without_a_dummy_prefix_of_its_own() -> None:
-    """A lossless model may put what prefix_space=True asks for behind the text."""
+    """A lossless model may put the space that prefix_space=True asks for after the text."""
     tok = cpbpe.Tokenizer.from_bytes(edit("llama", prefix=False, suffix=True).SerializeToString())
     assert tok.is_lossless()
     assert tok.decode(tok.encode(" a b", prefix_space=True)) == " a b "

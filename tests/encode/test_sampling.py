@@ -120,10 +120,10 @@ def test_options(engine: str) -> None:
     assert tok.encode(text, alpha=0.5, seed=-1) == tok.encode(text, alpha=0.5, seed=2**64 - 1)
     assert tok.encode(text, alpha=0.5, seed=3, reverse=True) == tok.encode(text, alpha=0.5, seed=3)[::-1]
     same = tok.encode("same same" + "<s>same same" * 3, alpha=0.5, seed=1, allowed_special="all")
-    stretches = "".join(f"{id} " for id in same).split(" 1 ")
-    assert len(set(stretches)) > 1  # each has chances of its own
+    segments = "".join(f"{id} " for id in same).split(" 1 ")
+    assert len(set(segments)) > 1  # each is sampled with a seed of its own
     assert tok.encode("", alpha=0.5) == []
-    # Looking for special tokens where there are none changes nothing; stretches of other seeds are others.
+    # Looking for special tokens where there are none changes nothing; another seed changes every segment.
     for number in range(20):
         plain = tok.encode(text, alpha=0.5, seed=number)
         assert tok.encode(text, alpha=0.5, seed=number, allowed_special="all") == plain

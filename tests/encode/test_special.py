@@ -35,19 +35,19 @@ def by_hand(tok: Tokenizer, text: str, names: set[str], **options: Any) -> list[
     ids: list[int] = []
     begin = at = 0
 
-    def stretch(end: int) -> None:
+    def segment(end: int) -> None:
         chosen = options if begin == 0 or later else {**options, "prefix_space": False}
         ids.extend(tok.encode(text[begin:end], **chosen))
 
     while at < len(text):
         name = max((name for name in names if text.startswith(name, at)), key=len, default="")
         if name:
-            stretch(at)
+            segment(at)
             ids.append(tok.special_tokens[name])
             begin = at = at + len(name)
         else:
             at += 1
-    stretch(at)
+    segment(at)
     return ids
 
 
@@ -197,7 +197,7 @@ def test_parts(engine: str) -> None:
     later = tok.encode([a, Special("<s>"), b], prefix_after_special=False)
     assert later == [*tok.encode(a), 1, *tok.encode(b, prefix_space=False)]
     assert tok.encode([a, b], prefix_space=False)[-1:] == tok.encode(b, prefix_space=False)
-    # Only what stands behind a special token stands behind one.
+    # Only the text right after a special token counts as coming after one.
     lists: list[list[Part]] = [[a, b], ["", b], [13, b], [a, 13, b]]
     for parts in lists:
         expected = [id for part in parts for id in ([part] if isinstance(part, int) else tok.encode([part]))]
@@ -342,13 +342,13 @@ def test_shown_and_hidden(engine: str) -> None:
 @pytest.mark.skipif(not CORE, reason="compares the core with the reference")
 @quick
 @given(
-    words=st.lists(st.text("<|ab>é✓", min_size=1, max_size=5), unique=True, max_size=12),
+    keys=st.lists(st.text("<|ab>é✓", min_size=1, max_size=5), unique=True, max_size=12),
     text=st.text("<|ab>é✓x", max_size=60),
 )
-def test_finders_agree(words: list[str], text: str) -> None:
+def test_finders_agree(keys: list[str], text: str) -> None:
     from cpbpe import _core
 
-    encoded = [word.encode() for word in words]
+    encoded = [key.encode() for key in keys]
     reference = PythonFinder(encoded)
     core = _core.Matcher(encoded)
     assert core.split(text) == reference.split(text)
@@ -356,14 +356,14 @@ def test_finders_agree(words: list[str], text: str) -> None:
 
 
 def test_thousands_of_tokens(engine: str) -> None:
-    """Many words with long beginnings in common, in a text that repeats them: nothing is quadratic."""
+    """Many keys with long beginnings in common, in a text that repeats them: nothing is quadratic."""
     plain = tokenizer(zoo.REAL[0], engine, added=False)
     rng = random.Random(1)
-    words = [f"<|extra_{i}|>" for i in range(3000)] + ["=" * length for length in range(20, 256, 3)]
-    tok = plain.with_special_tokens(words)
-    maker = TextMaker(1, words, corpus.lines())
+    keys = [f"<|extra_{i}|>" for i in range(3000)] + ["=" * length for length in range(20, 256, 3)]
+    tok = plain.with_special_tokens(keys)
+    maker = TextMaker(1, keys, corpus.lines())
     for _ in range(20):
-        text = maker.text() + rng.choice(words) + "<|extra_" + rng.choice(words)
+        text = maker.text() + rng.choice(keys) + "<|extra_" + rng.choice(keys)
         assert tok.encode(text, allowed_special="all") == by_hand(tok, text, set(tok.special_tokens))
     text = "=" * 19 + "x" + "<|extra_" * 100
     assert tok.encode(text * 50, allowed_special="all") == plain.encode(text * 50)

@@ -31,7 +31,7 @@ def test_certain_is_repair() -> None:
 
 
 def test_words() -> None:
-    """Against all words tried one by one."""
+    """The same as when all keys are tried one by one."""
     rng = random.Random(SEED)
     for number in range(EXAMPLES):
         letters = rng.choice([b"ab", b"abc", b"\0\xff"])
