@@ -83,12 +83,12 @@ def load_gigatoken(files: Files) -> Any:
 
 def load_fastokens(files: Files) -> Any:
     """From a tokenizer.json."""
-    return import_module("fastokens").Tokenizer.from_file(str(files.json))
+    return import_module("fastokens").Tokenizer(str(files.json))
 
 
 def load_tokenizers(files: Files) -> Any:
     """From a tokenizer.json."""
-    return import_module("tokenizers").Tokenizer.from_file(str(files.json))
+    return import_module("tokenizers").Tokenizer(str(files.json))
 
 
 def load_kitoken(files: Files) -> Any:
@@ -115,8 +115,8 @@ CPBPE = Library(
         "list": lambda tok: tok.encode,
         "lists_1": lambda tok: partial(tok.encode_batch, threads=1),
         "lists_2": lambda tok: partial(tok.encode_batch, threads=THREADS),
-        "arrays_1": lambda tok: partial(tok.encode_batch_arrays, threads=1),
-        "arrays_2": lambda tok: partial(tok.encode_batch_arrays, threads=THREADS),
+        "arrays_1": lambda tok: partial(tok.encode_arrays, threads=1),
+        "arrays_2": lambda tok: partial(tok.encode_arrays, threads=THREADS),
         "decode": lambda tok: tok.decode,
         "decode_bytes": lambda tok: tok.decode_bytes,
         "decode_array": lambda tok: tok.decode_bytes,

@@ -100,7 +100,7 @@ def beside(tok: cpbpe.Tokenizer, model: Path, documents: list[str], rounds: int)
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(model))
     for text in documents[:50]:
         mapping = theirs.encode(text, return_type="offset_mapping")
-        found = tok.encode_offsets(text)
+        found = tok.align(text)
         assert (found.ids, found.offsets) == (mapping["ids"], mapping["offsets"])
 
     def sampled() -> None:
@@ -113,7 +113,7 @@ def beside(tok: cpbpe.Tokenizer, model: Path, documents: list[str], rounds: int)
 
     def offsets() -> None:
         for text in documents:
-            tok.encode_offsets(text)
+            tok.align(text)
 
     def offsets_there() -> None:
         for text in documents:

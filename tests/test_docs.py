@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cpbpe import Tokenizer
-from tests.support import zoo
+from tests.support import tiers, zoo
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
@@ -25,6 +25,7 @@ def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
 
 
+@tiers.slow_reference
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
     module = importlib.import_module(name)
@@ -32,6 +33,7 @@ def test_docstrings(name: str) -> None:
     assert doctest.testmod(module, extraglobs={"Tokenizer": Tokenizer}).failed == 0
 
 
+@tiers.slow_reference
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_pages(page: Path) -> None:
     result = doctest.testfile(str(page), module_relative=False)

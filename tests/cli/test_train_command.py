@@ -13,11 +13,10 @@ import pytest
 import cpbpe
 from cpbpe import train
 from cpbpe.cli import main
+from tests.support import processes, tiers
 from tests.support.corpus import lines
 
 TEXTS = lines(500)
-HERE = str(Path(cpbpe.__file__).parents[1])
-"""Where the package is that is tested: here, or where it was installed."""
 
 
 @pytest.fixture
@@ -137,16 +136,9 @@ def test_exit_codes(
 
 
 def test_standard_input(corpus: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "cpbpe", "train", "-", "--vocab-size", "800", "--out", "piped"],
-        input=Path("corpus.txt").read_bytes(),
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": HERE},
-    )
-    assert run.returncode == 0, run.stderr
-    assert (
-        Path("piped.model").read_bytes() == train(TEXTS[:0] or Path("corpus.txt"), vocab_size=800).model_bytes
-    )
+    arguments = ["-m", "cpbpe", "train", "-", "--vocab-size", "800", "--out", "piped"]
+    processes.output(*arguments, cwd=corpus, input=Path("corpus.txt").read_bytes())
+    assert Path("piped.model").read_bytes() == train(Path("corpus.txt"), vocab_size=800).model_bytes
 
 
 # --- Interruptions ---------------------------------------------------------------------------------
@@ -167,9 +159,12 @@ sys.exit(main(sys.argv[1:]))
 """The command, which says when it has begun to merge."""
 
 
+SIGNALS = [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=tiers.slow)]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
 @pytest.mark.parametrize("phase", ["reading", "merging"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_ctrl_c(engine: str, tmp_path: Path, phase: str, number: int, code: int) -> None:
     corpus = tmp_path / "corpus"
     if phase == "reading":
@@ -183,12 +178,12 @@ def test_ctrl_c(engine: str, tmp_path: Path, phase: str, number: int, code: int)
     out = tmp_path / "out"
     out.mkdir()
     (out / "my.model").write_bytes(b"the model that was there before")
-    command = [sys.executable, "-c", TELLING, "train", str(corpus), "--out", str(out / "my")]
+    command = ["-c", TELLING, "train", str(corpus), "--out", str(out / "my")]
     command += ["--vocab-size", "200000", "--max-sentence-length", "0"]
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    environment = {**os.environ, "PYTHONPATH": HERE, "CPBPE_ENGINE": engine, "TMPDIR": str(temporary)}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, cwd=tmp_path)
+    environment = processes.environment(CPBPE_ENGINE=engine, TMPDIR=str(temporary))
+    process = processes.start(*command, stderr=subprocess.PIPE, env=environment, cwd=tmp_path)
     assert process.stderr is not None
     try:
         awaited = b"ready\n" if phase == "reading" else b"merging\n"

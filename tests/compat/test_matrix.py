@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support import tiers
 from tests.support.compat_calls import Call, Fresh, calls, compare, pair
 
 MODELS = [
@@ -31,6 +32,7 @@ MODELS = [
     "broken-pieces",
     "tokenizer.model.v1",
 ]
+DAILY = ["", "llama", "charsmap-broken"]
 
 
 class Index:
@@ -391,7 +393,7 @@ def error_of(call: Any, side: Any) -> type[Exception] | None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("name", MODELS, ids=lambda name: name or "none")
+@pytest.mark.parametrize("name", tiers.some(MODELS, DAILY), ids=lambda name: name or "none")
 def test_calls(engine: str, name: str, group: str) -> None:
     theirs, ours = pair(name, engine)
     results = 0

@@ -1,18 +1,15 @@
 """The messages of cpbpe.compat.sentencepiece are current, and on the wire those of sentencepiece."""
 
-import ast
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2
-from grpc_tools import protoc
 from sentencepiece import sentencepiece_model_pb2 as their_model_pb2
 from sentencepiece import sentencepiece_pb2 as their_pb2
 
 from cpbpe.compat.sentencepiece import sentencepiece_model_pb2, sentencepiece_pb2
-from tests.support import zoo
+from tests.support import protos, zoo
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -29,19 +26,7 @@ def described(module: Any) -> descriptor_pb2.FileDescriptorProto:
 
 @pytest.mark.parametrize("name", FILES)
 def test_generated_code_is_current(name: str, tmp_path: Path) -> None:
-    written = tmp_path / "set"
-    assert protoc.main(["", f"-I{ROOT / 'proto'}", f"--descriptor_set_out={written}", name]) == 0
-    current = descriptor_pb2.FileDescriptorSet.FromString(written.read_bytes()).file[0]
-    messages = list(current.message_type)
-    while messages:  # protoc adds a name for JSON to every field, and leaves it out of generated code
-        message = messages.pop()
-        messages += message.nested_type
-        for field in message.field:
-            field.ClearField("json_name")
-    source = Path(FILES[name][0].__file__ or "").read_text()
-    literal = re.search(r"AddSerializedFile\((b'.*')\)\n", source)
-    assert literal is not None
-    assert current == descriptor_pb2.FileDescriptorProto.FromString(ast.literal_eval(literal[1]))
+    assert protos.generated(FILES[name][0]) == protos.compiled(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", FILES)

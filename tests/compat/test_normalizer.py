@@ -1,7 +1,6 @@
 """SentencePieceNormalizer, and the functions of the module, beside sentencepiece's."""
 
 import io
-import os
 import pickle
 from functools import partial
 from pathlib import Path
@@ -14,10 +13,10 @@ from hypothesis import strategies as st
 from cpbpe.compat.sentencepiece import normalizer as our_normalizer
 from cpbpe.compat.sentencepiece import sentencepiece_model_pb2
 from cpbpe.model.formats import model_pb2
-from tests.support import charsmaps, texts, zoo
+from tests.support import budget, charsmaps, texts, tiers, zoo
 from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, Call, Fresh, calls, compare, outcome
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "100"))
+EXAMPLES = budget.examples(100)
 MODEL = zoo.model("tsv")
 UNIGRAM = model_pb2.ModelProto(normalizer_spec=model_pb2.NormalizerSpec(add_dummy_prefix=False))
 
@@ -140,7 +139,10 @@ def shown(call: Call) -> str:
     return text if len(text) < 80 else f"{text[:40]} {len(text)}"
 
 
-@pytest.mark.parametrize("call", USABLE, ids=shown)
+@tiers.slow_reference
+@pytest.mark.parametrize(
+    "call", tiers.some(USABLE, [call for call in USABLE if "rule_name" not in call.kwargs]), ids=shown
+)
 def test_usable(engine: str, call: Call) -> None:
     theirs, ours = call.on(THEIRS), call.on(OURS)
     for use in calls(["normalize", "Normalize"], INPUTS, [None, False, True]):
@@ -165,6 +167,7 @@ def test_nul_in_rules_is_refused() -> None:
         OURS.SentencePieceNormalizer(norm_map=[("a", "b\0c")])
 
 
+@tiers.slow
 @pytest.mark.parametrize("rule", ["nfkc", "nmt_nfkc_cf"])
 def test_decompile_the_named_rules(rule: str) -> None:
     theirs, ours = (spm.SentencePieceNormalizer(rule_name=rule) for spm in (THEIRS, OURS))
@@ -183,9 +186,7 @@ def test_a_charsmap_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         normalizer.decompile()
 
 
-@pytest.mark.parametrize(
-    "name", ["nfkc", "tsv", "charsmap-broken", "charsmap-spaces", "no-prefix-squeeze", "llama"]
-)
+@tiers.models(["nfkc", "tsv", "charsmap-broken", "charsmap-spaces", "no-prefix-squeeze", "llama"])
 def test_random_texts(engine: str, name: str) -> None:
     pieces = [piece.piece.decode(errors="replace") for piece in zoo.parse(zoo.model(name)).pieces]
     pairs = [
@@ -289,6 +290,7 @@ def test_model_messages(engine: str) -> None:
     assert files[0] == files[1]
 
 
+@tiers.slow
 def test_training_with_a_normalizer() -> None:
     written = []
     for spm in (THEIRS, OURS):

@@ -7,8 +7,6 @@ import collections
 import copy
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,11 +18,11 @@ from hypothesis import strategies as st
 
 from cpbpe.compat.sentencepiece import SentencePieceProcessor
 from cpbpe.model.formats import model_pb2
-from tests.support import texts, zoo
+from tests.support import budget, processes, texts, tiers, zoo
 from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, Call, compare, pair, plain
 
 BOTH = pytest.mark.parametrize("spm", [THEIRS, OURS], ids=["sentencepiece", "cpbpe"])
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "100"))
+EXAMPLES = budget.examples(100)
 LLAMA = zoo.model("llama")
 
 
@@ -130,7 +128,7 @@ def test_what_a_failed_load_leaves(spm: Any, load: Callable[[Any], Any], left: i
     assert len(sp) == 700
 
 
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.models()
 def test_the_model_comes_out_as_sentencepiece_writes_it(name: str) -> None:
     theirs, ours = pair(name, os.environ.get("CPBPE_ENGINE") or "core")
     assert ours.serialized_model_proto() == theirs.serialized_model_proto()
@@ -265,7 +263,7 @@ def test_samples_hold_together(engine: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_forked_processes_sample_differently() -> None:
+def test_forked_processes_sample_differently(tmp_path: Path) -> None:
     code = """if True:
         import os, sys
         from cpbpe.compat import sentencepiece as spm
@@ -279,8 +277,7 @@ def test_forked_processes_sample_differently() -> None:
         os.wait()
         print(os.read(read, 65536).decode() == repr(sample()))
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert processes.output("-c", code, cwd=tmp_path).strip() == "False"
 
 
 # --- Random texts ----------------------------------------------------------------------------------
@@ -306,7 +303,7 @@ FUZZED = [
 KINDS = (int, str, bytes, "numpy", "offset_mapping", "serialized_proto", "proto")
 
 
-@pytest.mark.parametrize("name", FUZZED)
+@tiers.models(FUZZED)
 def test_random_texts(engine: str, name: str) -> None:
     theirs, ours = pair(name, engine)
     proto = zoo.parse(zoo.model(name))

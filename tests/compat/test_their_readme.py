@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from google.protobuf import json_format, text_format
 
-from tests.support import zoo
+from tests.support import tiers, zoo
 from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, plain
 from tests.support.corpus import lines
 
@@ -235,6 +235,11 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
+@tiers.slow_reference
+@pytest.mark.parametrize(
+    "example",
+    tiers.some(EXAMPLES, [first_steps, offsets, batches, normalizing, without_files]),
+    ids=lambda example: example.__name__,
+)
 def test_example(engine: str, example: Any) -> None:
     assert plain(example(OURS)) == plain(example(THEIRS))

@@ -1,7 +1,6 @@
 """`cpbpe.compat.sentencepiece` takes sentencepiece's calls, as they are written, and writes its bytes."""
 
 import io
-import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import sentencepiece
 
 from cpbpe.compat.sentencepiece import Error, SentencePieceTrainer
+from tests.support import budget, tiers
 from tests.support.corpus import lines
 
 TEXTS = lines(500)
@@ -82,7 +82,8 @@ CALLS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=str)
+@tiers.slow_reference
+@pytest.mark.parametrize("call", tiers.some(CALLS, CALLS[:6:5]), ids=str)
 def test_files(engine: str, call: dict[str, Any]) -> None:
     both(lambda trainer: trainer.train(model_prefix="my", **BASE, **call))
 
@@ -298,7 +299,8 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(max(int(os.environ.get("CPBPE_EXAMPLES", "100")) // 10, 1)))
+@tiers.slow_reference
+@pytest.mark.parametrize("seed", tiers.some(range(max(budget.examples(100) // 10, 1)), range(2)))
 def test_random_calls(engine: str, seed: int) -> None:
     """Ten random calls: both write the same model, or both refuse."""
     rng = random.Random(seed)

@@ -1,19 +1,6 @@
-"""CpbpeTokenizer against transformers' own Llama tokenizers, against sentencepiece, and by itself.
+"""CpbpeTokenizer encodes and decodes as transformers' own Llama tokenizers do, and as sentencepiece does."""
 
-Before version 5 transformers had a Llama tokenizer that ran on sentencepiece. It is compared in full where it
-is installed; what 4.40.2 gave stands in a table, too. Version 5's merges in another order, and is compared on
-texts for which that makes no difference.
-"""
-
-import copy
 import importlib.util
-import json
-import os
-import pickle
-import random
-import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,40 +10,31 @@ import pytest
 import sentencepiece
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transformers import AddedToken, LlamaTokenizer, PreTrainedTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizer
 
 import cpbpe
 from cpbpe.compat.transformers import CpbpeTokenizer
-from tests.support import corpus, texts, zoo
+from tests.support import budget, corpus, texts, tiers, zoo
+from tests.support.llama_tokenizers import (
+    LEGACY,
+    ON_SENTENCEPIECE,
+    SEGMENTS,
+    SPECIALS,
+    V1,
+    load,
+    ours,
+    some_texts,
+    spaced,
+    theirs,
+    with_extra,
+)
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "100"))
-LEGACY = pytest.mark.parametrize("legacy", [True, False])
-V1 = zoo.REAL[0]
-SLOW = issubclass(LlamaTokenizer, PreTrainedTokenizer)
-"""Whether transformers' own runs on sentencepiece."""
-
-
-@cache
-def _loaded(name: str, engine: str | None) -> cpbpe.Tokenizer:
-    return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-def load(name: str = V1) -> cpbpe.Tokenizer:
-    return _loaded(name, os.environ.get("CPBPE_ENGINE"))
-
-
-def ours(name: str = V1, **options: Any) -> Any:
-    return CpbpeTokenizer(load(name), **options)
-
-
-def theirs(folder: Path, name: str = V1, **options: Any) -> Any:
-    (folder / "tokenizer.model").write_bytes(zoo.model(name))
-    return LlamaTokenizer.from_pretrained(folder, **{"add_bos_token": True, "legacy": True, **options})
-
+EXAMPLES = budget.examples(100)
 
 # --- The same ids ---------------------------------------------------------------------------------
+
 
 # A text, the ids that LlamaTokenizer of transformers 4.40.2 gave for it with legacy=True, and those
 # with legacy=False, where they differ.
@@ -91,39 +69,13 @@ def test_ids_of_the_tokenizer_on_sentencepiece() -> None:
         assert newer.encode(text) == (others or ids)
 
 
-EXTRA = ["<|x|>", "<|y|>", "[INST]"]
-SPECIALS = ["<s>", "</s>", "<unk>", *EXTRA]
-STRETCHES = re.compile("(" + "|".join(map(re.escape, SPECIALS)) + ")")
-
-
-def some_texts(tok: cpbpe.Tokenizer, count: int, seed: int) -> list[str]:
-    pieces = [tok.id_to_piece(id) for id in range(3, len(tok))]
-    pieces = [piece for piece in pieces if not piece.startswith("[control")]
-    maker = texts.TextMaker(seed, pieces, list(corpus.lines())[:200])
-    rng = random.Random(seed)
-    maker.kinds += [lambda: rng.choice(SPECIALS), lambda: rng.choice(SPECIALS), lambda: " "]
-    return [maker.text() for _ in range(count)]
-
-
-def with_extra(tokenizer: Any) -> Any:
-    tokenizer.add_special_tokens({"additional_special_tokens": EXTRA})
-    return tokenizer
-
-
-def spaced(text: str) -> bool:
-    """Whether a stretch of text begins with a space, or has two in a row.
-
-    transformers 5 puts no prefix before such a beginning, and merges spaces first, whose score is the lowest.
-    """
-    return bool(re.search("[ ▁]{2}", text)) or any(part[:1] in {" ", "▁"} for part in STRETCHES.split(text))
-
-
+@tiers.slow_reference
 @LEGACY
-@pytest.mark.parametrize("name", [zoo.REAL[0], zoo.REAL[2]])
+@tiers.models([zoo.REAL[0], zoo.REAL[2]])
 def test_against_their_llama_tokenizer(name: str, legacy: bool, tmp_path: Path) -> None:
     """Equal ids, equal tokens, and equal text, with special tokens and without."""
     their, our = theirs(tmp_path, name, legacy=legacy), ours(name, legacy=legacy)
-    if not SLOW:  # in version 5 CONTROL pieces are special from the beginning
+    if not ON_SENTENCEPIECE:  # in version 5 CONTROL pieces are special from the beginning
         their.add_special_tokens({"additional_special_tokens": []})
         our.add_special_tokens({"additional_special_tokens": list(our.cpbpe.special_tokens)})
     with_extra(their), with_extra(our)
@@ -132,14 +84,14 @@ def test_against_their_llama_tokenizer(name: str, legacy: bool, tmp_path: Path) 
     compared = 0
     for text in some_texts(our.cpbpe, EXAMPLES * 2, len(name) + legacy):
         ids = our.encode(text)
-        if SLOW or not spaced(text):
+        if ON_SENTENCEPIECE or not spaced(text):
             compared += 1
             assert ids == their.encode(text), text
             assert our.tokenize(text) == their.tokenize(text), text
             assert ids == our.convert_tokens_to_ids(["<s>", *our.tokenize(text)])
-        if not SLOW and not legacy:
+        if not ON_SENTENCEPIECE and not legacy:
             assert our.decode(ids) == their.decode(ids), text
-        if not SLOW or (not legacy and not STRETCHES.search(text) and not spaced(text)):
+        if not ON_SENTENCEPIECE or (not legacy and not SEGMENTS.search(text) and not spaced(text)):
             assert our.decode(ids, skip_special_tokens=True) == their.decode(ids, skip_special_tokens=True)
     assert compared > EXAMPLES
 
@@ -155,7 +107,7 @@ def test_against_sentencepiece(legacy: bool) -> None:
     tokenizer = with_extra(ours(legacy=legacy))
     for text in some_texts(tokenizer.cpbpe, EXAMPLES * 3, 7):
         expected: list[int] = []
-        for i, part in enumerate(STRETCHES.split(text)):
+        for i, part in enumerate(SEGMENTS.split(text)):
             ids = (first if i == 0 else later).encode(part)
             expected += [tokenizer.convert_tokens_to_ids(part)] if i % 2 else ids
         assert tokenizer.encode(text, add_special_tokens=False) == expected, text
@@ -163,7 +115,7 @@ def test_against_sentencepiece(legacy: bool) -> None:
         assert plain == first.encode(text), text
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.NAMES if n not in zoo.REAL])
+@tiers.models([name for name in zoo.NAMES if name not in zoo.REAL])
 def test_every_model(name: str) -> None:
     """Encoding and decoding are cpbpe's, with whatever normalizer, prefix and special pieces."""
     tokenizer = ours(name)
@@ -189,24 +141,31 @@ def test_every_model(name: str) -> None:
         )
 
 
+@cache
+def extended(engine: str, legacy: bool) -> Any:
+    """A tokenizer with more special tokens, on the engine in use."""
+    return with_extra(ours(legacy=legacy))
+
+
+@tiers.slow_reference
 @LEGACY
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_round_trip(legacy: bool, data: st.DataObject) -> None:
+def test_round_trip(engine: str, legacy: bool, data: st.DataObject) -> None:
     """Text comes back, with the special tokens that it spells out; only ▁ becomes a space."""
-    tokenizer = TOKENIZERS[legacy] = TOKENIZERS.get(legacy) or with_extra(ours(legacy=legacy))
+    tokenizer = extended(engine, legacy)
     text = "".join(data.draw(st.lists(st.one_of(texts.texts(["▁the", "ing"]), st.sampled_from(SPECIALS)))))
     ids = tokenizer.encode(text, add_special_tokens=False)
     assert tokenizer.decode(ids) == text.replace("▁", " ")
     assert tokenizer.convert_tokens_to_string(tokenizer.convert_ids_to_tokens(ids)) == text.replace("▁", " ")
 
 
-TOKENIZERS: dict[bool, Any] = {}
-
-
 # --- What may be encoded --------------------------------------------------------------------------
 
+
 PAIR = ("Hello  world</s>", "<0x0A> 🦙")
+
+
 CALLS: list[tuple[Any, dict[str, Any]]] = [
     ("", {}),
     ("Hi", {}),
@@ -302,7 +261,7 @@ def test_tokens_instead_of_text() -> None:
 
 
 def test_known_texts_do_not_leak() -> None:
-    """Texts on their way through transformers know their ids; nothing of that stays behind."""
+    """Texts carry their ids on the way through transformers; callers never see that."""
     texts = ["Hi", "Hello world"]
     ours()(texts)
     assert [type(text) for text in texts] == [str, str]
@@ -315,126 +274,6 @@ def test_threads() -> None:
     alone = tokenizer(batch)["input_ids"]
     tokenizer.threads = 2
     assert tokenizer(batch)["input_ids"] == alone
-
-
-# --- Special tokens -------------------------------------------------------------------------------
-
-
-def test_control_pieces_are_text_until_they_are_added() -> None:
-    tokenizer = ours("mistral_instruct_tokenizer_240323.model.v3")
-    tok = tokenizer.cpbpe
-    inst = tok.piece_to_id("[INST]")
-    assert inst not in tokenizer.encode("[INST] Hi")
-    assert tokenizer.add_special_tokens({"additional_special_tokens": ["[INST]"]}) == 0
-    assert tokenizer.encode("[INST] Hi") == tok.encode("[INST] Hi", add_bos=True, allowed_special={"[INST]"})
-    assert inst not in tokenizer.encode("[INST] Hi", split_special_tokens=True)
-    assert tokenizer.decode([inst]) == "[INST]"
-    assert tokenizer.decode([inst], skip_special_tokens=True) == ""
-
-
-def test_added_tokens() -> None:
-    tokenizer = ours()
-    assert tokenizer.add_tokens(["foobar", "▁Hi", "foobar"]) == 1
-    assert tokenizer.add_special_tokens({"pad_token": "[PAD]"}) == 1
-    assert len(tokenizer) == 32002
-    assert tokenizer.vocab_size == 32000
-    assert tokenizer.pad_token_id == 32001
-    assert tokenizer.tokenize("foobarx[PAD]") == ["foobar", "▁x", "[PAD]"]
-    assert tokenizer.encode("foobarx[PAD]", add_special_tokens=False) == [32000, 1318, 32001]
-    assert tokenizer.decode([32000, 1318, 32001]) == "foobarx[PAD]"
-    assert tokenizer.decode([32000, 1318, 32001], skip_special_tokens=True) == "foobarx"
-    batch = tokenizer(["Hi", "foobarx"], padding=True)
-    assert batch["input_ids"] == [[1, 15359, 32001], [1, 32000, 1318]]
-    assert batch["attention_mask"] == [[1, 1, 0], [1, 1, 1]]
-    tokenizer.added_tokens_decoder = {32002: AddedToken("late")}
-    assert tokenizer.encode("late", add_special_tokens=False) == [32002]
-
-
-def test_ten_thousand_added_tokens() -> None:
-    tokenizer = ours()
-    assert tokenizer.add_tokens([f"<extra_{i}>" for i in range(10_000)]) == 10_000
-    assert tokenizer.encode("<extra_9999><extra_0>", add_special_tokens=False) == [41999, 32000]
-
-
-FLAGS: dict[str, dict[str, bool]] = {
-    "lefty": {"lstrip": True},
-    "righty": {"rstrip": True},
-    "both": {"lstrip": True, "rstrip": True},
-    "word": {"single_word": True},
-}
-
-
-@LEGACY
-def test_tokens_that_take_spaces_or_must_be_words(legacy: bool, tmp_path: Path) -> None:
-    their, our = theirs(tmp_path, legacy=legacy), ours(legacy=legacy)
-    for tokenizer in (their, our):
-        tokenizer.add_tokens(
-            [AddedToken(text, normalized=False, special=True, **flags) for text, flags in FLAGS.items()]
-        )
-    shapes = ["{}", "a {} b", "a {}", "{}\tb", "a{}", "{}b", "a {}{} b", "a\n{}\n\nb", "a</s>{}", "{}</s>"]
-    for name, flags in FLAGS.items():
-        left, right = (r"\s*" if flags.get(side) else "" for side in ("lstrip", "rstrip"))
-        if name == "word" and SLOW:
-            continue  # to these only a space, not "(" or "\n", is no part of a word
-        for shape in [*shapes, "({})", "a.{}"]:
-            text = shape.format(name, name)
-            if SLOW or not spaced(re.sub(rf"{left}{name}{right}", "<s>", text)):
-                assert our.encode(text) == their.encode(text), text
-
-
-def test_added_tokens_of_the_model_file() -> None:
-    """Tokens that cpbpe added are special here, too, and new ids go on behind them, gaps or not."""
-    tok = load().with_special_tokens({"<|a|>": 32000, "<|b|>": 32010})
-    tokenizer = CpbpeTokenizer(tok)
-    assert tokenizer.encode("x<|b|>y") == tok.encode("x<|b|>y", add_bos=True, allowed_special="all")
-    assert {"<|a|>", "<|b|>"} <= set(tokenizer.all_special_tokens)
-    assert (len(tokenizer), tokenizer.vocab_size) == (32011, 32000)
-    assert tokenizer.add_tokens(["foobar", "<|a|>", "", "foobar"]) == 1
-    assert tokenizer.add_tokens([AddedToken("foobaz", lstrip=True)], special_tokens=True) == 1
-    assert tokenizer.convert_tokens_to_ids(["foobar", "foobaz"]) == [32011, 32012]
-    assert "foobaz" in tokenizer.all_special_tokens
-    assert tokenizer.added_tokens_decoder[32012].lstrip
-    assert tokenizer.decode([32000, 32012]) == "<|a|>foobaz"
-    with pytest.raises(IndexError, match="id 32005 is not in use"):
-        tokenizer.decode([1, 32005])
-
-
-def test_around() -> None:
-    tokenizer = ours(add_eos_token=True)
-    assert tokenizer.build_inputs_with_special_tokens([5], [6, 7]) == [1, 5, 2, 1, 6, 7, 2]
-    assert tokenizer.get_special_tokens_mask([5], [6, 7]) == [1, 0, 1, 1, 0, 0, 1]
-    assert tokenizer.create_token_type_ids_from_sequences([5], [6, 7]) == [0, 0, 0, 1, 1, 1, 1]
-    mask = tokenizer.get_special_tokens_mask([1, 5, 2], already_has_special_tokens=True)
-    assert mask == [1, 0, 1]
-    assert tokenizer.num_special_tokens_to_add(pair=True) == 4
-    tokenizer.add_bos_token = False
-    assert tokenizer.encode("Hi") == [15359, 2]
-
-
-def test_no_bos() -> None:
-    assert ours("no-bos-empty-surface").encode("") == []
-    with pytest.raises(ValueError, match="add_bos_token is set, but there is no bos_token"):
-        ours("no-bos-empty-surface", add_bos_token=True).encode("Hi")
-
-
-@pytest.mark.parametrize("prefix", [None, True, False])
-def test_prefix(prefix: bool | None) -> None:
-    tokenizer = ours(add_prefix_space=prefix)
-    ids = tokenizer.encode("Hi</s>Hi", add_special_tokens=False)
-    assert tokenizer.convert_ids_to_tokens(ids) == (
-        ["Hi", "</s>", "Hi"] if prefix is False else ["▁Hi", "</s>", "▁Hi"]
-    )
-    for text in ("Hi", " Hi", "Hi</s>Hi", " </s> Hi"):
-        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
-
-
-@pytest.mark.parametrize("name", ["no-prefix", "llama"])
-@pytest.mark.parametrize("prefix", [None, True, False])
-@LEGACY
-def test_prefix_round_trip(name: str, prefix: bool | None, legacy: bool) -> None:
-    tokenizer = ours(name, add_prefix_space=prefix, legacy=legacy)
-    for text in ("the", " the", "  the ", "", " ", "the</s>the", " </s> the</s>"):
-        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
 
 
 # --- Decoding -------------------------------------------------------------------------------------
@@ -460,178 +299,3 @@ def test_decoding_is_sentencepieces() -> None:
         tokenizer.decode([5, 32000])
     with pytest.raises(IndexError, match="id -1 at position 0 is outside"):
         tokenizer.decode([-1])
-
-
-# --- Files, copies --------------------------------------------------------------------------------
-
-MADE: list[dict[str, Any]] = [
-    {},
-    {
-        "legacy": False,
-        "add_bos_token": False,
-        "add_eos_token": True,
-        "pad_token": "<pad!>",
-        "padding_side": "left",
-    },
-    {"add_prefix_space": False, "model_max_length": 77, "bos_token": None, "add_bos_token": False},
-]
-
-
-def same(a: Any, b: Any) -> None:
-    for name in (
-        "legacy",
-        "add_bos_token",
-        "add_eos_token",
-        "add_prefix_space",
-        "padding_side",
-        "model_max_length",
-    ):
-        assert getattr(a, name) == getattr(b, name), name
-    assert a.cpbpe == b.cpbpe
-    assert a.get_vocab() == b.get_vocab()
-    assert a.special_tokens_map == b.special_tokens_map
-    assert list(map(str, a.added_tokens_decoder.items())) == list(map(str, b.added_tokens_decoder.items()))
-    for text in ("Hi </s> you<pad!>", "x<|x|>foobar", ""):
-        ids = a.encode(text)
-        assert ids == b.encode(text)
-        for skip in (False, True):
-            assert a.decode(ids, skip_special_tokens=skip) == b.decode(ids, skip_special_tokens=skip)
-
-
-@pytest.mark.parametrize("options", MADE)
-def test_save_and_load(options: dict[str, Any], tmp_path: Path) -> None:
-    tokenizer = with_extra(ours(**options))
-    tokenizer.add_tokens(["foobar"])
-    files = tokenizer.save_pretrained(tmp_path)
-    assert (tmp_path / "tokenizer.model").read_bytes() == zoo.model(V1)
-    assert str(tmp_path / "tokenizer.model") in files
-    loaded = CpbpeTokenizer.from_pretrained(tmp_path)
-    same(tokenizer, loaded)
-    again = tmp_path / "again"
-    loaded.save_pretrained(again)
-    same(tokenizer, CpbpeTokenizer.from_pretrained(again))
-    assert cpbpe.load(tmp_path / "tokenizer.model") == tokenizer.cpbpe
-    tokenizer.save_pretrained(tmp_path, filename_prefix="other")
-    assert (tmp_path / "other-tokenizer.model").read_bytes() == zoo.model(V1)
-
-
-def test_save_and_load_with_the_models_own_added_tokens(tmp_path: Path) -> None:
-    tok = load().with_special_tokens({"<|x|>": 32005})
-    tokenizer = CpbpeTokenizer(tok)
-    tokenizer.add_tokens(["foobar"])
-    tokenizer.save_pretrained(tmp_path)
-    loaded = CpbpeTokenizer.from_pretrained(tmp_path)
-    same(tokenizer, loaded)
-    assert loaded.convert_tokens_to_ids(["<|x|>", "foobar"]) == [32005, 32006]
-
-
-@pytest.mark.parametrize("options", MADE)
-def test_copies(options: dict[str, Any]) -> None:
-    tokenizer = with_extra(ours(**options))
-    tokenizer.encode("used before<s>")
-    same(tokenizer, pickle.loads(pickle.dumps(tokenizer)))
-    copied = copy.deepcopy(tokenizer)
-    same(tokenizer, copied)
-    copied.add_tokens(["<new>"])
-    assert tokenizer.encode("<new>") != copied.encode("<new>")
-
-
-def test_a_folder_from_a_hub(tmp_path: Path) -> None:
-    """The folder of a Llama model, as they are published."""
-    token = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
-    config = {
-        "add_bos_token": True,
-        "add_eos_token": True,
-        "added_tokens_decoder": {
-            str(id): {"content": t, **token} for id, t in enumerate(["<unk>", "<s>", "</s>"])
-        },
-        "additional_special_tokens": [],
-        "bos_token": {"__type": "AddedToken", "content": "<s>", **token},
-        "clean_up_tokenization_spaces": False,
-        "eos_token": "</s>",
-        "legacy": False,
-        "model_max_length": 4096,
-        "pad_token": None,
-        "padding_side": "right",
-        "sp_model_kwargs": {},
-        "spaces_between_special_tokens": False,
-        "tokenizer_class": "LlamaTokenizer",
-        "unk_token": "<unk>",
-        "use_default_system_prompt": False,
-    }
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    (tmp_path / "tokenizer.model").write_bytes(zoo.model(V1))
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"added_tokens": []}))
-    tokenizer = CpbpeTokenizer.from_pretrained(tmp_path)
-    assert tokenizer.encode("<s>Hi") == [1, 1, 23809, 2]
-    assert (tokenizer.model_max_length, tokenizer.pad_token) == (4096, None)
-    assert CpbpeTokenizer.from_pretrained(tmp_path, add_eos_token=False, legacy=True).encode("<s>Hi") == [
-        1,
-        1,
-        15359,
-    ]
-
-
-def test_paths(tmp_path: Path) -> None:
-    path = tmp_path / "some.model"
-    path.write_bytes(zoo.model(V1))
-    assert CpbpeTokenizer(path).encode("Hi") == CpbpeTokenizer(str(path)).encode("Hi") == [1, 15359]
-    with pytest.raises(ValueError, match=r"needs the file of a SentencePiece model .* 'tokenizer.model'"):
-        CpbpeTokenizer()
-    with pytest.raises(FileNotFoundError):
-        CpbpeTokenizer(tmp_path / "none")
-
-
-def test_chat_template() -> None:
-    tokenizer = ours("mistral_instruct_tokenizer_240323.model.v3", legacy=False)
-    tokenizer.add_special_tokens({"additional_special_tokens": ["[INST]", "[/INST]"]})
-    tokenizer.chat_template = (
-        "{{ bos_token }}{% for m in messages %}[INST] {{ m.content }}[/INST]{% endfor %}"
-    )
-    chat = [{"role": "user", "content": "Hi"}]
-    text = tokenizer.apply_chat_template(chat, tokenize=False)
-    assert text == "<s>[INST] Hi[/INST]"
-    ids = tokenizer.apply_chat_template(chat, tokenize=True)
-    ids = ids if isinstance(ids, list) else ids["input_ids"]
-    assert tokenizer.convert_ids_to_tokens(ids) == ["<s>", "[INST]", "▁Hi", "[/INST]"]
-
-
-# --- What is refused ------------------------------------------------------------------------------
-
-
-def test_refused() -> None:
-    tokenizer = ours()
-    with pytest.raises(NotImplementedError, match="encode_offsets"):
-        tokenizer("Hi", return_offsets_mapping=True)
-    with pytest.raises(NotImplementedError, match="encode_offsets"):
-        tokenizer(["Hi"], return_offsets_mapping=True)
-    with pytest.raises(ValueError, match="no sentencepiece runs here"):
-        ours(sp_model_kwargs={"enable_sampling": True})
-    with pytest.raises(UnicodeEncodeError):
-        tokenizer("\ud800")
-    with pytest.raises(ValueError, match=r"(?i)input"):
-        tokenizer(5)
-    with pytest.raises(ValueError, match="pad"):
-        tokenizer(["Hi"], padding=True)
-
-
-def test_it_is_one_of_theirs() -> None:
-    tokenizer = ours()
-    assert isinstance(tokenizer, PreTrainedTokenizer)
-    assert isinstance(tokenizer, PreTrainedTokenizerBase)
-    assert not tokenizer.is_fast
-    assert "CpbpeTokenizer(" in repr(tokenizer)
-
-
-def test_without_transformers() -> None:
-    """The error says what is missing, and how to get it."""
-    code = """
-import sys
-sys.modules["transformers"] = None
-try:
-    import cpbpe.compat.transformers
-except ImportError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'cpbpe[transformers]'" in done.stdout

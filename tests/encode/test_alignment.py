@@ -1,52 +1,22 @@
-"""Alignment: what `Encoding` says about characters, tokens and words, on every model and both engines.
+"""Alignment: what `Encoding` says about characters, tokens and words, on every model and both engines."""
 
-CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
-"""
-
-import os
-from functools import cache
 from typing import Any, Literal
-from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe.text.utf8 import character_positions, is_inside, repair, valid_character
-from cpbpe.tokenizer.alignment import Encoding, aligned_arrays
-from tests.conftest import ENGINES
-from tests.support import zoo
+from cpbpe.text.utf8 import repair, valid_character
+from cpbpe.text.utf8 import character_positions, is_inside
+from cpbpe.tokenizer.alignment import Encoding
+from tests.support import budget, tiers
+from tests.support.budget import SEED
 from tests.support.texts import broken, texts
+from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
-
-quick = settings(
-    max_examples=max(8, min(EXAMPLES // 40, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@cache
-def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-@cache
-def pieces_of(name: str) -> list[str]:
-    tok = tokenizer(name, ENGINES[0])
-    return [tok.id_to_piece(id) for id in range(len(tok))]
-
-
-@pytest.fixture
-def mistral(engine: str) -> cpbpe.Tokenizer:
-    return tokenizer("tokenizer.model.v1", engine)
+quick = budget.quick(40, least=8)
 
 
 def characters(data: bytes) -> list[bytes]:
@@ -104,8 +74,8 @@ def check(found: Encoding) -> None:
         assert found.word_ids[token] == expected
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -118,7 +88,7 @@ def test_any_text(name: str, engine: str, data: st.DataObject) -> None:
         "allowed_special": data.draw(st.sampled_from([(), "all"])),
         "add_bos": tok.bos_id is not None and data.draw(st.booleans()),
     }
-    found = tok.encode_offsets(text, **options)
+    found = tok.align(text, **options)
     check(found)
     check_truncated(found, data.draw(st.integers(0, len(found))))
 
@@ -143,11 +113,11 @@ def check_truncated(found: Encoding, limit: int) -> None:
 
 
 def splits(found: Encoding, at: int) -> bool:
-    """Whether a place between tokens is inside a character, or behind what belongs to the next token."""
+    """Whether a place between tokens is inside a character, or parts a token from one that it belongs to."""
     if not 0 < at < len(found) or {found.ids[at - 1], found.ids[at]} & found.special:
         return False
-    before, behind = sorted(found.offsets[at - 1 : at + 1])  # reversed or not
-    if before[0] == before[1] == behind[0]:
+    before, after = sorted(found.offsets[at - 1 : at + 1])  # reversed or not
+    if before[0] == before[1] == after[0]:
         return True
     if found.unit == "char":
         return False
@@ -155,13 +125,13 @@ def splits(found: Encoding, at: int) -> bool:
     starts = {0}
     for character in characters(data):
         starts.add(max(starts) + len(character))
-    return behind[0] not in starts
+    return after[0] not in starts
 
 
 def test_truncate_keeps_characters_whole(mistral: cpbpe.Tokenizer) -> None:
     """With valid text and a model of valid pieces, what is left decodes to whole characters."""
     text = "Ça 🦙🦙 va 你好☃"
-    found = mistral.encode_offsets(text)
+    found = mistral.align(text)
     for limit in range(len(found) + 2):
         right, left = found.truncate(limit), found.truncate(limit, "left")
         assert text.startswith(mistral.decode(right.ids))
@@ -169,11 +139,11 @@ def test_truncate_keeps_characters_whole(mistral: cpbpe.Tokenizer) -> None:
         assert limit - 4 <= len(right) <= limit or limit >= len(found)
         assert limit - 4 < len(left) <= limit or limit >= len(found)
     assert found.truncate(10**30) is found
-    assert mistral.encode_offsets("").truncate(0).ids == []
+    assert mistral.align("").truncate(0).ids == []
 
 
 def test_bytes_of_one_character(mistral: cpbpe.Tokenizer) -> None:
-    found = mistral.encode_offsets("a🦙", add_bos=True, add_eos=True)
+    found = mistral.align("a🦙", add_bos=True, add_eos=True)
     assert found.pieces == ["<s>", "▁a", "<0xF0>", "<0x9F>", "<0xA6>", "<0x99>", "</s>"]
     assert [found.char_to_token(position) for position in (0, 1)] == [1, 5]
     spans = [found.token_to_chars(token) for token in range(7)]
@@ -181,24 +151,24 @@ def test_bytes_of_one_character(mistral: cpbpe.Tokenizer) -> None:
     assert found.word_ids == [None, 0, 0, 0, 0, 0, None]
     assert [len(found.truncate(limit)) for limit in range(8)] == [0, 1, 2, 2, 2, 2, 6, 7]
     assert [len(found.truncate(limit, "left")) for limit in range(8)] == [0, 1, 1, 1, 1, 5, 6, 7]
-    turned = mistral.encode_offsets("a🦙", reverse=True)
+    turned = mistral.align("a🦙", reverse=True)
     assert [turned.char_to_token(position) for position in (0, 1)] == [4, 0]
     assert [len(turned.truncate(limit)) for limit in range(6)] == [0, 0, 0, 0, 4, 5]
     assert turned.word_ids == [0] * 5
 
 
 def test_dummy_prefix_goes_with_what_follows(mistral: cpbpe.Tokenizer) -> None:
-    found = mistral.encode_offsets("Ça")
+    found = mistral.align("Ça")
     assert found.pieces == ["▁", "Ç", "a"]
     assert [len(found.truncate(limit)) for limit in range(4)] == [0, 0, 2, 3]
     assert found.char_to_token(0) == 1
     assert found.word_ids == [0, 0, 0]
-    assert mistral.encode_offsets("  Ça").word_ids == [None, 0, 0]
+    assert mistral.align("  Ça").word_ids == [None, 0, 0]
 
 
 def test_special_tokens_in_text(mistral: cpbpe.Tokenizer) -> None:
     text = "<s>Hi there</s>you<s>"
-    found = mistral.encode_offsets(text, allowed_special="all", add_eos=True)
+    found = mistral.align(text, allowed_special="all", add_eos=True)
     assert found.pieces == ["<s>", "▁Hi", "▁there", "</s>", "▁you", "<s>", "</s>"]
     assert found.special == {1, 2}
     assert found.char_to_token(1) == 0
@@ -206,25 +176,25 @@ def test_special_tokens_in_text(mistral: cpbpe.Tokenizer) -> None:
     assert found.token_to_chars(6) is None
     assert found.word_spans == [(3, 5), (6, 11), (15, 18)]
     assert found.word_ids == [None, 0, 1, None, 2, None, None]
-    plain = mistral.encode_offsets(text)
+    plain = mistral.align(text)
     assert plain.special == frozenset()
     assert plain.word_spans == [(0, 5), (6, 21)]
-    turned = mistral.encode_offsets(text, allowed_special="all", reverse=True)
+    turned = mistral.align(text, allowed_special="all", reverse=True)
     assert turned.word_ids == [None, 2, None, 1, 0, None]
 
 
 def test_words_of_tokens_that_span_several(engine: str) -> None:
-    found = tokenizer("inner-spaces", engine).encode_offsets("x in the y")
+    found = tokenizer("inner-spaces", engine).align("x in the y")
     assert found.pieces == ["▁x▁", "in▁the", "▁", "y"]
     assert found.surfaces == ["x ", "in the", " ", "y"]
     assert found.word_ids == [0, 1, None, 3]
-    across = tokenizer("across-spaces", engine).encode_offsets(" mark inside words")
+    across = tokenizer("across-spaces", engine).align(" mark inside words")
     assert (across.pieces, across.word_ids) == (["▁mark▁inside▁words"], [0])
 
 
 def test_arrays(mistral: cpbpe.Tokenizer) -> None:
     for text in ("", "Hi 🦙!"):
-        found = mistral.encode_offsets(text)
+        found = mistral.align(text)
         ids, offsets = found.arrays()
         assert [ids.dtype.name, offsets.dtype.name] == ["uint32", "int64"]
         assert offsets.shape == (len(found), 2)
@@ -238,7 +208,7 @@ def test_batches_of_arrays(mistral: cpbpe.Tokenizer, unit: Any) -> None:
     for bos in (False, True):
         named = mistral._named(bos, bos)
         ids, spans = aligned_arrays(mistral._engine, batch, "test", named, unit)
-        expected = mistral.encode_batch_offsets(batch, unit=unit, add_bos=bos, add_eos=bos)
+        expected = mistral.align_batch(batch, unit=unit, add_bos=bos, add_eos=bos)
         assert ids.tolist() == [encoding.ids for encoding in expected]
         pairs = [tuple(row) for row in spans.tolist()]
         assert pairs == [span for encoding in expected for span in encoding.offsets]
@@ -249,7 +219,7 @@ def test_batches_of_arrays(mistral: cpbpe.Tokenizer, unit: Any) -> None:
 
 
 def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
-    found = mistral.encode_offsets("Hi 🦙")
+    found = mistral.align("Hi 🦙")
     assert found.char_to_token(np.int64(0)) == 0
     for position in (-1, 4, 10**30):
         with pytest.raises(IndexError, match=f"no position {position} of a text with the length 4"):
@@ -266,7 +236,7 @@ def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
     with pytest.raises(ValueError, match="side is 'left' or 'right', not 'top'"):
         found.truncate(1, "top")  # type: ignore[arg-type]
     with pytest.raises(IndexError, match="no position 0 of a text with the length 0"):
-        mistral.encode_offsets("").char_to_token(0)
+        mistral.align("").char_to_token(0)
 
 
 @quick
@@ -282,9 +252,10 @@ def test_positions_of_characters(data: bytes) -> None:
     assert [is_inside(data, at) for at in range(len(data) + 1)] == inside
 
 
+@tiers.slow_reference
 def test_looking_up_does_not_slow_down(mistral: cpbpe.Tokenizer) -> None:
     """A long text is searched by halves: looking up every position is quick."""
     text = "the cat sat on a mat. " * 20_000
-    found = mistral.encode_offsets(text)
+    found = mistral.align(text)
     assert all(found.char_to_token(position) is not None for position in range(0, len(text), 7))
     assert len(found.word_ids) == len(found)

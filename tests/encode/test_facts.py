@@ -1,32 +1,26 @@
 """What each id adds to a text, as bytes: for every model of the zoo, with both engines."""
 
-import os
 import random
 from typing import Any
-from unittest import mock
 
 import pytest
 
 import cpbpe
 from cpbpe import PieceType
+from cpbpe.model.formats.sentencepiece import parse
 from cpbpe.tokenizer.facts import packed
-from tests.conftest import ENGINES
-from tests.support import zoo
-
-DENORMALIZERS = ["denormalizer", "denormalizer-plain", "denormalizer-defaults"]
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
+from tests.support import tiers, zoo
+from tests.support.budget import SEED
+from tests.support.tokenizers import with_gaps
+from tests.support.zoo import DENORMALIZERS
 
 
 def load(name: str, engine: str) -> cpbpe.Tokenizer:
-    """A model with three added tokens, and ids between them that are not in use."""
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
-    size = len(tok)
-    return tok.with_special_tokens({"<|a|>": size, "▁<é>": size + 3, "<|c|>": size + 4})
+    return with_gaps(zoo.model(name), engine)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_all_models(name: str, engine: str) -> None:
     """One id, all ids and arrays agree; and the law: joined, they are what decode_bytes gives."""
     tok = load(name, engine)
@@ -57,7 +51,7 @@ def test_all_models(name: str, engine: str) -> None:
 def test_by_hand(name: str, engine: str) -> None:
     """What the type of a piece makes of its text."""
     tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
-    spec = cpbpe.model.formats.sentencepiece.parse(zoo.model(name))
+    spec = parse(zoo.model(name))
     for id, (piece, kind) in enumerate(zip(spec.pieces, spec.types, strict=True)):
         expected = {
             PieceType.CONTROL: b"",

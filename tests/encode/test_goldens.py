@@ -97,7 +97,7 @@ def test_squeezed_spaces() -> None:
     tok = toy("▁a a ▁", add_dummy_prefix=True, remove_extra_whitespaces=True)
     assert pieces(tok, "  a   a  ") == "▁a ▁a"
     assert pieces(tok, "   ") == ""
-    assert tok.encode_offsets("  a   a  ").offsets == [(2, 3), (3, 7)]
+    assert tok.align("  a   a  ").offsets == [(2, 3), (3, 7)]
 
 
 def test_unknown_characters_fuse() -> None:
@@ -111,7 +111,7 @@ def test_byte_fallback_comes_after_merging() -> None:
     tok = toy("a é", byte_fallback=True)
     assert pieces(tok, "aèé") == "a <0xC3> <0xA8> é"
     assert tok.decode(tok.encode("aèé")) == "aèé"
-    assert tok.encode_offsets("aèé").offsets == [(0, 1), (1, 1), (1, 2), (2, 3)]
+    assert tok.align("aèé").offsets == [(0, 1), (1, 1), (1, 2), (2, 3)]
     # The text "<0xC3>" is six characters, never the byte.
     assert pieces(tok, "<") == "<0x3C>"
 
@@ -168,7 +168,7 @@ def test_one_space_is_dropped_in_front(ids: list[int], text: str) -> None:
 def test_broken_text() -> None:
     tok = toy("a \ufffd", byte_fallback=True)
     assert tok.encode_pieces(b"a\xff\xe2\x96") == ["a", "\ufffd", "\ufffd", "\ufffd"]
-    assert tok.encode_offsets(b"a\xff\xe2\x96").offsets == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert tok.align(b"a\xff\xe2\x96").offsets == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 def test_piece_types() -> None:

@@ -1,17 +1,12 @@
-"""Round trips: what `is_lossless` says is true, and the laws of docs/round-trips.md hold.
-
-CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
-"""
+"""Round trips: what `is_lossless` says is true, and the laws of docs/round-trips.md hold."""
 
 import itertools
-import os
 import random
 from functools import cache
 from typing import Any
-from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, assume, given, seed, settings
+from hypothesis import assume, given, seed
 from hypothesis import strategies as st
 
 import cpbpe
@@ -19,40 +14,15 @@ from cpbpe.model.formats import sentencepiece as model
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.tokenizer.lossless import Losslessness, losslessness
 from tests.conftest import ENGINES
-from tests.support import charsmaps, corpus, zoo
+from tests.support import budget, charsmaps, corpus, tiers, zoo
+from tests.support.budget import SEED
 from tests.support.texts import TextMaker, texts
+from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
+EXAMPLES = budget.examples(300)
+quick = budget.quick(50, least=5)
 
-quick = settings(
-    max_examples=max(5, min(EXAMPLES // 50, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-SPECIAL = ["<|user|>", "<|end|>", "<|", "a b", " ", "é", "<s"]
-
-
-@cache
-def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-@cache
-def with_special(name: str, engine: str) -> cpbpe.Tokenizer:
-    tok = tokenizer(name, engine)
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return tok.with_special_tokens([text for text in SPECIAL if tok.piece_to_id(text) is None])
-
-
-@cache
-def pieces_of(name: str) -> list[str]:
-    tok = tokenizer(name, ENGINES[0])
-    return [tok.id_to_piece(id) for id in range(len(tok))]
+SPECIAL = ("<|user|>", "<|end|>", "<|", "a b", " ", "é", "<s")
 
 
 @cache
@@ -81,6 +51,10 @@ LOSSLESS = [
 ]
 
 
+lossless_models = tiers.models([name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+"""The argument `name`: models of which every text comes back, and those of one's own, which may be such."""
+
+
 def plain(name: str) -> st.SearchStrategy[str]:
     """Texts without U+2581."""
     return texts(pieces_of(name)).map(lambda text: text.replace("▁", " "))
@@ -89,13 +63,13 @@ def plain(name: str) -> st.SearchStrategy[str]:
 # --- What is_lossless says ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name not in zoo.OTHERS])
+@tiers.models([name for name in zoo.NAMES if name not in zoo.OTHERS])
 def test_which_models_are_lossless(name: str) -> None:
     assert is_lossless(name) == (name in LOSSLESS)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_examples_do_not_come_back(name: str, engine: str) -> None:
     tok = tokenizer(name, engine)
     for loss in tok.is_lossless().reasons:
@@ -117,7 +91,7 @@ def edit(base: str, **flags: Any) -> zoo.Proto:
     for piece in list(proto.pieces):
         if piece.piece == "▁".encode():
             proto.pieces.remove(piece) if space is None else setattr(piece, "type", space)
-    zoo.add(proto, flags.get("words", []), zoo.Piece.USER_DEFINED)
+    zoo.add(proto, flags.get("user_defined", []), zoo.Piece.USER_DEFINED)
     zoo.add(proto, flags.get("pieces", []))
     if flags.get("denormalizer"):
         proto.denormalizer_spec.precompiled_charsmap = charsmaps.make(flags["denormalizer"])
@@ -135,7 +109,7 @@ CHOICES: dict[str, list[Any]] = {
     "suffix": [False, True],
     "space": [P.NORMAL, None, P.UNUSED, P.CONTROL, P.USER_DEFINED],
     "rules": [None, HARMLESS_RULES, {b"x": b"y"}, {b"ab": b"x"}, {b"\xc3": b"\xc3"}, {b"~": b" "}],
-    "words": [[], ["ab", "x"], [b"\xf0\x9f"], [b"\xa9"], ["▁▁", " a", "▁b▁"]],
+    "user_defined": [[], ["ab", "x"], [b"\xf0\x9f"], [b"\xa9"], ["▁▁", " a", "▁b▁"]],
     "pieces": [[], [b"\xe2\x96", b"a\xc3"], [" ", " a", "a "]],
     "denormalizer": [
         None,
@@ -147,6 +121,7 @@ CHOICES: dict[str, list[Any]] = {
 }
 
 
+@tiers.slow
 @pytest.mark.usefixtures("engine")
 def test_every_setting(engine: str) -> None:
     """Settings in pairs, and more at once: where all texts come back, and only there, nothing is found."""
@@ -185,7 +160,7 @@ def test_every_setting(engine: str) -> None:
         ({"escape": False}, "escape_whitespaces", "a"),
         ({"space": None}, "'▁' is no piece", "a b"),
         ({"space": P.UNUSED}, "'▁' is no piece", "a b"),
-        ({"words": [b"\xf0\x9f"]}, "end inside a character", "🀀"),
+        ({"user_defined": [b"\xf0\x9f"]}, "end inside a character", "🀀"),
         ({"denormalizer": {b"x": b"y"}}, "denormalizer", "x"),
     ],
 )
@@ -204,10 +179,10 @@ def test_reasons(flags: dict[str, Any], reason: str, example: str) -> None:
         {"prefix": False, "escape": False},
         {"prefix": False, "escape": False, "space": None},
         {"rules": HARMLESS_RULES},
-        {"rules": {b"zqx": b"x"}, "words": ["zq"]},  # the piece comes first, always
+        {"rules": {b"zqx": b"x"}, "user_defined": ["zq"]},  # the piece comes first, always
         {"space": P.USER_DEFINED},
         {"pieces": [b"\xe2\x96", b"a\xc3"]},
-        {"words": [b"\xa9"]},
+        {"user_defined": [b"\xa9"]},
         {"denormalizer": {b"a": b"a"}},
         # Undone by the denormalizer: without the piece ▁ its bytes come back.
         {"prefix": False, "space": None, "denormalizer": {"▁".encode(): b" "}},
@@ -245,8 +220,8 @@ def test_as_text() -> None:
 # --- The laws -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@tiers.engines
+@lossless_models
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -283,14 +258,14 @@ def prefix(name: str) -> bool:
     return model.parse(zoo.model(name)).normalizer.add_dummy_prefix
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", [name for name in zoo.NAMES if name in LOSSLESS or name in zoo.OTHERS])
+@tiers.engines
+@lossless_models
 @quick
 @seed(SEED)
 @given(data=st.data())
 def test_round_trips_with_special_tokens(name: str, engine: str, data: st.DataObject) -> None:
     assume(is_lossless(name))
-    tok = with_special(name, engine)
+    tok = tokenizer(name, engine, SPECIAL)
     special = st.sampled_from(sorted(tok.special_tokens))
     text = "".join(data.draw(st.lists(st.one_of(special, plain(name), st.just(" ")), max_size=6)))
     after = data.draw(st.booleans())
@@ -304,7 +279,7 @@ def test_round_trips_with_special_tokens(name: str, engine: str, data: st.DataOb
 
 @pytest.mark.usefixtures("engine")
 def test_suffix_without_a_dummy_prefix_of_its_own() -> None:
-    """A lossless model may put what prefix_space=True asks for behind the text."""
+    """A lossless model may put the space that prefix_space=True asks for after the text."""
     tok = cpbpe.Tokenizer.from_bytes(edit("llama", prefix=False, suffix=True).SerializeToString())
     assert tok.is_lossless()
     assert tok.decode(tok.encode(" a b", prefix_space=True)) == " a b "

@@ -1,33 +1,21 @@
-"""cpbpe gives what sentencepiece gives, on every model of the zoo and on texts of every kind.
+"""cpbpe gives what sentencepiece gives, on every model of the zoo and on texts of every kind."""
 
-CPBPE_EXAMPLES sets how many texts each model is tried on (default 300). A run with 200,000 takes
-some hours on two cores: CPBPE_EXAMPLES=200000 python -m pytest tests/encode/test_parity.py -n 2
-"""
-
-import os
 from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from cpbpe.text.utf8 import repair
-from tests.conftest import ENGINES
-from tests.support import corpus, zoo
+from tests.support import budget, corpus, tiers, zoo
+from tests.support.budget import SEED
 from tests.support.parity import Pair
 from tests.support.texts import SPECIALS, TextMaker, broken, texts
+from tests.support.tokenizers import pieces_of
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
-
-quick = settings(
-    max_examples=max(20, min(EXAMPLES // 10, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+EXAMPLES = budget.examples(300)
+quick = budget.quick(10, least=20)
 
 
 @cache
@@ -35,14 +23,8 @@ def pair(name: str, engine: str) -> Pair:
     return Pair(zoo.model(name), engine)
 
 
-@cache
-def pieces_of(name: str) -> list[str]:
-    ours = pair(name, ENGINES[0]).ours
-    return [ours.id_to_piece(id) for id in range(len(ours))]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_vocabulary(name: str, engine: str) -> None:
     """Sizes, pieces, scores, types, ids of pieces and special ids."""
     ours, theirs = pair(name, engine).ours, pair(name, engine).theirs
@@ -76,15 +58,15 @@ def test_vocabulary(name: str, engine: str) -> None:
     assert ours.piece_to_id("no such piece at all") is None
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_model_file_is_kept(name: str, engine: str) -> None:
     data = zoo.model(name)
     assert pair(name, engine).ours.to_bytes() == data
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_generated_texts(name: str, engine: str) -> None:
     """Many texts, made fast. The seed is in the message of a failure, through the text itself."""
     both = pair(name, engine)
@@ -106,8 +88,8 @@ def test_generated_texts(name: str, engine: str) -> None:
     print(f"\n{name}, {engine}: {EXAMPLES} texts, {both.compared - before} comparisons, no difference")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -119,8 +101,8 @@ def test_hypothesis(name: str, engine: str, data: st.DataObject) -> None:
     both.check_pieces(data.draw(st.lists(texts(pieces_of(name)), max_size=5)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_options(name: str, engine: str) -> None:
     """bos, eos and reverse, for ids and pieces; asking for what a model lacks is an error in both."""
     both = pair(name, engine)
@@ -140,13 +122,13 @@ def test_options(name: str, engine: str) -> None:
                 pieces = both.theirs.encode(text, return_type=bytes, **options)
                 decoded = [repair(piece).decode() for piece in pieces]
                 assert both.ours.encode_pieces(text, **options) == decoded
-                found = both.ours.encode_offsets(text, **options)
+                found = both.ours.align(text, **options)
                 assert (found.ids, found.pieces) == (ids, decoded)
                 assert both.ours.encode("", **options) == both.theirs.encode("", **options)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["llama", "defaults", "unused", "tokenizer.model.v1"])
+@tiers.slow_reference
 def test_long_texts(name: str, engine: str) -> None:
     """Texts that do not fit in one chunk, one cache or one breath."""
     both = pair(name, engine)

@@ -1,46 +1,37 @@
 """BPE-dropout: the same seed gives the same ids, and over many seeds the distribution is sentencepiece's."""
 
-import os
 from collections import Counter
 from typing import Any
 
 import pytest
 import sentencepiece
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpbpe import Tokenizer
 from tests.conftest import CORE, ENGINES
-from tests.encode.test_special import tokenizer
-from tests.support import zoo
+from tests.support import budget, tiers, zoo
 from tests.support.texts import SPECIALS, texts
+from tests.support.tokenizers import tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-
-quick = settings(
-    max_examples=max(20, min(EXAMPLES // 10, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+quick = budget.quick(10, least=20)
 
 
 @pytest.mark.skipif(not CORE, reason="compares the core with the reference")
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.models()
 @quick
 @given(data=st.data())
 def test_engines_agree(name: str, data: st.DataObject) -> None:
-    tok = tokenizer(name, "reference", added=False)
+    tok = tokenizer(name, "reference")
     pieces = [tok.id_to_piece(id) for id in range(0, len(tok), 7)]
     text = data.draw(texts(pieces))
     options: dict[str, Any] = {
         "alpha": data.draw(st.sampled_from([0.01, 0.1, 0.5, 0.9, 1.0])),
         "seed": data.draw(st.integers(0, 2**64 - 1)),
     }
-    expected = tok.encode_offsets(text, **options)
-    core = tokenizer(name, "core", added=False)
-    assert core.encode_offsets(text, **options) == expected
+    expected = tok.align(text, **options)
+    core = tokenizer(name, "core")
+    assert core.align(text, **options) == expected
     assert core.encode(text, **options) == expected.ids
     assert core.encode_pieces(text, **options) == expected.pieces
 
@@ -50,7 +41,7 @@ def test_engines_agree(name: str, data: st.DataObject) -> None:
 @given(text=texts(SPECIALS), seed=st.integers(0, 2**64 - 1))
 def test_the_ends_of_the_scale(name: str, text: str, seed: int) -> None:
     """With 0 nothing is left out; with 1 no two characters merge."""
-    tok = tokenizer(name, ENGINES[0], added=False)
+    tok = tokenizer(name, ENGINES[0])
     assert tok.encode(text, alpha=0.0, seed=seed) == tok.encode(text)
     assert tok.encode(text, alpha=1e-300, seed=seed) == tok.encode(text)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=zoo.model(name))
@@ -77,11 +68,12 @@ CASES = [
 ]
 
 
+@tiers.slow_reference
 @pytest.mark.parametrize(("name", "text", "alpha"), CASES)
 def test_the_distribution_is_sentencepieces(engine: str, name: str, text: str, alpha: float) -> None:
     """Both libraries have fixed seeds, so the test always has the same result."""
     count = 4000 if engine == "core" else 1500
-    ours = distribution(tokenizer(name, engine, added=False), text, alpha, count)
+    ours = distribution(tokenizer(name, engine), text, alpha, count)
     sentencepiece.set_random_generator_seed(5)
     theirs = distribution(
         sentencepiece.SentencePieceProcessor(model_proto=zoo.model(name)), text, alpha, count
@@ -92,7 +84,7 @@ def test_the_distribution_is_sentencepieces(engine: str, name: str, text: str, a
 
 def test_a_departure_is_noticed() -> None:
     """A chance that is a tenth off gives a distribution that the test above refuses."""
-    tok = tokenizer("llama", ENGINES[0], added=False)
+    tok = tokenizer("llama", ENGINES[0])
     count = 4000
     ours, theirs = (distribution(tok, "the old house", alpha, count) for alpha in (0.5, 0.55))
     statistic, limit = departure(ours, theirs)
@@ -119,7 +111,7 @@ def departure(one: Counter[tuple[int, ...]], other: Counter[tuple[int, ...]]) ->
 
 
 def test_options(engine: str) -> None:
-    tok = tokenizer(zoo.REAL[0], engine, added=False)
+    tok = tokenizer(zoo.REAL[0], engine)
     text = "Seeds make samples come again."
     assert tok.encode(text, alpha=0.5, seed=3) == tok.encode(text.encode(), alpha=0.5, seed=3)
     assert len({tuple(tok.encode(text, alpha=0.5, seed=seed)) for seed in range(20)}) == 20
@@ -128,10 +120,10 @@ def test_options(engine: str) -> None:
     assert tok.encode(text, alpha=0.5, seed=-1) == tok.encode(text, alpha=0.5, seed=2**64 - 1)
     assert tok.encode(text, alpha=0.5, seed=3, reverse=True) == tok.encode(text, alpha=0.5, seed=3)[::-1]
     same = tok.encode("same same" + "<s>same same" * 3, alpha=0.5, seed=1, allowed_special="all")
-    stretches = "".join(f"{id} " for id in same).split(" 1 ")
-    assert len(set(stretches)) > 1  # each has chances of its own
+    segments = "".join(f"{id} " for id in same).split(" 1 ")
+    assert len(set(segments)) > 1  # each is sampled with a seed of its own
     assert tok.encode("", alpha=0.5) == []
-    # Looking for special tokens where there are none changes nothing; stretches of other seeds are others.
+    # Looking for special tokens where there are none changes nothing; another seed changes every segment.
     for number in range(20):
         plain = tok.encode(text, alpha=0.5, seed=number)
         assert tok.encode(text, alpha=0.5, seed=number, allowed_special="all") == plain

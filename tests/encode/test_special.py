@@ -1,46 +1,32 @@
 """Special tokens: text never yields one without permission, and with it exactly those that were named."""
 
-import os
 import pickle
 import random
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe import ModelError, Part, PieceType, Special, Tokenizer
 from cpbpe.model.formats import model_pb2
-from tests.conftest import ENGINES
-from tests.support import corpus, zoo
+from cpbpe.text.finder import PythonFinder
+from tests.conftest import CORE
+from tests.support import budget, corpus, tiers, tokenizers, zoo
 from tests.support.texts import SPECIALS, TextMaker, texts
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-ADDED = ["<|im_start|>", "<|im_end|>", "<|im", "<s><s>", "é✓", "▁<|im", " <sp> ", "a"]
+ADDED = ("<|im_start|>", "<|im_end|>", "<|im", "<s><s>", "é✓", "▁<|im", " <sp> ", "a")
 
-quick = settings(
-    max_examples=max(20, min(EXAMPLES // 10, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+quick = budget.quick(10, least=20)
 
 
-@cache
 def tokenizer(name: str, engine: str, added: bool = True) -> Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        tok = Tokenizer.from_bytes(zoo.model(name))
-    return (
-        tok.with_special_tokens([text for text in ADDED if tok.piece_to_id(text) is None]) if added else tok
-    )
+    return tokenizers.tokenizer(name, engine, ADDED if added else ())
 
 
 def by_hand(tok: Tokenizer, text: str, names: set[str], **options: Any) -> list[int]:
@@ -49,19 +35,19 @@ def by_hand(tok: Tokenizer, text: str, names: set[str], **options: Any) -> list[
     ids: list[int] = []
     begin = at = 0
 
-    def stretch(end: int) -> None:
+    def segment(end: int) -> None:
         chosen = options if begin == 0 or later else {**options, "prefix_space": False}
         ids.extend(tok.encode(text[begin:end], **chosen))
 
     while at < len(text):
         name = max((name for name in names if text.startswith(name, at)), key=len, default="")
         if name:
-            stretch(at)
+            segment(at)
             ids.append(tok.special_tokens[name])
             begin = at = at + len(name)
         else:
             at += 1
-    stretch(at)
+    segment(at)
     return ids
 
 
@@ -73,8 +59,8 @@ def awkward(tok: Tokenizer) -> st.SearchStrategy[str]:
     ).map("".join)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @given(data=st.data())
 def test_only_what_is_named(name: str, engine: str, data: st.DataObject) -> None:
@@ -94,10 +80,8 @@ def test_only_what_is_named(name: str, engine: str, data: st.DataObject) -> None
     assert everything == by_hand(tok, text, set(tok.special_tokens))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "name", [*zoo.REAL[:1], "user-defined", "suffix", "defaults", "unused", "charsmap-broken"]
-)
+@tiers.engines
+@tiers.models([*zoo.REAL[:1], "user-defined", "suffix", "defaults", "unused", "charsmap-broken"])
 @quick
 @given(data=st.data())
 def test_every_way_of_encoding(name: str, engine: str, data: st.DataObject) -> None:
@@ -115,12 +99,12 @@ def test_every_way_of_encoding(name: str, engine: str, data: st.DataObject) -> N
     assert tok.encode_array(text, threads=2, **options).tolist() == ids
     both = [ids, tok.encode(other, **options)]
     assert tok.encode_batch([text, other.encode()], **options) == both
-    assert tok.encode_batch_arrays([text, other], **options).tolist() == both
-    assert tok.encode_batch([], **options) == tok.encode_batch_arrays([], **options).tolist() == []
+    assert tok.encode_arrays([text, other], **options).tolist() == both
+    assert tok.encode_batch([], **options) == tok.encode_arrays([], **options).tolist() == []
     reverse = tok.encode(text, reverse=True, **options)
     assert reverse == ids[::-1]
 
-    found = tok.encode_offsets(text, **options)
+    found = tok.align(text, **options)
     assert found.ids == ids
     assert found.pieces == tok.encode_pieces(text, **options)
     names = {id: name for name, id in tok.special_tokens.items()}
@@ -139,10 +123,10 @@ def test_refused(engine: str) -> None:
             ValueError, match=rf"'<\|im_end\|>' at position {position}\..*allowed_special=\{{'<"
         ):
             tok.encode(text, allowed_special={"<s>", "</s>"}, disallowed_special="raise")
-        for method in (tok.encode_array, tok.encode_pieces, tok.encode_offsets, tok.count):
+        for method in (tok.encode_array, tok.encode_pieces, tok.align, tok.count):
             with pytest.raises(ValueError, match="disallowed_special"):
                 method(text, disallowed_special={"<|im_end|>"})
-        for batch in (tok.encode_batch, tok.encode_batch_arrays, tok.encode_batch_offsets):
+        for batch in (tok.encode_batch, tok.encode_arrays, tok.align_batch):
             with pytest.raises(ValueError, match="disallowed_special"):
                 batch(["fine", text], disallowed_special={"<|im_end|>"})
     # All but these.
@@ -213,7 +197,7 @@ def test_parts(engine: str) -> None:
     later = tok.encode([a, Special("<s>"), b], prefix_after_special=False)
     assert later == [*tok.encode(a), 1, *tok.encode(b, prefix_space=False)]
     assert tok.encode([a, b], prefix_space=False)[-1:] == tok.encode(b, prefix_space=False)
-    # Only what stands behind a special token stands behind one.
+    # Only the text right after a special token counts as coming after one.
     lists: list[list[Part]] = [[a, b], ["", b], [13, b], [a, 13, b]]
     for parts in lists:
         expected = [id for part in parts for id in ([part] if isinstance(part, int) else tok.encode([part]))]
@@ -356,14 +340,14 @@ def test_shown_and_hidden(engine: str) -> None:
 
 
 def test_thousands_of_tokens(engine: str) -> None:
-    """Many words with long beginnings in common, in a text that repeats them: nothing is quadratic."""
+    """Many keys with long beginnings in common, in a text that repeats them: nothing is quadratic."""
     plain = tokenizer(zoo.REAL[0], engine, added=False)
     rng = random.Random(1)
-    words = [f"<|extra_{i}|>" for i in range(3000)] + ["=" * length for length in range(20, 256, 3)]
-    tok = plain.with_special_tokens(words)
-    maker = TextMaker(1, words, corpus.lines())
+    keys = [f"<|extra_{i}|>" for i in range(3000)] + ["=" * length for length in range(20, 256, 3)]
+    tok = plain.with_special_tokens(keys)
+    maker = TextMaker(1, keys, corpus.lines())
     for _ in range(20):
-        text = maker.text() + rng.choice(words) + "<|extra_" + rng.choice(words)
+        text = maker.text() + rng.choice(keys) + "<|extra_" + rng.choice(keys)
         assert tok.encode(text, allowed_special="all") == by_hand(tok, text, set(tok.special_tokens))
     text = "=" * 19 + "x" + "<|extra_" * 100
     assert tok.encode(text * 50, allowed_special="all") == plain.encode(text * 50)

@@ -1,56 +1,31 @@
 """Documents cut to a number of tokens: `truncate` and `split`, on every model and both engines.
 
-The oracle encodes the whole text and tries one place after the other. The windows of `cpbpe.tokenizer.splitting`, which
-keep it from encoding a whole document, are made so small here that short texts need several.
-CPBPE_EXAMPLES raises how many texts are tried, as in tests/encode/test_parity.py.
+The oracle encodes the whole text and tries one place after the other. The windows of
+`cpbpe.tokenizer.splitting`, which keep it from encoding a whole document, are made small enough here that
+short texts need several.
 """
 
-import os
 import re
 import time
-from functools import cache
 from itertools import pairwise
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe.text.utf8 import is_inside
 from cpbpe.tokenizer import splitting as documents
 from tests.conftest import ENGINES
-from tests.support import charsmaps, corpus, zoo
+from tests.support import budget, charsmaps, corpus, tiers, zoo
+from tests.support.budget import SEED
 from tests.support.texts import TextMaker, broken, texts
+from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
-
-quick = settings(
-    max_examples=max(5, min(EXAMPLES // 60, 2000)),
-    deadline=None,
-    database=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@cache
-def tokenizer(name: str, engine: str) -> cpbpe.Tokenizer:
-    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-        return cpbpe.Tokenizer.from_bytes(zoo.model(name))
-
-
-@cache
-def pieces_of(name: str) -> list[str]:
-    tok = tokenizer(name, ENGINES[0])
-    return [tok.id_to_piece(id) for id in range(len(tok))]
-
-
-@pytest.fixture
-def mistral(engine: str) -> cpbpe.Tokenizer:
-    return tokenizer("tokenizer.model.v1", engine)
+EXAMPLES = budget.examples(300)
+quick = budget.quick(60, least=5)
 
 
 @pytest.fixture
@@ -68,7 +43,7 @@ def truncated(tok: cpbpe.Tokenizer, text: Any, limit: int, prefix_space: bool | 
     if tok.count(text, prefix_space=prefix_space) <= limit:
         return text
     data = text.encode() if isinstance(text, str) else text
-    spans = tok.encode_offsets(data, prefix_space=prefix_space).offsets
+    spans = tok.align(data, prefix_space=prefix_space).offsets
     for number in range(limit, 0, -1):
         end = spans[number - 1][1]
         whole_character = spans[number - 1][0] < spans[number][0] and not is_inside(data, end)
@@ -109,7 +84,7 @@ def check_split(tok: cpbpe.Tokenizer, text: Any, limit: int, overlap: int, prefi
             before = parts[number - 1]
             # The first start, from `overlap` tokens before the end on, that gives a part that goes further.
             data = before.encode() if isinstance(text, str) else before
-            spans = tok.encode_offsets(data, prefix_space=prefix_space).offsets
+            spans = tok.align(data, prefix_space=prefix_space).offsets
             for token in range(max(len(spans) - overlap, 1), len(spans)):
                 place = spans[token][0]
                 if place > spans[token - 1][0] and not is_inside(data, place):
@@ -137,8 +112,8 @@ def characters(text: Any) -> list[Any]:
 
 
 @pytest.mark.usefixtures("_small_windows")
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 @quick
 @seed(SEED)
 @given(data=st.data())
@@ -156,8 +131,8 @@ def test_any_text(name: str, engine: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.usefixtures("_small_windows")
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.engines
+@tiers.models()
 def test_longer_texts(name: str, engine: str) -> None:
     """Texts of which a window is a small part."""
     tok = tokenizer(name, engine)
@@ -191,8 +166,8 @@ REACHING = {
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", REACHING)
+@tiers.engines
+@tiers.models(list(REACHING))
 def test_any_window(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the first window ends, nothing is believed that the rest of the text changes."""
     monkeypatch.setattr(documents, "MANY", 1 << 40)
@@ -227,7 +202,7 @@ def test_rules_and_words_that_reach_far(word: str | bytes, monkeypatch: pytest.M
                 assert text[: cutter.end(text, 0)] == truncated(tok, text, limit, None)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@tiers.slow_reference
 def test_windows_are_not_seen(engine: str) -> None:
     """Windows of the usual size give what small ones give, and what the whole text gives."""
     text = "\n".join(corpus.lines(120 if engine == "core" else 12))

@@ -13,8 +13,6 @@ import os
 import pickle
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,9 +23,9 @@ from typing import Any
 import pytest
 
 import cpbpe
-from cpbpe import lazy as late
+from cpbpe import lazy
 from tests.conftest import CORE
-from tests.support import corpus, work, zoo
+from tests.support import corpus, processes, tiers, work, zoo
 
 # Python 3.12 and newer warn of fork in a process with threads, as the one that runs tests may be. That it
 # works with cpbpe is what is tested here.
@@ -57,7 +55,7 @@ def used(name: str = "llama") -> cpbpe.Tokenizer:
 
 
 @BOTH
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", tiers.some(METHODS, METHODS[:1]))
 def test_a_pool(method: str) -> None:
     """Each process gets the tokenizer once, and many tasks."""
     tok = used()
@@ -67,7 +65,7 @@ def test_a_pool(method: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", tiers.some(METHODS, METHODS[:1]))
 def test_an_executor(method: str) -> None:
     """The tokenizer comes with every task."""
     tok = used()
@@ -78,6 +76,7 @@ def test_an_executor(method: str) -> None:
     assert found == [work.work_with(tok, part) for part in parts(TEXTS)]
 
 
+@tiers.slow_reference
 @BOTH
 @pytest.mark.skipif("fork" not in METHODS, reason="this system has no fork")
 def test_a_fork_while_threads_encode() -> None:
@@ -114,7 +113,7 @@ def test_a_fork_while_threads_encode() -> None:
 
 @pytest.mark.skipif("fork" not in METHODS, reason="this system has no fork")
 @pytest.mark.skipif(not CORE, reason="the reference engine holds the interpreter while it works")
-@pytest.mark.parametrize("first", ["decode", "long text", "special tokens"])
+@pytest.mark.parametrize("first", tiers.some(["decode", "long text", "special tokens"], ["decode"]))
 def test_a_fork_during_the_first_use(first: str) -> None:
     """What a thread is just making, to keep it, when a process forks, the child makes for itself."""
     data = zoo.model(zoo.REAL[0])
@@ -153,7 +152,7 @@ def test_a_fork_while_a_kept_value_is_made() -> None:
     parent = os.getpid()
 
     class Thing:
-        @late.kept
+        @lazy.kept
         def value(self) -> list[int]:
             if os.getpid() == parent:
                 begun.set()
@@ -203,6 +202,7 @@ def hasher() -> Any:
     return Hasher.hash
 
 
+@tiers.slow
 @BOTH
 def test_fingerprints_follow_the_model_alone(tmp_path: Path) -> None:
     """However a tokenizer was made, and whatever was done with it."""
@@ -273,6 +273,7 @@ assert found["ids"][:] == [tok.encode(text) for text in data["text"]]
 """
 
 
+@tiers.slow
 @pytest.mark.skipif(not CORE, reason="this compares both engines, and the core was not built")
 def test_another_session_reuses_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes with equal tokenizers do the work once; one with another tokenizer does it again."""
@@ -285,10 +286,7 @@ def test_another_session_reuses_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
 
     def session(way: str, engine: str) -> list[str]:
         monkeypatch.setenv("CPBPE_ENGINE", engine)
-        command = [sys.executable, str(tmp_path / "session.py"), str(tmp_path), way]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        return processes.output(tmp_path / "session.py", tmp_path, way, timeout=PATIENCE).split()
 
     first, again, more = session("file", "core"), session("bytes", "reference"), session("more", "core")
     assert int(first[0]) == (len(TEXTS) + 9) // 10
@@ -349,7 +347,7 @@ if TORCH:
         assert tok.decode_batch(torch.tensor([tok.encode("the"), tok.encode("the")])) == ["the", "the"]
 
 
-IMPORTS_LATE = """
+FIRST_USE = """
 import os, signal, sys, threading, time
 import cpbpe
 tok = cpbpe.load(sys.argv[1])
@@ -376,9 +374,8 @@ sys.exit(os.waitpid(child, 0)[1] != 0)
 
 @pytest.mark.skipif("fork" not in METHODS, reason="this system has no fork")
 @pytest.mark.parametrize("first", ["array", "stream", "lossless", "split"])
-@pytest.mark.parametrize("milliseconds", [0, 3, 10])
+@pytest.mark.parametrize("milliseconds", tiers.some([0, 3, 10], [3]))
 def test_a_fork_during_the_first_import(first: str, milliseconds: int) -> None:
-    """What is imported late (numpy, protobuf) is not left half imported in a child, which waits forever."""
-    arguments = [str(zoo.real_path(zoo.REAL[0])), first, str(milliseconds / 1000)]
-    run = [sys.executable, "-W", "ignore", "-c", IMPORTS_LATE, *arguments]
-    assert subprocess.run(run, timeout=60, check=False).returncode == 0
+    """What is imported when needed (numpy, protobuf) is not left half imported in a child: it would hang."""
+    model = zoo.real_path(zoo.REAL[0])
+    processes.output("-W", "ignore", "-c", FIRST_USE, model, first, str(milliseconds / 1000))

@@ -13,6 +13,7 @@ from cpbpe.text import named_rules as named_rules_module
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, rule_charsmap
 from cpbpe.text.named_rules import named_rules
+from tests.support import tiers
 
 DIGESTS = {
     "nfkc": "7e46d9e08af4b6a37991b04fb8388644c1595a0abcd0f26d6a5d575e2a3663ea",
@@ -32,17 +33,18 @@ def their_charsmap(**arguments: Any) -> bytes:
     return charsmap
 
 
-@pytest.mark.parametrize("name", DIGESTS)
+@pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
 def test_named_rules(name: str) -> None:
     assert rule_charsmap(name) == their_charsmap(rule_name=name)
 
 
-@pytest.mark.parametrize("name", DIGESTS)
+@pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
 def test_named_rules_do_not_depend_on_the_python(name: str) -> None:
     """The same on every version of Python, also where sentencepiece is not there to compare with."""
     assert hashlib.sha256(rule_charsmap(name)).hexdigest() == DIGESTS[name]
 
 
+@tiers.slow
 def test_rules_are_those_that_sentencepiece_lists() -> None:
     from sentencepiece import SentencePieceNormalizer
 
@@ -85,7 +87,7 @@ def test_random_rules(rules: dict[str, str]) -> None:
             assert charsmap.longest(source.encode(), 0) == (target.encode(), len(source.encode()))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", tiers.some(range(3), [0]))
 def test_many_rules(seed: int) -> None:
     """Enough for many blocks of units, of which only the last are open, and for distances beyond 21 bits."""
     chance = random.Random(seed)

@@ -1,44 +1,24 @@
 """The generated protobuf code is current, wire-compatible, and shares a process with its relatives."""
 
-import ast
-import re
-import subprocess
-import sys
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
-from grpc_tools import protoc
 from sentencepiece import sentencepiece_model_pb2 as their_pb2
 
 from cpbpe import Tokenizer
 from cpbpe.model.formats import model_pb2
-from tests.support import zoo
+from tests.support import processes, protos, tiers, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")
 ROOT = Path(__file__).parents[2]
 
 
 def test_generated_code_is_current(tmp_path: Path) -> None:
-    written = tmp_path / "set"
-    folder = ROOT / "proto"
-    assert protoc.main(["", f"-I{folder}", f"--descriptor_set_out={written}", "cpbpe_model.proto"]) == 0
-    current = descriptor_pb2.FileDescriptorSet.FromString(written.read_bytes()).file[0]
-    for extension in current.extension:
-        extension.ClearField("json_name")
-    messages = list(current.message_type)
-    while messages:  # protoc adds a name for JSON to every field, and leaves it out of generated code
-        message = messages.pop()
-        messages += message.nested_type
-        for field in message.field:
-            field.ClearField("json_name")
-    source = Path(model_pb2.__file__).read_text()
-    literal = re.search(r"AddSerializedFile\((b'.*')\)\n", source)
-    assert literal is not None
-    assert current == descriptor_pb2.FileDescriptorProto.FromString(ast.literal_eval(literal[1]))
+    assert protos.generated(model_pb2) == protos.compiled("cpbpe_model.proto", tmp_path)
 
 
 def _wire(descriptor: Any) -> dict[int, tuple[object, ...]]:
@@ -71,7 +51,7 @@ def test_wire_compatible_with_sentencepiece() -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("name", zoo.NAMES)
+@tiers.models()
 def test_unknown_fields_survive(name: str) -> None:
     """Fields from the future, at every level, come out of save as they went in."""
     unknown = b"\xc2\x3e\x03abc"  # field 1000, three bytes
@@ -88,17 +68,17 @@ IMPORTS = [
 LOAD = "import cpbpe, sys; cpbpe.load(sys.argv[1]).encode('Hello')"
 
 
-@pytest.mark.parametrize("order", [*permutations(IMPORTS, 2), *permutations(IMPORTS, 3)], ids=str)
+ORDERS = [*permutations(IMPORTS, 2), *permutations(IMPORTS, 3)]
+
+
+@pytest.mark.parametrize("order", tiers.some(ORDERS, ORDERS[:1]), ids=str)
 def test_neighbours_in_one_process(order: tuple[str, ...]) -> None:
     """In every order; but for pairs that clash with each other without us."""
     if _clash(tuple(line for line in order if "cpbpe" not in line)):
         order = tuple(line for line in order if "transformers" not in line)
-    path = str(zoo.real_path(zoo.REAL[0]))
-    code = "\n".join([*order, LOAD])
-    result = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    processes.output("-c", "\n".join([*order, LOAD]), zoo.real_path(zoo.REAL[0]))
 
 
+@cache
 def _clash(lines: tuple[str, ...]) -> bool:
-    code = "\n".join(lines)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode != 0
+    return processes.run("-c", "\n".join(lines)).returncode != 0

@@ -1,14 +1,12 @@
 """Comparing cpbpe with sentencepiece on one text, one list of ids, or one list of pieces."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
-from unittest import mock
 
 import sentencepiece
 
-import cpbpe
 from cpbpe.text.utf8 import repair
+from tests.support import tokenizers
 
 
 class Pair:
@@ -16,9 +14,8 @@ class Pair:
 
     def __init__(self, data: bytes, engine: str):
         self.theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-        with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
-            self.ours = cpbpe.Tokenizer.from_bytes(data)
-        assert self.ours._engine.name == engine
+        self.ours = tokenizers.make(data, engine)
+        assert self.type(ours.facts.engine).__name__ == {'core': 'Engine', 'reference': 'PythonEngine'}[engine]
         self.compared = 0
 
     def _same(self, what: str, given: Any, ours: Callable[[], Any], theirs: Callable[[], Any]) -> Any:
@@ -42,14 +39,14 @@ class Pair:
         batch = [ids, ours.encode("a"), ids]
         self._same("batch", text, lambda: ours.encode_batch([text, "a", text]), lambda: batch)
 
-        found = ours.encode_offsets(text)
+        found = ours.align(text)
         expected = theirs.encode(text, return_type="offset_mapping", return_bytes=True)
         proto = theirs.encode(text, return_type="proto")
         self._same("offsets' ids", text, lambda: found.ids, lambda: expected["ids"])
         pieces = [repair(piece).decode() for piece in expected["pieces"]]
         self._same("pieces", text, lambda: found.pieces, lambda: pieces)
         self._same("pieces", text, lambda: ours.encode_pieces(text), lambda: pieces)
-        in_bytes = ours.encode_offsets(text, unit="byte")
+        in_bytes = ours.align(text, unit="byte")
         self._same("byte offsets", text, lambda: in_bytes.offsets, lambda: expected["offsets"])
         spans = [data[begin:end] for begin, end in expected["offsets"]]
         self._same("surfaces", text, lambda: in_bytes.surfaces, lambda: spans)

@@ -2,7 +2,7 @@
 
     python -m tests.support.soak --seconds 3600 corpora/*.txt
 
-Takes stretches of the files (any text; UTF-8 where possible), changes them at random (words shuffled,
+Takes parts of the files (any text; UTF-8 where possible), changes them at random (words shuffled,
 characters replaced, repeated or left out, pieces of the vocabulary and of other files put in), and encodes
 and decodes them with every model of the zoo. Stops at the first difference, and shows it. `--seed` makes
 another run.
@@ -23,7 +23,7 @@ LENGTHS = (5, 40, 300, 2_000, 20_000, 200_000)
 REAL_SHARE = 0.5  # of the texts for the models that people use
 
 
-def stretch(source: str, chance: random.Random) -> str:
+def part(source: str, chance: random.Random) -> str:
     """Some characters of a text, more often few than many."""
     length = chance.choice(LENGTHS)
     begin = chance.randrange(max(len(source) - length, 1))
@@ -44,7 +44,7 @@ def changed(text: str, sources: list[str], pieces: list[str], chance: random.Ran
             characters[at : at + chance.randrange(2)] = chance.choice(pieces) * chance.choice((1, 1, 1, 30))
         return "".join(characters)
     if kind == 2:
-        other = stretch(chance.choice(sources), chance)
+        other = part(chance.choice(sources), chance)
         return "".join(map("".join, zip(text, other, strict=False)))
     if kind == 3:
         return "".join(chance.choices(pieces, k=len(text) // 4 + 1))
@@ -68,7 +68,7 @@ def soak(seconds: float, seed: int, sources: list[str]) -> tuple[int, int]:
             usual = range(259, len(pair.ours)) if len(pair.ours) > 600 else range(len(pair.ours))
             pairs[name] = (pair, [pair.ours.id_to_piece(id).replace("\u2581", " ") for id in usual])
         pair, pieces = pairs[name]
-        text = changed(stretch(chance.choice(sources), chance), sources, pieces, chance)
+        text = changed(part(chance.choice(sources), chance), sources, pieces, chance)
         ids_found = pair.ours.encode_array(text, threads=chance.choice((1, 2))).tolist()
         ids_expected = pair.theirs.encode(text)
         if ids_found != ids_expected:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def _lines(kind: str) -> tuple[bytes, ...]:
     chance = random.Random(kind)
     if kind == "code":
-        files = sorted((ROOT / "cpbpe").glob("*.py"))
+        files = sorted((ROOT / "cpbpe").rglob("*.py"))
         text = "\n".join(path.read_text() for path in files if "pb2" not in path.name)[:60_000]
         return tuple(text.encode().split(b"\n"))
     latin = _words(chance, ["ka", "the", "in", "st", "re", "lo", "qu", "ä", "e", "s", "ing", "on"], 400)

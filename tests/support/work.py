@@ -26,7 +26,7 @@ def work_with(tokenizer: cpbpe.Tokenizer, texts: list[str]) -> Result:
     """Every kind of use, with threads inside."""
     ids = tokenizer.encode_batch(texts, threads=3)
     assert ids == [tokenizer.encode(text) for text in texts]
-    assert [row.tolist() for row in tokenizer.encode_batch_arrays(texts, threads=2)] == ids
+    assert [row.tolist() for row in tokenizer.encode_arrays(texts, threads=2)] == ids
     assert tokenizer.encode("</s>", allowed_special="all") == [tokenizer.eos_id]
     return ids, tokenizer.decode_batch(ids, threads=2), tokenizer.fingerprint
 
@@ -54,7 +54,7 @@ class Collate:
     def __call__(self, texts: list[str]) -> Any:
         import torch
 
-        rows = self.tokenizer.encode_batch_arrays(texts, threads=2)
+        rows = self.tokenizer.encode_arrays(texts, threads=2)
         return torch.from_numpy(rows.padded(pad_id=0).astype("int64"))
 
 

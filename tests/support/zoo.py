@@ -378,6 +378,8 @@ FOLDER = os.environ.get("CPBPE_MODELS")
 OTHERS = {path.name: path for path in sorted(Path(FOLDER).glob("*.model"))} if FOLDER else {}
 
 NAMES = [*REAL, *TRAINED, *EDITED, *OTHERS]
+DENORMALIZERS = ["denormalizer", "denormalizer-plain", "denormalizer-defaults"]
+"""Models that rewrite the text that ids decode to."""
 
 
 @cache

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,11 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe import PRESETS, Report, TrainOptions, WordCounts, train
 from cpbpe.training.progress import Step, _Line
+from tests.support import processes, tiers
 from tests.support.corpus import lines
 
 TEXTS = lines(500)
 ROOT = Path(__file__).parents[2]
-HERE = str(Path(cpbpe.__file__).parents[1])
-"""Where the package is that is tested: here, or where it was installed."""
 
 
 def theirs(options: TrainOptions, texts: list[str], **more: Any) -> bytes:
@@ -56,8 +54,9 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@tiers.slow_reference
 @pytest.mark.parametrize("preset", ["llama2", "sentencepiece"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", tiers.some(OPTIONS, OPTIONS[::4]), ids=str)
 def test_same_as_sentencepiece(engine: str, preset: str, options: dict[str, Any]) -> None:
     result = train(TEXTS, preset=preset, **{"vocab_size": 800, **options})
     assert result.model_bytes == theirs(result.options, TEXTS)
@@ -91,6 +90,7 @@ def test_files_are_what_sentencepiece_writes(engine: str, tmp_path: Path) -> Non
     assert theirs.encode(TEXTS) == result.tokenizer.encode_batch(TEXTS)
 
 
+@tiers.slow_reference
 @pytest.mark.parametrize(
     "options",
     [
@@ -218,7 +218,7 @@ def test_lossless(text: str) -> None:
 
 def lossless_tokenizer(made: list[cpbpe.Tokenizer] = []) -> cpbpe.Tokenizer:  # noqa: B006
     if not made:
-        code = (ROOT / "cpbpe" / "trainer.py").read_text()
+        code = Path(__file__).read_text()
         made.append(train(io.StringIO(code), vocab_size=800, preset="lossless").tokenizer)
     return made[0]
 
@@ -304,7 +304,7 @@ def test_a_failing_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pyte
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"my.model": b"old"}
 
 
-def test_public_names(tmp_path: Path) -> None:
+def test_public_names() -> None:
     for name in cpbpe.__all__:
         assert getattr(cpbpe, name) is not None
         assert name in dir(cpbpe)
@@ -313,5 +313,4 @@ def test_public_names(tmp_path: Path) -> None:
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         cpbpe.trian  # noqa: B018
     code = "import sys, cpbpe; sys.exit('cpbpe.training.train' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": HERE}, cwd=tmp_path)
-    assert run.returncode == 0
+    processes.output("-c", code)

@@ -26,28 +26,21 @@ from cpbpe.reference.training import ReferenceCounter, pack
 from cpbpe.text import scripts
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from tests.conftest import CORE
+from tests.support import budget, tiers
+from tests.support.train_cases import piece_limits
 
 if not CORE and not os.environ.get("CI"):
     pytest.skip("the compiled core is not there", allow_module_level=True)
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "400"))
+EXAMPLES = budget.examples(400)
 LETTERS = [*"aabbcd  ▁яЯ1２ .“\n", "\u0301", "漢", "あ", "ー", "<s>", "<0x41>", "\x1f", "\0", "▅", "𐍈"]
 SYMBOLS = [b"<s>", b"<0x41>", b"ab", b"a", "▁b".encode(), b"a b", "я".encode(), b"<0x41"]
 RULES = charsmap_from_rules([("a", "b"), ("я", ""), (".", " "), ("漢", "a\u0301")])
 
-rules_of = st.builds(
-    PieceLimits,
-    max_sentencepiece_length=st.sampled_from([1, 2, 3, 5, 16, 512]),
-    split_by_unicode_script=st.booleans(),
-    split_by_number=st.booleans(),
-    split_digits=st.booleans(),
-    split_by_whitespace=st.booleans(),
-    treat_whitespace_as_suffix=st.booleans(),
-    allow_whitespace_only_pieces=st.booleans(),
-)
+limits_of = piece_limits([1, 2, 3, 5, 16, 512])
 specs = st.builds(
     CountSpec,
-    limits=rules_of,
+    rules=limits_of,
     charsmap=st.sampled_from([b"", b"", RULES]),
     add_dummy_prefix=st.booleans(),
     remove_extra_whitespaces=st.booleans(),
@@ -63,7 +56,7 @@ learn_specs = st.builds(
     LearnSpec,
     vocab_size=st.sampled_from([4, 12, 40, 1000]),
     meta_pieces=st.just(3),
-    limits=rules_of,
+    rules=limits_of,
     character_coverage=st.sampled_from([0.98, 0.995, 1.0]),
     required_chars=st.sampled_from(["", "ac", "\0ж ▅"]),
     auto_character_coverage=st.booleans(),
@@ -134,6 +127,7 @@ def test_every_script_cuts_alike(by_number: bool) -> None:
     assert core.drain() == oracle.drain()
 
 
+@tiers.slow
 def test_long_blocks_are_shared_among_threads() -> None:
     chance = random.Random(7)
     vocabulary = ["".join(chance.choices("abcdeя漢", k=chance.randint(1, 30))) for _ in range(3000)]
@@ -180,6 +174,7 @@ def test_counter_refuses_what_it_cannot_count() -> None:
 # --- Learning -------------------------------------------------------------------------------------
 
 
+@tiers.slow
 @thorough
 @given(specs, sentences_of, learn_specs, st.data())
 def test_learns_as_the_reference(
@@ -320,6 +315,7 @@ def test_one_long_line_of_repetitions(unit: str) -> None:
     assert long.merges
 
 
+@tiers.slow
 def test_a_million_different_words() -> None:
     core, _ = counters(CountSpec(max_sentence_length=0))
     begin = time.monotonic()

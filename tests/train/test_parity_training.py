@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cpbpe.errors import TrainingError
 from tests.conftest import ENGINES
-from tests.support import train_corpora
+from tests.support import budget, tiers, train_corpora
 from tests.support.train_parity import (
     RefusedError,
     Trained,
@@ -28,7 +28,7 @@ from tests.support.train_parity import (
 )
 
 FULL = os.environ.get("CPBPE_TRAIN") == "full"
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "150"))
+EXAMPLES = budget.examples(150)
 
 LLAMA2: dict[str, Any] = {
     "normalization_rule_name": "identity",
@@ -219,10 +219,11 @@ def reason(options: Mapping[str, Any], mine: Trained) -> str:
 
 
 CORPORA = ["english", "japanese", "mixed", "code"]
+DAILY = ["llama2", "nfkc", "several words", "suffix", "required", "both kinds of symbols", "delimiter of two"]
 
 
-@pytest.mark.parametrize("corpus", CORPORA)
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("corpus", tiers.some(CORPORA, ["mixed"]))
+@pytest.mark.parametrize("name", tiers.some(OPTIONS, DAILY))
 def test_matrix(name: str, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every option set on every corpus, with the core if it is there."""
     monkeypatch.setenv("CPBPE_ENGINE", ENGINES[0])
@@ -234,7 +235,7 @@ def test_matrix(name: str, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert trained is not None
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", tiers.some(OPTIONS, DAILY))
 def test_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every option set on one small corpus, with the reference."""
     monkeypatch.setenv("CPBPE_ENGINE", "reference")
@@ -398,6 +399,7 @@ def options_with_bytes(draw: st.DrawFn) -> dict[str, Any]:
     return options
 
 
+@tiers.slow
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -408,7 +410,7 @@ def test_random(engine: str, sentences: list[bytes], options: dict[str, Any]) ->
     check(options, sentences)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", tiers.some(range(4), [0]))
 def test_random_words(seed: int, engine: str) -> None:
     """Few letters and many repetitions: pieces that overlap with themselves, equal frequencies, none left."""
     chance = random.Random(seed)

@@ -1,7 +1,6 @@
 """The reference trainer: against a trainer that is too simple to be wrong, and by hand."""
 
 import itertools
-import os
 from array import array
 from collections import Counter as Multiset
 from collections.abc import Iterator
@@ -33,20 +32,13 @@ from cpbpe.reference.training import (
     unpack,
 )
 from cpbpe.training.model_build import build, choose
+from tests.support import budget
+from tests.support.train_cases import piece_limits
 
-EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
+EXAMPLES = budget.examples(300)
 LETTERS = "ab▁1２яカ語ー\u0301.\x1f\0▅"
 
-rules_of = st.builds(
-    PieceLimits,
-    max_sentencepiece_length=st.sampled_from([1, 2, 3, 5, 16]),
-    split_by_unicode_script=st.booleans(),
-    split_by_number=st.booleans(),
-    split_digits=st.booleans(),
-    split_by_whitespace=st.booleans(),
-    treat_whitespace_as_suffix=st.booleans(),
-    allow_whitespace_only_pieces=st.booleans(),
-)
+limits_of = piece_limits([1, 2, 3, 5, 16])
 texts_of = st.lists(
     st.tuples(
         st.text(st.sampled_from(LETTERS) | st.sampled_from("ab▁"), min_size=1, max_size=25), st.integers(1, 3)
@@ -89,8 +81,8 @@ def count(texts: list[tuple[str, int]], rules: PieceLimits) -> Words:
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(texts_of, rules_of)
-def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceLimits) -> None:
+@given(texts_of, limits_of)
+def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceRules) -> None:
     """Cutting and incremental counts change nothing, and there are no ties: the naive one would notice."""
     words = count(texts, rules)
     found = learn(words, LearnSpec(vocab_size=60, meta_pieces=0, limits=rules, character_coverage=1.0))
@@ -108,14 +100,14 @@ def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceLimi
     assert len(set(found.merges)) == len(found.merges)
 
 
-@given(st.text(st.sampled_from(LETTERS), min_size=2, max_size=6), rules_of)
-def test_no_valid_piece_is_cut(piece: str, rules: PieceLimits) -> None:
+@given(st.text(st.sampled_from(LETTERS), min_size=2, max_size=6), limits_of)
+def test_no_valid_piece_is_cut(piece: str, rules: PieceRules) -> None:
     if is_valid(piece, rules):
         assert all(can_join(a, b, rules) for a, b in itertools.pairwise(piece))
 
 
-@given(texts_of, rules_of)
-def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceLimits) -> None:
+@given(texts_of, limits_of)
+def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceRules) -> None:
     characters: Multiset[str] = Multiset()
     for text, times in texts:
         for character in text:

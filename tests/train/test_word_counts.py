@@ -14,6 +14,7 @@ from cpbpe.reference.training_values import (
 )
 from cpbpe.training import words_file
 from cpbpe.training.words_file import Runs, join_words, merge_lists, read_words, slice_words, write_words
+from tests.support import tiers
 from tests.support.corpus import lines
 
 TEXTS = lines(400)
@@ -160,6 +161,7 @@ def test_a_saved_file_is_the_value(tmp_path: Path) -> None:
         counts.words = loaded.words
 
 
+@tiers.slow
 def test_broken_files(tmp_path: Path) -> None:
     path = tmp_path / "counts"
     WordCounts.build(["one two three"]).save(path)

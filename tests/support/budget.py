@@ -1,0 +1,34 @@
+"""How much is tried: a few examples for every change, as many as one likes by request.
+
+`CPBPE_EXAMPLES` sets how many texts, ids or cases each test makes; without it every test has a small number
+of its own. A run with 200,000 takes some hours on two cores:
+
+    CPBPE_EXAMPLES=200000 python -m pytest tests/encode/test_parity.py -n 2
+
+`CPBPE_SEED` makes another run with the same number.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+SEED = int(os.environ.get("CPBPE_SEED", "1"))
+
+
+def examples(usual: int) -> int:
+    """How many examples to make, for a test that usually makes `usual` of them."""
+    return int(os.environ.get("CPBPE_EXAMPLES", usual))
+
+
+def quick(share: int, least: int) -> settings:
+    """Settings for a hypothesis test that runs on many models: one of `share` usual examples for each.
+
+    Examples are not kept on the disk; a failure prints how to make it again.
+    """
+    return settings(
+        max_examples=max(least, min(examples(300) // share, 2000)),
+        deadline=None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )

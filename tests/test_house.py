@@ -1,0 +1,257 @@
+"""The rules of the house, checked on the sources: one direction of imports, small files, no private doors.
+
+Nothing is imported here: the files in this checkout are read, whatever is installed.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support import house
+from tests.support.house import Import, Module
+
+ROOT = Path(__file__).parents[1]
+
+ROOMS = [
+    ("errors", "lazy"),
+    ("text",),
+    ("model",),
+    ("reference",),
+    ("engine",),
+    ("tokenizer",),
+    ("training",),
+    ("compat", "cli"),
+]
+"""The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""
+
+TOP = "cpbpe"
+"""The front door, `cpbpe/__init__.py`: it may import anything, and nothing imports from it."""
+USES_THE_TOP = {"cpbpe.cli.quickstart"}
+"""What shows newcomers how cpbpe is used may import it as they do."""
+
+CORE = "cpbpe._core"
+"""The compiled module. It imports nothing of Python's side, so it has no room."""
+
+BOOK = ("cpbpe.errors", "cpbpe.lazy", "cpbpe.text", "cpbpe.model.spec", "cpbpe.reference")
+"""All that the reference may import of cpbpe: it is read as a book, from the front to the back."""
+
+KNOWS_PROTOBUF = ("cpbpe.model.formats", "cpbpe.compat")
+
+MOST_LINES = 500
+MOST_LINES_OF_A_FUNCTION = 60
+
+OWN = frozenset({"self", "cls", "new", "other"})
+"""What a method calls objects of its own class: `other` in comparisons, `new` in alternative constructors."""
+
+ALLOWED = {
+    "_batch_encode_plus": "transformers has it or not, by version; a subclass must know",
+    "_replace": "a public method of named tuples, whose names begin so to leave room for fields",
+    "_asdict": "the same",
+    "_fields": "the same",
+    "_make": "the same",
+    "_exit": "os._exit is public",
+    "_getframe": "sys._getframe is documented",
+}
+"""Underscore names that are no secrets, and why."""
+
+
+@cache
+def package() -> dict[str, Module]:
+    return house.read(ROOT / "cpbpe")
+
+
+@cache
+def edges() -> list[Import]:
+    """Every import of one of our modules by another."""
+    modules = package()
+    known = {**dict.fromkeys(modules), CORE: None}
+    found = (edge for module in modules.values() for edge in house.imports(module, known))
+    return sorted({edge for edge in found if edge.target.split(".")[0] == TOP and edge.target != edge.source})
+
+
+def room(name: str) -> str:
+    """The room of a module other than the top; `python -m cpbpe` is the command."""
+    return name.split(".")[1].replace("__main__", "cli")
+
+
+def floor(name: str) -> int | None:
+    """The floor of a module; None if its room is not in the list."""
+    return next((number for number, rooms in enumerate(ROOMS) if room(name) in rooms), None)
+
+
+def within(name: str, rooms: tuple[str, ...]) -> bool:
+    return any(name == room or name.startswith(f"{room}.") for room in rooms)
+
+
+def breaks_the_order(edge: Import) -> bool:
+    """Whether an import breaks the order of the rooms."""
+    source, target = edge.source, edge.target
+    if source == TOP or target == CORE:
+        return False
+    if target == TOP:
+        return source not in USES_THE_TOP
+    if room(source) == room(target):
+        return False
+    from_floor, to_floor = floor(source), floor(target)
+    return from_floor is None or to_floor is None or from_floor <= to_floor
+
+
+def nothing(violations: list[str], rule: str) -> None:
+    """Fail with a list that can be worked through."""
+    if violations:
+        pytest.fail(f"{rule}; {len(violations)} places:\n  " + "\n  ".join(violations), pytrace=False)
+
+
+def test_no_import_cycles() -> None:
+    shown = [
+        " -> ".join([edge.source for edge in cycle] + [cycle[0].source])
+        + "".join(f"\n      {edge.place} imports {edge.target}" for edge in cycle)
+        for cycle in house.cycles(edges())
+    ]
+    nothing(shown, "modules import each other in circles")
+
+
+def test_every_module_has_a_room() -> None:
+    homeless = [module.path for name, module in package().items() if name != TOP and floor(name) is None]
+    nothing(homeless, f"files are in none of the rooms {', '.join(sum(ROOMS, ()))}")
+
+
+def test_imports_go_one_way() -> None:
+    wrong = [f"{edge.place}: imports {edge.target}" for edge in edges() if breaks_the_order(edge)]
+    nothing(wrong, "a room imports only from itself and from those below it, and nothing from cpbpe itself")
+
+
+def test_the_reference_is_a_book_of_its_own() -> None:
+    wrong = [
+        f"{edge.place}: imports {edge.target}"
+        for edge in edges()
+        if within(edge.source, ("cpbpe.reference",)) and not within(edge.target, BOOK)
+    ]
+    nothing(wrong, f"cpbpe.reference imports of cpbpe nothing but {', '.join(BOOK)}")
+
+
+def test_protobuf_stays_where_files_are_read() -> None:
+    wrong = []
+    for module in package().values():
+        if not within(module.name, KNOWS_PROTOBUF):
+            for edge in house.imports(module, package()):
+                if within(edge.target, ("google", "grpc_tools")) or edge.target.endswith("_pb2"):
+                    wrong.append(f"{edge.place}: imports {edge.target}")
+    nothing(wrong, f"only {' and '.join(KNOWS_PROTOBUF)} know protobuf")
+
+
+def test_files_are_short() -> None:
+    wrong = []
+    for folder in ("cpbpe", "tests", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*.py*")):
+            if path.suffix in (".py", ".pyi") and not house.GENERATED.search(path.name):
+                lines = len(path.read_text(encoding="utf-8").splitlines())
+                if lines > MOST_LINES:
+                    wrong.append(f"{path.relative_to(ROOT)}: {lines} lines")
+    nothing(wrong, f"a file of more than {MOST_LINES} lines is two ideas")
+
+
+def test_functions_are_short_or_tell_their_steps() -> None:
+    modules = [module for module in package().values() if not module.is_generated]
+    wrong = [place for module in modules for place in house.long_functions(module, MOST_LINES_OF_A_FUNCTION)]
+    nothing(wrong, f"a function of more than {MOST_LINES_OF_A_FUNCTION} lines numbers its steps (`# 1.`)")
+
+
+def test_nobody_reaches_into_an_underscore() -> None:
+    wrong = [
+        place
+        for module in package().values()
+        if not module.is_generated
+        for name, place in house.reached_into(module, OWN)
+        if name not in ALLOWED
+    ]
+    nothing(wrong, f"an underscore name belongs to its object ({', '.join(sorted(OWN))})")
+
+
+# --- The rules themselves, on a few lines ---------------------------------------------------------
+
+
+def module(name: str, source: str) -> Module:
+    return Module(name, name.replace(".", "/") + ".py", source)
+
+
+def test_imports_are_seen_everywhere() -> None:
+    source = """
+import os, cpbpe.text.finder as finder
+from typing import TYPE_CHECKING
+from cpbpe import lazy, Tokenizer
+from cpbpe.text import finder
+from cpbpe.text.finder import Finder
+if TYPE_CHECKING:
+    from cpbpe.engine.choice import Engine
+def function():
+    from . import near
+    from ..model import spec
+    class Inner:
+        import cpbpe.errors
+    return lazy.imported("cpbpe.compat"), import_module("google.protobuf"), imported(f"cpbpe.{near}")
+"""
+    known = dict.fromkeys(
+        ["cpbpe", "cpbpe.lazy", "cpbpe.text", "cpbpe.text.finder", "cpbpe.tokenizer.near", "cpbpe.model.spec"]
+    )
+    found = list(house.imports(module("cpbpe.tokenizer.here", source), known))
+    assert {edge.target for edge in found} == {
+        *("os", "typing", "cpbpe", "cpbpe.lazy", "cpbpe.text.finder", "cpbpe.engine.choice", "cpbpe.errors"),
+        *("cpbpe.tokenizer.near", "cpbpe.model.spec", "cpbpe.compat", "google.protobuf"),
+    }
+    assert Import("cpbpe.tokenizer.here", "cpbpe.errors", "cpbpe/tokenizer/here.py:13") in found
+    package = Module("cpbpe.text", "cpbpe/text/__init__.py", "from . import finder\nfrom .. import lazy")
+    assert [edge.target for edge in house.imports(package, known)] == ["cpbpe.text.finder", "cpbpe.lazy"]
+
+
+def test_cycles_are_found() -> None:
+    def shown(*pairs: str) -> list[str]:
+        found = house.cycles([Import(pair[0], pair[1], f"{pair}:1") for pair in pairs])
+        return sorted("".join(edge.source for edge in cycle) for cycle in found)
+
+    assert shown("ab", "bc", "ac", "cd") == []
+    assert shown("ab", "ba") == ["ab"]
+    assert shown("ab", "bc", "ca", "cd", "dc", "xa") == ["abc", "cd"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wrong"),
+    [
+        ("cpbpe.text.a", "cpbpe.text.b", False),
+        ("cpbpe.text.a", "cpbpe.errors", False),
+        ("cpbpe.text", "cpbpe.model.spec", True),
+        ("cpbpe.lazy", "cpbpe.errors", True),
+        ("cpbpe.compat.a", "cpbpe.cli.b", True),
+        ("cpbpe.__main__", "cpbpe.cli", False),
+        ("cpbpe.__main__", "cpbpe.training.train", False),
+        ("cpbpe.training.a", "cpbpe", True),
+        ("cpbpe.cli.quickstart", "cpbpe", False),
+        ("cpbpe", "cpbpe.compat", False),
+        ("cpbpe.engine.choice", "cpbpe._core", False),
+        ("cpbpe.attic.a", "cpbpe.errors", True),
+    ],
+)
+def test_the_order_of_the_rooms(source: str, target: str, wrong: bool) -> None:
+    assert breaks_the_order(Import(source, target, "")) == wrong
+
+
+def test_lines_of_code_are_counted() -> None:
+    body = '    """Two\n    lines."""\n    # why\n\n    a = 1\n    b = 2\n'
+    told = body.replace("why", "1. the only step")
+    source = f"def first():\n{body}\ndef second():\n{told}\nclass C:\n    x = 1\n"
+    assert list(house.long_functions(module("m", source), 2)) == [
+        "m.py:1: first has 3 lines of code, and no numbered steps"
+    ]
+    assert list(house.long_functions(module("m", source), 3)) == []
+
+
+def test_doors_are_seen() -> None:
+    source = """
+self._a, cls._b, super()._c, other.__len__, x.__class__, cpbpe._core
+x._d, self.x._e, f()._f
+getattr(x, "_g"), setattr(self, "_h", 1), getattr(x, "i")
+"""
+    found = list(house.reached_into(module("m", source), OWN))
+    assert [name for name, _ in found] == ["_d", "_e", "_f", "_g"]
+    assert found[1][1] == "m.py:3: self.x._e"
