@@ -37,7 +37,7 @@ def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:
 def decoding(tok: cpbpe.Tokenizer, text: str) -> None:
     """One id in a push, and all in one."""
     base = tok.encode(text)
-    share = sum(tok.piece_type(id) == cpbpe.PieceType.BYTE for id in base) / len(base)
+    share = sum(tok.vocab.piece_type(id) == cpbpe.PieceType.BYTE for id in base) / len(base)
     print(f"\n{share:.0%} of the ids are bytes: millions of tokens a second, one in a push, all in a push")
     for size in SIZES:
         ids = (base * (size // len(base) + 1))[:size]

@@ -77,7 +77,7 @@ def test_against_their_llama_tokenizer(name: str, legacy: bool, tmp_path: Path) 
     their, our = theirs(tmp_path, name, legacy=legacy), ours(name, legacy=legacy)
     if not ON_SENTENCEPIECE:  # in version 5 CONTROL pieces are special from the beginning
         their.add_special_tokens({"additional_special_tokens": []})
-        our.add_special_tokens({"additional_special_tokens": list(our.cpbpe.special_tokens)})
+        our.add_special_tokens({"additional_special_tokens": list(our.cpbpe.vocab.special_tokens)})
     with_extra(their), with_extra(our)
     assert len(our) == len(their)
     assert our.get_vocab() == their.get_vocab()

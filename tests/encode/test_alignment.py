@@ -8,8 +8,7 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe.text.utf8 import repair, valid_character
-from cpbpe.text.utf8 import character_positions, is_inside
+from cpbpe.text.utf8 import character_positions, is_inside, repair, valid_character
 from cpbpe.tokenizer.alignment import Encoding
 from tests.support import budget, tiers
 from tests.support.budget import SEED
@@ -206,16 +205,22 @@ def test_arrays(mistral: cpbpe.Tokenizer) -> None:
 def test_batches_of_arrays(mistral: cpbpe.Tokenizer, unit: Any) -> None:
     batch: list[str | bytes] = ["", "Hi 🦙!", b"\xff\xe2\x96\x81 \xc3\xa9", "plain", "é" * 300]
     for bos in (False, True):
-        named = mistral._named(bos, bos)
-        ids, spans = aligned_arrays(mistral._engine, batch, "test", named, unit)
-        expected = mistral.align_batch(batch, unit=unit, add_bos=bos, add_eos=bos)
-        assert ids.tolist() == [encoding.ids for encoding in expected]
-        pairs = [tuple(row) for row in spans.tolist()]
+        rows = mistral.encode_arrays(batch, spans=True, unit=unit, add_bos=bos, add_eos=bos)
+        expected = [mistral.align(text, unit=unit, add_bos=bos, add_eos=bos) for text in batch]
+        assert mistral.align_batch(batch, unit=unit, add_bos=bos, add_eos=bos) == expected
+        assert rows.tolist() == [encoding.ids for encoding in expected]
+        assert rows.spans is not None
+        pairs = [tuple(row) for row in rows.spans.tolist()]
         assert pairs == [span for encoding in expected for span in encoding.offsets]
-    ids, spans = aligned_arrays(mistral._engine, [], "test", ([], []), unit)
-    assert len(ids) == 0
-    assert spans.shape == (0, 2)
-    assert [ids.ids.dtype.name, ids.offsets.dtype.name, spans.dtype.name] == ["uint32", "int64", "int64"]
+    rows = mistral.encode_arrays([], spans=True, unit=unit)
+    assert rows.spans is not None
+    assert len(rows) == 0
+    assert rows.spans.shape == (0, 2)
+    assert [rows.ids.dtype.name, rows.offsets.dtype.name, rows.spans.dtype.name] == [
+        "uint32",
+        "int64",
+        "int64",
+    ]
 
 
 def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:

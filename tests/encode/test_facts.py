@@ -24,7 +24,7 @@ def load(name: str, engine: str) -> cpbpe.Tokenizer:
 def test_all_models(name: str, engine: str) -> None:
     """One id, all ids and arrays agree; and the law: joined, they are what decode_bytes gives."""
     tok = load(name, engine)
-    table = tok.token_bytes()
+    table = tok.vocab.token_bytes()
     size = len(tok) - 5
     gaps = [size + 1, size + 2]
     assert len(table) == len(tok)
@@ -32,10 +32,10 @@ def test_all_models(name: str, engine: str) -> None:
     used = [id for id in range(len(tok)) if id not in gaps]
     rng = random.Random(SEED)
     for id in [*range(min(size, 400)), *rng.sample(used, 100), *used[-3:]]:
-        assert tok.id_to_bytes(id) == table[id]
+        assert tok.vocab.id_to_bytes(id) == table[id]
     assert [table[size], table[size + 3]] == [b"<|a|>", "▁<é>".encode()]
 
-    data, offsets = tok.token_bytes_arrays()
+    data, offsets = tok.vocab.token_bytes_arrays()
     assert (data.dtype.name, offsets.dtype.name, len(offsets)) == ("uint8", "int64", len(tok) + 1)
     assert data.tobytes() == b"".join(table)
     assert all(data[offsets[i] : offsets[i + 1]].tobytes() == table[i] for i in rng.sample(used, 100))
@@ -58,7 +58,7 @@ def test_by_hand(name: str, engine: str) -> None:
             PieceType.UNKNOWN: spec.unk_surface,
             PieceType.BYTE: bytes([int(piece[3:5], 16)]) if kind == PieceType.BYTE else b"",
         }.get(kind, piece.replace("▁".encode(), b" "))
-        assert tok.id_to_bytes(id) == expected
+        assert tok.vocab.id_to_bytes(id) == expected
 
 
 @pytest.mark.parametrize("name", DENORMALIZERS)
@@ -66,20 +66,20 @@ def test_denormalizers_come_later(name: str, engine: str) -> None:
     """Tables hold what is there before a denormalizer rewrites the text."""
     tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
     assert tok.unk_id is not None
-    assert tok.id_to_bytes(tok.unk_id) == " ⁇ ".encode()
+    assert tok.vocab.id_to_bytes(tok.unk_id) == " ⁇ ".encode()
     letter = tok.piece_to_id("a")
     assert letter is not None
-    assert tok.token_bytes()[letter] == b"a"
+    assert tok.vocab.token_bytes()[letter] == b"a"
     assert tok.decode([letter]) != "a"
 
 
 def test_a_table_belongs_to_its_caller() -> None:
     tok = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
-    tok.token_bytes()[5] = b"changed"
-    data, _ = tok.token_bytes_arrays()
+    tok.vocab.token_bytes()[5] = b"changed"
+    data, _ = tok.vocab.token_bytes_arrays()
     data[:] = 0
-    assert tok.token_bytes()[5] == tok.id_to_bytes(5) != b"changed"
-    assert any(tok.token_bytes_arrays()[0])
+    assert tok.vocab.token_bytes()[5] == tok.vocab.id_to_bytes(5) != b"changed"
+    assert any(tok.vocab.token_bytes_arrays()[0])
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,6 @@ def test_broken_text() -> None:
 def test_piece_types() -> None:
     tok = toy("a u", user_defined="x", unused="u", byte_fallback=True)
     ids = [tok.piece_to_id(piece) for piece in ("<unk>", "<s>", "<0x00>", "x", "a", "u")]
-    types = [tok.piece_type(id).name for id in ids if id is not None]
+    types = [tok.vocab.piece_type(id).name for id in ids if id is not None]
     assert types == ["UNKNOWN", "CONTROL", "BYTE", "USER_DEFINED", "NORMAL", "UNUSED"]
     assert int(cpbpe.PieceType.BYTE) == 6

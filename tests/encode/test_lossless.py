@@ -266,10 +266,10 @@ def prefix(name: str) -> bool:
 def test_round_trips_with_special_tokens(name: str, engine: str, data: st.DataObject) -> None:
     assume(is_lossless(name))
     tok = tokenizer(name, engine, SPECIAL)
-    special = st.sampled_from(sorted(tok.special_tokens))
+    special = st.sampled_from(sorted(tok.vocab.special_tokens))
     text = "".join(data.draw(st.lists(st.one_of(special, plain(name), st.just(" ")), max_size=6)))
     after = data.draw(st.booleans())
-    for allowed in ("all", {token for token in tok.special_tokens if data.draw(st.booleans())}):
+    for allowed in ("all", {token for token in tok.vocab.special_tokens if data.draw(st.booleans())}):
         ids = tok.encode(text, allowed_special=allowed, prefix_after_special=after)
         assert tok.decode(ids, skip_special_tokens=False, prefix_after_special=after) == text
         ids = tok.encode(text, allowed_special=allowed, prefix_after_special=after, prefix_space=False)

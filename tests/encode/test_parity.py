@@ -46,14 +46,16 @@ def test_vocabulary(name: str, engine: str) -> None:
         if piece != "\0":
             assert ours.piece_to_id(piece) == theirs.piece_to_id(piece) == id
         score = theirs.get_score(id)
-        assert ours.score(id) == score or (ours.score(id) != ours.score(id) and score != score)
+        assert ours.vocab.score(id) == score or (
+            ours.vocab.score(id) != ours.vocab.score(id) and score != score
+        )
         kinds = {
             "CONTROL": theirs.is_control(id),
             "UNKNOWN": theirs.is_unknown(id),
             "UNUSED": theirs.is_unused(id),
             "BYTE": theirs.is_byte(id),
         }
-        kind = ours.piece_type(id).name
+        kind = ours.vocab.piece_type(id).name
         assert [name for name, true in kinds.items() if true] == ([kind] if kind in kinds else [])
     assert ours.piece_to_id("no such piece at all") is None
 

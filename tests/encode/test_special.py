@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe import ModelError, Part, PieceType, Special, Tokenizer
 from cpbpe.model.formats import model_pb2
-from cpbpe.text.finder import PythonFinder
-from tests.conftest import CORE
 from tests.support import budget, corpus, tiers, tokenizers, zoo
 from tests.support.texts import SPECIALS, TextMaker, texts
 
@@ -43,7 +41,7 @@ def by_hand(tok: Tokenizer, text: str, names: set[str], **options: Any) -> list[
         name = max((name for name in names if text.startswith(name, at)), key=len, default="")
         if name:
             segment(at)
-            ids.append(tok.special_tokens[name])
+            ids.append(tok.vocab.special_tokens[name])
             begin = at = at + len(name)
         else:
             at += 1
@@ -52,7 +50,7 @@ def by_hand(tok: Tokenizer, text: str, names: set[str], **options: Any) -> list[
 
 
 def awkward(tok: Tokenizer) -> st.SearchStrategy[str]:
-    names = [*tok.special_tokens, *SPECIALS]
+    names = [*tok.vocab.special_tokens, *SPECIALS]
     halves = [name[:i] for name in names for i in (1, len(name) // 2, len(name) - 1)]
     return st.lists(
         st.one_of(st.sampled_from(names), st.sampled_from(halves), texts(SPECIALS)), max_size=8
@@ -66,18 +64,18 @@ def awkward(tok: Tokenizer) -> st.SearchStrategy[str]:
 def test_only_what_is_named(name: str, engine: str, data: st.DataObject) -> None:
     tok = tokenizer(name, engine)
     text = data.draw(awkward(tok))
-    special = set(tok.special_tokens.values())
+    special = set(tok.vocab.special_tokens.values())
     assert not special & set(tok.encode(text))
     assert tok.encode(text) == tokenizer(name, engine, added=False).encode(text)
 
-    allowed = data.draw(st.sets(st.sampled_from(sorted(tok.special_tokens))))
+    allowed = data.draw(st.sets(st.sampled_from(sorted(tok.vocab.special_tokens))))
     prefix = data.draw(st.sampled_from([None, True, False]))
     later = data.draw(st.booleans())
     ids = tok.encode(text, allowed_special=allowed, prefix_space=prefix, prefix_after_special=later)
-    assert {id for id in ids if id in special} <= {tok.special_tokens[name] for name in allowed}
+    assert {id for id in ids if id in special} <= {tok.vocab.special_tokens[name] for name in allowed}
     assert ids == by_hand(tok, text, allowed, prefix_space=prefix, prefix_after_special=later)
     everything = tok.encode(text, allowed_special="all")
-    assert everything == by_hand(tok, text, set(tok.special_tokens))
+    assert everything == by_hand(tok, text, set(tok.vocab.special_tokens))
 
 
 @tiers.engines
@@ -107,7 +105,7 @@ def test_every_way_of_encoding(name: str, engine: str, data: st.DataObject) -> N
     found = tok.align(text, **options)
     assert found.ids == ids
     assert found.pieces == tok.encode_pieces(text, **options)
-    names = {id: name for name, id in tok.special_tokens.items()}
+    names = {id: name for name, id in tok.vocab.special_tokens.items()}
     for id, piece, surface in zip(ids, found.pieces, found.surfaces, strict=True):
         if id in names:
             assert piece == surface == names[id]
@@ -136,7 +134,7 @@ def test_refused(engine: str) -> None:
     # Only what is refused is refused, and a token inside of a longer one that is allowed is none.
     assert tok.encode("<|im_start|>", disallowed_special={"</s>"}) == tok.encode("<|im_start|>")
     assert tok.encode("<|im_end|>", allowed_special={"<|im_end|>"}, disallowed_special="raise") == [
-        tok.special_tokens["<|im_end|>"]
+        tok.vocab.special_tokens["<|im_end|>"]
     ]
     # A longer one that is refused is not taken for the shorter one.
     with pytest.raises(ValueError, match="im_start"):
@@ -186,12 +184,12 @@ def test_permission_is_not_remembered(engine: str) -> None:
 def test_parts(engine: str) -> None:
     tok = tokenizer(zoo.REAL[0], engine)
     a, b = "<s>Hi </s>", "more"
-    assert tok.encode([Special("<s>"), a, 13, b]) == [1, *tok.encode(a), 13, *tok.encode(b)]
+    assert tok.encode_parts([Special("<s>"), a, 13, b]) == [1, *tok.encode(a), 13, *tok.encode(b)]
     assert tok.encode((a,)) == tok.encode([a]) == tok.encode(a)
     assert tok.encode([]) == tok.encode([""]) == []
     assert tok.encode([b"Hi", Special("<|im_end|>")], add_bos=True, reverse=True) == [
         1,
-        tok.special_tokens["<|im_end|>"],
+        tok.vocab.special_tokens["<|im_end|>"],
         *tok.encode("Hi"),
     ]
     later = tok.encode([a, Special("<s>"), b], prefix_after_special=False)
@@ -210,7 +208,7 @@ def test_parts(engine: str) -> None:
     with pytest.raises(ValueError, match="holds the special token '</s>'"):
         tok.encode([a, 1], disallowed_special={"</s>"})
     with pytest.raises(ValueError, match=r"Special\(text='<none>'\) is no special token"):
-        tok.encode([Special("<none>")])
+        tok.encode_parts([Special("<none>")])
     with pytest.raises(IndexError, match="outside the vocabulary"):
         tok.encode(["a", 10**9])
     with pytest.raises(TypeError, match="not float; for several texts use encode_batch"):
@@ -232,9 +230,9 @@ def test_added_tokens_live_on(engine: str, tmp_path: Path) -> None:
     assert (len(tok), tok.vocab_size, len(plain)) == (size + 6, size + 6, size)
     assert tok.piece_to_id("<|a|>") == size + 5
     assert tok.id_to_piece(size + 5) == "<|a|>"
-    assert (tok.piece_type(size), tok.score(size)) == (PieceType.CONTROL, 0.0)
+    assert (tok.vocab.piece_type(size), tok.vocab.score(size)) == (PieceType.CONTROL, 0.0)
     more = tok.with_special_tokens(["<|c|>"])
-    assert more.special_tokens["<|c|>"] == size + 6
+    assert more.vocab.special_tokens["<|c|>"] == size + 6
     assert more.with_special_tokens([]) == more
     more.save(tmp_path / "more.model")
     for again in (
@@ -244,14 +242,14 @@ def test_added_tokens_live_on(engine: str, tmp_path: Path) -> None:
     ):
         assert again == more
         assert hash(again) == hash(more)
-        assert dict(again.special_tokens) == dict(more.special_tokens)
+        assert dict(again.vocab.special_tokens) == dict(more.vocab.special_tokens)
         text = "<|a|>x<|c|>"
         assert again.encode(text, allowed_special="all") == [size + 5, *again.encode("x"), size + 6]
     assert more != tok != plain
     assert len({more.fingerprint, tok.fingerprint, plain.fingerprint}) == 3
     assert "2 added tokens" in repr(tok)
     for id in (size + 1, size + 4):
-        for call in (tok.id_to_piece, tok.score, tok.piece_type, lambda id: tok.decode([1, id])):
+        for call in (tok.id_to_piece, tok.vocab.score, tok.vocab.piece_type, lambda id: tok.decode([1, id])):
             with pytest.raises(IndexError, match="not in use"):
                 call(id)
     # sentencepiece reads the file, and passes over what it does not know.
@@ -310,7 +308,7 @@ def test_files_with_wrong_tokens(engine: str, tokens: list[tuple[bytes, int]], m
 
 def test_shown_and_hidden(engine: str) -> None:
     tok = tokenizer(zoo.REAL[0], engine)
-    user = tok.special_tokens["<|im_start|>"]
+    user = tok.vocab.special_tokens["<|im_start|>"]
     ids = [1, user, *tok.encode("Hi there"), 2, *tok.encode("x")]
     assert tok.decode(ids) == "<|im_start|>Hi there x"
     assert tok.decode(ids, skip_special_tokens=True) == "Hi there x"
@@ -348,6 +346,6 @@ def test_thousands_of_tokens(engine: str) -> None:
     maker = TextMaker(1, keys, corpus.lines())
     for _ in range(20):
         text = maker.text() + rng.choice(keys) + "<|extra_" + rng.choice(keys)
-        assert tok.encode(text, allowed_special="all") == by_hand(tok, text, set(tok.special_tokens))
+        assert tok.encode(text, allowed_special="all") == by_hand(tok, text, set(tok.vocab.special_tokens))
     text = "=" * 19 + "x" + "<|extra_" * 100
     assert tok.encode(text * 50, allowed_special="all") == plain.encode(text * 50)

@@ -74,7 +74,7 @@ def test_bytes_wait_only_for_what_can_change_them() -> None:
 def test_text_waits_only_for_what_can_change_it(name: str, engine: str) -> None:
     tok, rng = load(name, engine), random.Random(SEED)
     kinds = kinds_of_ids(tok)
-    bad = [id for id, piece in enumerate(tok.token_bytes()) if piece != repair(piece)]
+    bad = [id for id, piece in enumerate(tok.vocab.token_bytes()) if piece != repair(piece)]
     after = [[id] for id in rng.sample(kinds[0], 40) + bad] + [rng.choices(kinds[1], k=3) for _ in range(20)]
     after += [[], *([a, b] for a in bad[-8:] for b in bad)]
     if tok.piece_to_id("<0x80>"):
@@ -178,7 +178,7 @@ def test_special_tokens(engine: str) -> None:
     """The same options as decode; a new segment begins after a token that is shown."""
     tok = load("llama", engine)
     the = tok.encode("the")
-    a = tok.special_tokens["<|a|>"]
+    a = tok.vocab.special_tokens["<|a|>"]
     ids = [1, *the, a, *the, 2]
     for skip, after, parts in [
         (None, True, ["", "the", "<|a|>", "the", ""]),

@@ -132,7 +132,7 @@ def test_every_part_of_a_text_is_looked_at_a_few_times(name: str, text: str) -> 
     stream._engine = counting = Counting(stream._engine)
     found = [id for character in text for id in stream.push(character)] + stream.flush()
     assert found == tok.encode(text)
-    kinds = [tok.piece_type(id) for id in range(len(tok) - 5)]
+    kinds = [tok.vocab.piece_type(id) for id in range(len(tok) - 5)]
     user_defined = (id for id, kind in enumerate(kinds) if kind == PieceType.USER_DEFINED)
     ahead = max((len(tok.id_to_piece(id).encode()) for id in user_defined), default=0)
     assert counting.looked_at < len(text.encode()) * (ahead + 20)

@@ -342,7 +342,7 @@ def test_ids_outside(tok: Tokenizer, bad: int) -> None:
     for call in (tok.decode, tok.decode_bytes):
         with pytest.raises(IndexError, match=f"^{message}$"):
             call([5, 6, bad, 7])
-    for look in (tok.id_to_piece, tok.score, tok.piece_type):
+    for look in (tok.id_to_piece, tok.vocab.score, tok.vocab.piece_type):
         with pytest.raises(IndexError, match=f"^id {bad} is outside the vocabulary: 700 pieces, 0 to 699$"):
             look(bad)
     for array_of_ids in [np.array([5, 6, bad], np.int64)] if -(1 << 62) < bad < 1 << 62 else []:
@@ -353,7 +353,7 @@ def test_ids_outside(tok: Tokenizer, bad: int) -> None:
 
 
 def test_wrong_single_ids_and_pieces(tok: Tokenizer) -> None:
-    for look in (tok.id_to_piece, tok.score, tok.piece_type):
+    for look in (tok.id_to_piece, tok.vocab.score, tok.vocab.piece_type):
         with pytest.raises(TypeError, match=rf"{look.__name__}\(\) takes one id \(an integer\), not list"):
             look([1])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"piece_to_id\(\) takes str or bytes, not int"):

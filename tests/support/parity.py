@@ -15,7 +15,8 @@ class Pair:
     def __init__(self, data: bytes, engine: str):
         self.theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
         self.ours = tokenizers.make(data, engine)
-        assert self.type(ours.facts.engine).__name__ == {'core': 'Engine', 'reference': 'PythonEngine'}[engine]
+        name = type(self.ours.facts.engine).__name__
+        assert name == {"core": "Engine", "reference": "PythonEngine"}[engine]
         self.compared = 0
 
     def _same(self, what: str, given: Any, ours: Callable[[], Any], theirs: Callable[[], Any]) -> Any:

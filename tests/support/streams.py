@@ -68,10 +68,10 @@ def kinds_of_ids(tok: cpbpe.Tokenizer) -> list[list[int]]:
     added = [size, size + 3, size + 4]
     low = list(range(min(size, 300)))
     types = (PieceType.BYTE, PieceType.CONTROL, PieceType.UNKNOWN)
-    odd = [id for id in range(size) if tok.piece_type(id) in types]
+    odd = [id for id in range(size) if tok.vocab.piece_type(id) in types]
     # Bytes that make characters, often; and what may stand between them.
-    table = tok.token_bytes()
-    few = [id for id in odd if tok.piece_type(id) != PieceType.BYTE or table[id] in FEW]
+    table = tok.vocab.token_bytes()
+    few = [id for id in odd if tok.vocab.piece_type(id) != PieceType.BYTE or table[id] in FEW]
     broken = [id for id, data in enumerate(table) if repair(data) != data and len(data) > 1]
     spaced = [id for id, data in enumerate(table) if data.startswith(b" ")][:4]
     return [[*range(size), *added * 20], low + added * 5, odd + added, few + broken + spaced + added]

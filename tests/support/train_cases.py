@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from cpbpe.engine.training import PieceRules
+from cpbpe.engine.training import PieceLimits
 
 
-def piece_limits(lengths: Sequence[int]) -> st.SearchStrategy[PieceRules]:
+def piece_limits(lengths: Sequence[int]) -> st.SearchStrategy[PieceLimits]:
     """Which strings may become a piece: any choice of options, and one of some greatest lengths."""
     return st.builds(
-        PieceRules,
+        PieceLimits,
         max_sentencepiece_length=st.sampled_from(lengths),
         split_by_unicode_script=st.booleans(),
         split_by_number=st.booleans(),

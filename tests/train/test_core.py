@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from cpbpe.engine import training as train_engine
 from cpbpe.engine.training import Counter
+from cpbpe.reference import training as reference
+from cpbpe.reference.training import ReferenceCounter, pack
 from cpbpe.reference.training_values import (
     CountSpec,
     Learned,
@@ -21,8 +23,6 @@ from cpbpe.reference.training_values import (
     PieceLimits,
     Words,
 )
-from cpbpe.reference import training as reference
-from cpbpe.reference.training import ReferenceCounter, pack
 from cpbpe.text import scripts
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from tests.conftest import CORE

@@ -10,13 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpbpe.reference.training_values import (
-    CountSpec,
-    Learned,
-    LearnSpec,
-    PieceLimits,
-    Words,
-)
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training import (
     BND,
@@ -30,6 +23,13 @@ from cpbpe.reference.training import (
     merge_words,
     pack,
     unpack,
+)
+from cpbpe.reference.training_values import (
+    CountSpec,
+    Learned,
+    LearnSpec,
+    PieceLimits,
+    Words,
 )
 from cpbpe.training.model_build import build, choose
 from tests.support import budget
@@ -82,7 +82,7 @@ def count(texts: list[tuple[str, int]], rules: PieceLimits) -> Words:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(texts_of, limits_of)
-def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceRules) -> None:
+def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceLimits) -> None:
     """Cutting and incremental counts change nothing, and there are no ties: the naive one would notice."""
     words = count(texts, rules)
     found = learn(words, LearnSpec(vocab_size=60, meta_pieces=0, limits=rules, character_coverage=1.0))
@@ -101,13 +101,13 @@ def test_equals_the_naive_trainer(texts: list[tuple[str, int]], rules: PieceRule
 
 
 @given(st.text(st.sampled_from(LETTERS), min_size=2, max_size=6), limits_of)
-def test_no_valid_piece_is_cut(piece: str, rules: PieceRules) -> None:
+def test_no_valid_piece_is_cut(piece: str, rules: PieceLimits) -> None:
     if is_valid(piece, rules):
         assert all(can_join(a, b, rules) for a, b in itertools.pairwise(piece))
 
 
 @given(texts_of, limits_of)
-def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceRules) -> None:
+def test_words_partition_the_text(texts: list[tuple[str, int]], rules: PieceLimits) -> None:
     characters: Multiset[str] = Multiset()
     for text, times in texts:
         for character in text:
