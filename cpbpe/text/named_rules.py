@@ -1,4 +1,4 @@
-"""The normalization rules that have a name: NFKC as of Unicode 17, and what machine translation adds to it.
+"""The named sets of normalization rules: NFKC as of Unicode 17, with additions for machine translation (nmt).
 
 Python knows the Unicode of the year it was made, and the rules must not depend on that: they are written into
 model files. The package unicodedata2 knows Unicode 17 on every Python.
@@ -18,15 +18,15 @@ UNICODE = 17
 """The version of Unicode that sentencepiece 0.2.3 normalizes by."""
 
 _SPACES = "\t\n\f\r\u061c\u1680\u200b\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd\u200c"
-"""What the nmt rules make a space."""
+"""The characters that the nmt rules replace by a space."""
 _CONTROLS = [*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x9F]
-"""What the nmt rules delete."""
+"""The code points that the nmt rules delete."""
 _FULLWIDTH_TILDE = "\uff5e"
-"""What they leave alone: in Japanese it is not the same as a tilde."""
+"""The one character that they leave alone: in Japanese it differs from a tilde."""
 
 
 def named_rules(name: str) -> dict[str, str]:
-    """The rules of a name: every text that one of them replaces, and by what.
+    """A named set of rules: each key, and what it becomes.
 
     >>> rules = named_rules("nfkc")
     >>> rules["①"], rules["e\u0301"], "é" in rules, len(rules)
@@ -52,15 +52,15 @@ def named_rules(name: str) -> dict[str, str]:
 
 @cache
 def _nfkc() -> dict[str, str]:
-    """The rules of NFKC, for texts of one character and for texts of several that become one form.
+    """The rules of NFKC, whose keys are single characters and sequences that are composed to a character.
 
-    A text of several is any way to write the full decomposition of some character with characters that
-    decompose to one each: `e` may be a full-width `e`, and the accent another that is equal to it.
+    Such a sequence is any way to write the full decomposition of some character with characters that
+    decompose to one character each: instead of `e` there may be a full-width `e`, and so on for the accent.
     """
     normalize = _unicode_data().normalize
     rules: dict[str, str] = {}
-    sources: dict[str, list[str]] = {}  # of one character: what decomposes to it alone
-    composed: dict[str, str] = {}  # of several: the NFKC of what decomposes to them
+    sources: dict[str, list[str]] = {}  # for a character, those that decompose to it alone
+    composed: dict[str, str] = {}  # for a sequence, the NFKC of the characters that decompose to it
     for character in _characters():
         decomposed = normalize("NFKD", character)
         normal = character if decomposed == character else normalize("NFKC", character)
@@ -80,7 +80,7 @@ def _nfkc() -> dict[str, str]:
 
 
 def _without_redundant(rules: dict[str, str]) -> dict[str, str]:
-    """Leave out the rules that shorter ones, applied one after the other, make unnecessary."""
+    """Leave out the rules that give no more than shorter rules do when these are applied to their keys."""
     kept = {source: target for source, target in rules.items() if len(source) == 1}
     lengths: dict[int, list[str]] = {}
     for source in rules:
@@ -92,7 +92,7 @@ def _without_redundant(rules: dict[str, str]) -> dict[str, str]:
 
 
 def _apply(rules: dict[str, str], text: str, longest: int) -> str:
-    """Replace from left to right, the longest rule first."""
+    """Apply rules from left to right, at each place the one with the longest key."""
     result = []
     at = 0
     while at < len(text):
@@ -108,7 +108,7 @@ def _apply(rules: dict[str, str], text: str, longest: int) -> str:
 
 
 def _characters() -> Iterable[str]:
-    """The planes of Unicode in which characters have a normal form or a lower case."""
+    """The characters of the planes that have characters with a decomposition or a lower case."""
     return (chr(point) for point in range(1, 0x30000) if not 0xD800 <= point < 0xE000)
 
 
