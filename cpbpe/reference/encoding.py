@@ -27,7 +27,9 @@ at that moment are its *symbols*. Five ideas make up the rest:
    space, and the space that idea 1 put in front goes away. (`_join`)
 
 All text in this file is bytes in UTF-8, because positions are counted in bytes and because input may
-be broken: a byte that belongs to no character becomes U+FFFD on the way in.
+be broken: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools lie in
+`cpbpe/text`: what a character is (`utf8.py`), the longest of some keys at a place (`finder.py`), and the
+longest normalization rule there (`charsmap.py`).
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
@@ -66,7 +68,6 @@ CACHED_CHUNKS = 1 << 16
 CACHED_CHUNK_BYTES = 64
 
 MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # what merging may make
-
 
 Dropout = tuple[float, int]  # the chance of a merge to be left out, and a mixed seed
 
