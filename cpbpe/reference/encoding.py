@@ -5,7 +5,7 @@ what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where th
 no more cleverness than a heap and a memory of results, and is therefore slow.
 
 A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
-texts, each with a score and a type. The index of a piece is its *id*. `cpbpe/model/spec.py` lists the;
+texts, each with a score and a type. The index of a piece is its *id*. The types are in `cpbpe/model/spec.py`;
 most pieces are NORMAL, that is, learned from text. While a text is being encoded, what it is cut into
 at that moment are its *symbols*. Five ideas make up the rest:
 
@@ -27,7 +27,9 @@ at that moment are its *symbols*. Five ideas make up the rest:
    space, and the space that idea 1 put in front goes away. (`_join`)
 
 All text in this file is bytes in UTF-8, because positions are counted in bytes and because input may
-be broken: a byte that belongs to no character becomes U+FFFD on the way in.
+be broken: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools lie in
+`cpbpe/text`: what a character is (`utf8.py`), the longest of some keys at a place (`finder.py`), and the
+longest normalization rule there (`charsmap.py`).
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
@@ -59,13 +61,12 @@ from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, repair, valid_character
 
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
-MAX_USER_DEFINED_MATCHES = 64
+MAX_USER_DEFINED_MATCHES = 64  # sentencepiece has room for this many at one place, shortest first
 MAX_SPLIT_DEPTH = 100
 CACHED_CHUNKS = 1 << 16
 CACHED_CHUNK_BYTES = 64
 
 MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # what merging may make
-
 
 Dropout = tuple[float, int]  # the chance of a merge to be left out, and a mixed seed
 

@@ -1,9 +1,10 @@
-"""Normalization rules into the blob that a model file carries: the counterpart of `cpbpe.text.charsmap`.
+"""Compiles normalization rules into a charsmap, the blob that a model file carries.
 
-The blob is built unit for unit as sentencepiece builds it (with darts-clone), so that equal rules give
-equal model files. That takes two steps. First the rules become a graph: a tree of the bytes of all keys, in
-which equal branches are one (`_Graph`). Then the graph is laid out in an array, every node at the first place
-where all its children find room (`_Layout`); `cpbpe/charsmap.py` tells how one walks through it.
+`cpbpe.text.charsmap` reads such blobs and explains their format. Here they are built unit for unit as
+sentencepiece builds them (with darts-clone), so that equal rules give equal model files. That takes two
+steps. First the keys become a graph: a tree of their bytes in which equal subtrees are stored once
+(`_Graph`). Then the graph is laid out in an array, each node at the first place where all its children fit
+(`_Layout`).
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 MAX_MATCHES = 32
-"""No more than 31 rules may begin one another: sentencepiece makes room for so many at one place."""
+"""At most 31 keys may be beginnings of one another: sentencepiece has no room for 32 matches at one place."""
 
 _BLOCK = 256
+"""Units are made in blocks of this size."""
 _OPEN_BLOCKS = 16
+"""Only the last blocks, this many, still take new nodes."""
 _HEX = re.compile(r"[ \t\r\v\f]*\+?(?:0[xX])?([0-9a-fA-F]+)[ \t\r\v\f]*")
 
 
 @cache
 def rule_charsmap(name: str) -> bytes:
-    """The compiled rules of a name: nfkc, nmt_nfkc, nfkc_cf, nmt_nfkc_cf, or identity, which has none.
+    """The charsmap of a named rule set: nfkc, nmt_nfkc, nfkc_cf, nmt_nfkc_cf, or identity, which is empty.
 
     >>> rule_charsmap("identity")
     b''
@@ -37,10 +40,10 @@ def rule_charsmap(name: str) -> bytes:
 
 
 def charsmap_from_tsv(text: str) -> bytes:
-    r"""The compiled rules of a file: code points in hexadecimal, a tab, what they become; one rule a line.
+    r"""Compile the rules of a TSV file: on each line the code points of a key, a tab, and what they become.
 
-    What follows a second tab is a comment. A rule without a right side deletes. Of two rules for the
-    same text the last holds.
+    Code points are hexadecimal, with spaces between them. Whatever follows a second tab is a comment. A rule
+    without a right side deletes its key. If two rules have the same key, the last one counts.
 
     >>> charsmap_from_tsv("2460\t31\t# circled one\nAD\n") == charsmap_from_rules([("①", "1"), ("\xad", "")])
     True
@@ -63,6 +66,7 @@ def charsmap_from_tsv(text: str) -> bytes:
 
 
 def _characters(field: str) -> str:
+    """The text that a field of a TSV file spells out in code points."""
     characters = []
     for word in field.split(" "):
         if not word:
@@ -78,7 +82,7 @@ def _characters(field: str) -> str:
 
 
 def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
-    r"""Compile rules: what is replaced, and by what.
+    r"""Compile rules: pairs of a key and what replaces it.
 
     >>> from cpbpe.text.charsmap import Charsmap
     >>> compiled = Charsmap(charsmap_from_rules([("①", "1"), ("ｶ", "カ"), ("ｶﾞ", "ガ")]))
@@ -114,74 +118,77 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
 
 
 class _Graph:
-    """The keys as a tree of bytes, in which every two equal nodes are one.
+    """The keys as a tree of their bytes in which equal nodes, with all that is below them, are stored once.
 
-    A node is a tuple of its children, each a label and where it leads: another node, by its index. A child
-    with the label 0 says that a key ends here, and leads to the value of the key.
+    A node is a tuple of its children, each of which is a label and the index of another node. A child with
+    the label 0 means that a key ends here; instead of an index it has the value of the key.
     """
 
     def __init__(self, keys: Mapping[bytes, int]):
         self.nodes: list[tuple[tuple[int, int], ...]] = []
+        """All nodes; children come before their parents."""
         self.shared: set[int] = set()
-        """The nodes that more than one way leads to."""
+        """The nodes that more than one path leads to."""
         self._known: dict[tuple[tuple[int, int], ...], int] = {}
-        way: list[list[tuple[int, int]]] = [[]]  # the nodes along the last key, not yet complete
+        path: list[list[tuple[int, int]]] = [[]]  # the nodes along the last key, which may get more children
         last = b""
         for key in sorted(keys):
             same = next(
                 (at for at, (a, b) in enumerate(zip(last, key, strict=False)) if a != b),
                 min(len(last), len(key)),
             )
-            self._complete(way, last, same)
-            way += [[] for _ in key[same:]]
-            way[-1].append((0, keys[key]))
+            self._finish(path, last, same)
+            path += [[] for _ in key[same:]]
+            path[-1].append((0, keys[key]))
             last = key
-        self._complete(way, last, 0)
-        self.root = self._node(way[0])
+        self._finish(path, last, 0)
+        self.root = self._node(path[0])
 
-    def _complete(self, way: list[list[tuple[int, int]]], key: bytes, keep: int) -> None:
-        """The nodes beyond the first `keep` bytes of a key have all their children."""
-        while len(way) > keep + 1:
-            node = self._node(way.pop())
-            way[-1].append((key[len(way) - 1], node))
+    def _finish(self, path: list[list[tuple[int, int]]], key: bytes, keep: int) -> None:
+        """Store the nodes after the first `keep` bytes of a key: they will get no more children."""
+        while len(path) > keep + 1:
+            node = self._node(path.pop())
+            path[-1].append((key[len(path) - 1], node))
 
     def _node(self, children: list[tuple[int, int]]) -> int:
-        found = self._known.setdefault(tuple(children), len(self.nodes))
-        if found == len(self.nodes):
+        """The index of a node, which is stored unless an equal one is there."""
+        index = self._known.setdefault(tuple(children), len(self.nodes))
+        if index == len(self.nodes):
             self.nodes.append(tuple(children))
         else:
-            self.shared.add(found)
-        return found
+            self.shared.add(index)
+        return index
 
 
 class _Layout:
-    """The graph in an array. Units are made in blocks of 256, and those of the last 16 may still be filled.
+    """The graph as an array of units.
 
-    A node's children sit at `base ^ label`, so they are all in one block. No two nodes have the same base: a
-    base is `used`. The free units of the open blocks are a ring, in the order in which they became free; the
-    first of them that can take the node's first child, such that all others find room, decides the base.
+    The children of a node are at `base ^ label`, so all of them are in one block. No two nodes have the same
+    base. The free units of the open blocks form a ring, in the order in which they became free. The first of
+    them that can hold a node's first child, while the units of all its other children are free, too, decides
+    the base of the node.
     """
 
     def __init__(self, graph: _Graph):
         self.units = array("I")
         self._next: list[int] = []
         self._previous: list[int] = []
-        self._taken: list[bool] = []
-        self._used: list[bool] = []
+        self._taken_units: list[bool] = []
+        self._used_bases: list[bool] = []
         self._first_free = 0
         self._take(0)
-        self._used[0] = True
-        self._lead(0, 1)
-        bases: dict[int, int] = {}  # of the shared nodes, where they were laid out last
+        self._used_bases[0] = True
+        self._set_offset(0, 1)
+        bases: dict[int, int] = {}  # of each shared node, the last one it was given
         waiting = [(0, graph.root)]
         while waiting:
             at, node = waiting.pop()
             children = graph.nodes[node]
             base = bases.get(node)
-            if base is not None and _reachable(at ^ base):
+            if base is not None and _fits(at ^ base):
                 if children[0][0] == 0:
                     self.units[at] |= 0x100
-                self._lead(at, at ^ base)
+                self._set_offset(at, at ^ base)
                 continue
             base = self._place(at, [label for label, _ in children])
             if node in graph.shared:
@@ -196,27 +203,27 @@ class _Layout:
         for block in range(max(0, len(self.units) // _BLOCK - _OPEN_BLOCKS), len(self.units) // _BLOCK):
             self._close(block)
 
-    def _lead(self, at: int, distance: int) -> None:
-        """The unit at `at` has its children at this distance: 21 bits, or more if the lowest 8 are 0."""
+    def _set_offset(self, at: int, offset: int) -> None:
+        """Write the offset of a base into the unit at `at`: 21 bits, or more if the lowest 8 are 0."""
         self.units[at] &= 1 << 31 | 0x1FF
-        self.units[at] |= distance << 10 if distance < 1 << 21 else distance << 2 | 0x200
+        self.units[at] |= offset << 10 if offset < 1 << 21 else offset << 2 | 0x200
 
     def _place(self, at: int, labels: list[int]) -> int:
-        """Take room for the children of the unit at `at`, and give the base."""
+        """Take the units for all children of the unit at `at`, and return their base."""
         base = next(
             (
                 base
                 for base in (free ^ labels[0] for free in self._free())
-                if not self._used[base]
-                and _reachable(at ^ base)
-                and not any(self._taken[base ^ label] for label in labels[1:])
+                if not self._used_bases[base]
+                and _fits(at ^ base)
+                and not any(self._taken_units[base ^ label] for label in labels[1:])
             ),
             len(self.units) | at & 0xFF,
         )
-        self._lead(at, at ^ base)
+        self._set_offset(at, at ^ base)
         for label in labels:
             self._take(base ^ label)
-        self._used[base] = True
+        self._used_bases[base] = True
         return base
 
     def _free(self) -> Iterator[int]:
@@ -229,15 +236,17 @@ class _Layout:
                 return
 
     def _take(self, at: int) -> None:
+        """Remove a unit from the ring of free ones."""
         while at >= len(self.units):
             self._add_block()
         after, before = self._next[at], self._previous[at]
         if at == self._first_free:
             self._first_free = after if after != at else len(self.units)
         self._next[before], self._previous[after] = after, before
-        self._taken[at] = True
+        self._taken_units[at] = True
 
     def _add_block(self) -> None:
+        """Make a block of free units, and close the first one that is open if there are too many."""
         begin = len(self.units)
         if begin >= _BLOCK * _OPEN_BLOCKS:
             self._close(begin // _BLOCK - _OPEN_BLOCKS)
@@ -245,23 +254,23 @@ class _Layout:
         self.units.extend([0] * _BLOCK)
         self._next += range(begin + 1, end + 1)
         self._previous += range(begin - 1, end - 1)
-        self._taken += [False] * _BLOCK
-        self._used += [False] * _BLOCK
+        self._taken_units += [False] * _BLOCK
+        self._used_bases += [False] * _BLOCK
         first = self._first_free
         last = self._previous[first] if first != begin else end - 1
         self._next[last], self._previous[begin] = begin, last
         self._next[end - 1], self._previous[first] = first, end - 1
 
     def _close(self, block: int) -> None:
-        """Give every free unit of a block a label that no walk arrives with."""
+        """Give each free unit of a block a label that no byte leads to: that of a base which no node has."""
         units = range(block * _BLOCK, (block + 1) * _BLOCK)
-        unused = next((base for base in units if not self._used[base]), 0)
+        unused = next((base for base in units if not self._used_bases[base]), 0)
         for at in units:
-            if not self._taken[at]:
+            if not self._taken_units[at]:
                 self._take(at)
                 self.units[at] |= (at ^ unused) & 0xFF
 
 
-def _reachable(distance: int) -> bool:
-    """Whether a unit can say so: it has 21 bits for it, or 29 of which the lowest 8 are 0."""
-    return not distance & 0xFF or not distance & 0xFF << 21
+def _fits(offset: int) -> bool:
+    """Whether a unit can hold an offset: it has 21 bits for it, or 29 of which the lowest 8 are 0."""
+    return not offset & 0xFF or not offset & 0xFF << 21

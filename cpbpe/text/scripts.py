@@ -1,7 +1,7 @@
-"""The script of every character, as of Unicode 9.0: what sentencepiece knows, whatever Unicode added since.
+"""The script of every character as of Unicode 9.0, the version that sentencepiece trains with.
 
-A piece holds one script only (`split_by_unicode_script`). So this table decides which pieces exist, and a
-newer one would train another model.
+With `split_by_unicode_script` a piece holds characters of one script only. So this table decides which pieces
+can exist, and a newer one would lead to other models.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from bisect import bisect_right
 from functools import cache
 
 COMMON = "Common"
-"""Punctuation, digits, symbols, and every character that the table does not name."""
+"""The script of punctuation, digits and symbols, and of every character that is not in the table."""
 INHERITED = "Inherited"
-"""Marks that combine with the character before them and take its script."""
+"""The script of marks that combine with the character before them, and take its script."""
 
 
 def script(character: str) -> str:
@@ -28,7 +28,7 @@ def script(character: str) -> str:
 
 @cache
 def _ranges() -> tuple[list[int], list[int], list[str]]:
-    """First code points in order, the last of each range, and its script."""
+    """The ranges of the table in order: the first code point of each, the last one, and the script."""
     ranges: list[tuple[int, int, str]] = []
     name = ""
     for word in _TABLE.split():

@@ -1,9 +1,9 @@
 """Whether every text comes back from its ids, and if not, why: `Tokenizer.is_lossless`.
 
-The question is whether `tok.decode(tok.encode(text)) == text` for every text that does not hold U+2581: this
-character is how a space is written in pieces, so it reads as a space. What can stand in the way is in the
-model's settings, and in a few of its pieces, so the answer takes no search. But no text is said to be lost
-without proof: each reason has an example, for which the reference engine has shown it.
+The question is whether `tok.decode(tok.encode(text)) == text` for every text without U+2581. (In pieces this
+character stands for a space, so it is decoded as one.) Whatever can prevent it shows in the model's settings
+and in a few of its pieces, so no search is needed. Still, nothing is reported without proof: each reason has
+an example that was encoded and decoded with the reference engine.
 """
 
 from __future__ import annotations
@@ -86,12 +86,13 @@ def losslessness(spec: ModelSpec) -> Losslessness:
 
 
 def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
-    """What could lose something, with texts that would show it. If there is nothing, every text comes back.
+    """Yield what could lose something, with texts that would show it; if nothing can, every text comes back.
 
-    Because: without rules and without remove_extra_whitespaces, the normalized text is the text, with
-    its spaces written as `▁`, and with a dummy prefix. With byte_fallback every symbol of it becomes a piece
-    that spells it, or its bytes, if the symbol is one character; decoding puts these together again, and
-    reads `▁` in pieces, but not in bytes, as a space. In front it drops as many `▁` as were added.
+    The reason is this. Without rules and without remove_extra_whitespaces, the normalized text is the text
+    itself, with spaces written as `▁`, and with a dummy prefix. With byte_fallback each of its symbols
+    becomes a piece that spells it, or, if it is a single character, its bytes. Decoding joins these again.
+    It turns `▁` into a space in pieces, but not in bytes, and drops as many `▁` at the beginning as were
+    added.
     """
     normalizer = spec.normalizer
     types = {piece.text: piece.type for piece in spec.pieces}
@@ -135,7 +136,7 @@ def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _has_piece(types: dict[bytes, PieceType], character: str) -> bool:
-    """Whether text can yield a character as a piece. An UNUSED one is taken apart again."""
+    """Whether text can yield a character as a piece. (UNUSED pieces are split again.)"""
     return types.get(character.encode()) in (PieceType.NORMAL, PieceType.USER_DEFINED)
 
 
@@ -144,7 +145,7 @@ def _is_broken(piece: bytes) -> bool:
 
 
 def _completed(data: bytes) -> Iterator[str]:
-    """Texts that begin with some bytes, and end with the character in which these end."""
+    """Yield texts that begin with some bytes. If these end inside a character, the texts complete it."""
     for count in range(4):
         for last in range(0x80, 0xC0 if count else 0x81):
             text = data + bytes([last]) * count
@@ -156,18 +157,19 @@ def _completed(data: bytes) -> Iterator[str]:
 
 
 def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
-    """Texts that the normalization rules may rewrite; first some that show well."""
+    """Yield texts that the normalization rules may rewrite, first some that make good examples."""
     for text in _REWRITTEN:
         if rules.longest(text.encode(), 0):
             yield text
     for key, value in _rules(rules):
         escapes = spec.normalizer.escape_whitespaces and value.replace(SPACE, b" ") == key
-        # A space may become `▁` here as well as later; half a character is none any more, even if unchanged.
+        # A rule may turn a space into `▁`, which would happen later anyway. A rule whose key is no whole
+        # character takes one apart, even if it changes nothing.
         if (value != key and not escapes) or _is_broken(key):
             yield from _completed(key)
 
 
 def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:
-    """The rules of a charsmap, keys and values, as far as they can be listed."""
+    """Yield the rules of a charsmap as pairs of key and replacement, as far as they can be listed."""
     with suppress(ModelError):
         yield from charsmap.rules(_MAX_NODES)

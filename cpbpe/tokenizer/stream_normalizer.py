@@ -1,8 +1,8 @@
-"""Normalizing a text in parts: what `Normalizer` in `cpbpe/reference.py` does, as early as it is certain.
+"""Normalizes a text that arrives in parts: `Normalizer` in `cpbpe.reference.encoding`, as early as possible.
 
-What keeps a step waiting: a character of which bytes are missing; the beginning of a rule or of a
-user-defined piece that could become a longer one; and, where extra whitespace is removed, spaces, which may
-be the last.
+Three things have to wait for the next part: a character of which bytes are missing; what may turn out to be
+the beginning of a longer key, of a rule or a user-defined piece; and, where extra whitespace is removed,
+spaces, because they go if nothing follows.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
 
 
 class Shape:
-    """What normalizing one model's text takes: made once, and shared by its streams."""
+    """What all streams of one model share."""
 
     def __init__(self, spec: NormalizerSpec, user_defined: list[bytes]):
-        """`user_defined`: the pieces of this type. The engine has checked the charsmap."""
+        """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked."""
         self.spec = spec
         self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
         self.charsmap = Charsmap(spec.charsmap, trusted=True) if spec.charsmap else None
         self.is_text = self.charsmap is None or self.charsmap.makes_text()
-        # Nothing but spaces to write in another way. User-defined pieces are copied, which changes nothing in
-        # valid text, nor in other text if they are valid themselves.
+        """Whether normalized text is always valid UTF-8. If not, streams cannot cut it into parts."""
+        # Nothing to do but to write spaces in another way. User-defined pieces are copied, which makes no
+        # difference: in valid text everything is, and in other text pieces are, as they are valid themselves.
         self.simple = self.charsmap is None and not spec.remove_extra_whitespaces
         self.space = SPACE if spec.escape_whitespaces else b" "
         plain = bytes(range(0x21, 0x7F)) if self.charsmap is None else self.charsmap.unchanged_ascii()
         plain = bytes(byte for byte in plain if byte not in self.user_defined.first_bytes)
-        # Most of most texts: to copy without looking at each character.
+        # A run of characters to be copied without looking at each of them: most of most texts.
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
 
 class StreamNormalizer:
-    r"""Normalizes one text. What is given out is certain; joined, it is the normalized text, in UTF-8.
+    r"""Normalizes one text. Its parts are final; joined, they are the normalized text, in UTF-8.
 
     >>> stream = StreamNormalizer(Shape(NormalizerSpec(), []), prefix=True)
     >>> stream.push(b" a  "), stream.push(b"b  "), stream.push(b"", final=True)
@@ -48,20 +49,23 @@ class StreamNormalizer:
     def __init__(self, shape: Shape, prefix: bool):
         self.shape = shape
         self._prefix = prefix
-        self._pending = b""  # what has come and is not certain
-        self._started = False  # whether there is anything but spaces that go
+        self._pending = b""  # what more text could still change
+        self._started = False  # whether there was anything but spaces that are removed
         self._drop_spaces = shape.spec.remove_extra_whitespaces
-        self._spaces = 0  # so many spaces wait for what follows them
+        self._spaces = 0  # how many spaces wait for what follows them
 
     def copy(self) -> StreamNormalizer:
-        """Another one that has come as far."""
+        """Another one in the same state."""
         new = object.__new__(StreamNormalizer)
         for name in self.__slots__:
             setattr(new, name, getattr(self, name))
         return new
 
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
-        """The next part of the normalized text. `whole`: characters come whole; `final`: nothing follows."""
+        """The next part of the normalized text.
+
+        `whole`: `data` is valid UTF-8, and ends with a whole character. `final`: nothing follows.
+        """
         shape = self.shape
         data = self._pending + data if self._pending else data
         if shape.simple:
@@ -75,7 +79,7 @@ class StreamNormalizer:
         return made
 
     def _start(self) -> bytes:
-        """What stands in front of a text that turns out not to be empty."""
+        """What is put in front of the text, now that it is known not to be empty."""
         self._started = True
         return self.shape.space if self._prefix and not self.shape.spec.suffix else b""
 
@@ -88,7 +92,7 @@ class StreamNormalizer:
         return front + data.replace(b" ", self.shape.space)
 
     def _rewrite(self, data: bytes, final: bool) -> bytes:
-        """All that is certain, rewritten; the rest is kept."""
+        """Rewrite all that more text cannot change, and keep the rest."""
         squeeze, space, run = self.shape.spec.remove_extra_whitespaces, self.shape.space, self.shape.run
         parts: list[bytes] = []
         if data and not squeeze and not self._started:
@@ -114,7 +118,7 @@ class StreamNormalizer:
         return b"".join(parts)
 
     def _next(self, data: bytes, at: int, final: bool) -> tuple[bytes, int] | None:
-        """What stands at `at` once rewritten, and how much that takes; None if more text could change it."""
+        """What stands at `at` once rewritten, and its length before; None if more text could change it."""
         shape = self.shape
         if not final and shape.user_defined.could_grow(data, at):
             return None
@@ -133,7 +137,7 @@ class StreamNormalizer:
         return (REPLACEMENT, 1) if final or certain(data[at : at + 4])[1] else None
 
     def _hold_spaces(self, made: bytes) -> bytes:
-        """Without the spaces at its end, of which only the number is kept: a run of them may be long."""
+        """Take away the spaces at the end. Only their number is kept, because there may be many."""
         space = self.shape.space
         text = made.decode()  # valid: see Shape.is_text
         kept = text.rstrip(space.decode()).encode()
