@@ -8,7 +8,7 @@ use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use cpbpe::join::join;
+use cpbpe::join;
 
 /// Make sure that arrays can be made without waiting for anybody. Called before any of them is.
 ///

@@ -13,13 +13,13 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use cpbpe::model::NormalizerOptions;
 use cpbpe::train::columns::{self, Columns, Words};
 use cpbpe::train::corpus;
 use cpbpe::train::learn::{self as train, Failure, Monitor, PHASES};
 use cpbpe::train::part::Stopped;
 use cpbpe::train::piece::Rules;
 use cpbpe::train::tallies::RULES;
+use cpbpe::NormalizerOptions;
 
 /// How often signals are looked for.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -8,8 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use cpbpe::batch::{Consumer, EncodedTexts};
-use cpbpe::engine::Input;
+use cpbpe::{Consumer, EncodedTexts, Input};
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -234,6 +233,6 @@ pub fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
     }
     let _ = PyErr::take(py);
     let mut repaired = Vec::new();
-    cpbpe::utf8::repair_into(text, &mut repaired);
+    cpbpe::repair_into(text, &mut repaired);
     PyString::new(py, &String::from_utf8_lossy(&repaired))
 }

@@ -5,9 +5,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicBool;
 
+use crate::text::utf8::SPACE;
 use crate::train::count::Table;
 use crate::train::part::{check, Stopped};
-use crate::utf8::SPACE;
 
 /// So many words are worked on before looking whether to stop.
 const STRIDE: usize = 1 << 16;

@@ -7,15 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memchr::memmem;
 
-use crate::model::NormalizerOptions;
-use crate::normalize::Normalizer;
+use crate::text::finder::Keys;
+use crate::text::normalize::{Normalizer, NormalizerOptions};
+use crate::text::utf8;
 use crate::train::columns::{expand, joined, sorted, Columns};
 use crate::train::count::{Table, SLACK};
 use crate::train::part::Stopped;
 use crate::train::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
 use crate::train::tallies::{Rule, Tallies};
-use crate::utf8;
-use crate::words::Words;
 
 /// U+2585: sentences that hold it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
@@ -53,7 +52,7 @@ struct Cutter {
     bytes: [Class; 256],
     /// The class of the letters A to Z and a to z, if all have the same, and no symbol begins with one.
     letters: Class,
-    symbols: Words,
+    symbols: Keys,
     /// In compact text; `None` if there is none, or none that normalized text could hold.
     delimiter: Option<memmem::Finder<'static>>,
 }
@@ -86,7 +85,7 @@ impl Cutter {
             utf8::spaces_into(text, &mut found);
             (!text.is_empty() && !text.contains(&b' ')).then_some(found)
         };
-        let symbols = Words::new(spec.symbols.iter().filter_map(|symbol| findable(symbol)).collect());
+        let symbols = Keys::new(spec.symbols.iter().filter_map(|symbol| findable(symbol)).collect());
         let delimiter = findable(&spec.delimiter).map(|found| memmem::Finder::new(&found).into_owned());
         let mut bytes = [ALONE; 256];
         for (byte, class) in (0u8..).zip(&mut bytes) {
