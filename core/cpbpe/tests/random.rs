@@ -90,11 +90,11 @@ fn model(chance: &mut Chance) -> Vec<u8> {
             piece(&mut file, char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
         }
     }
-    let words = chance.below(4) == 0;
+    let user_defined = chance.below(4) == 0;
     let unused = chance.below(6) == 0;
     for (i, text) in texts.iter().enumerate() {
         let kind = match chance.below(12) {
-            0 if words => 4,
+            0 if user_defined => 4,
             1 if unused => 5,
             _ => 1,
         };
@@ -237,7 +237,7 @@ fn fast_is_slow() {
 }
 
 /// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up
-/// of which some had been found.
+/// of which some were in the cache.
 #[test]
 fn what_is_forgotten_is_not_used() {
     let mut file = Vec::new();
@@ -248,7 +248,7 @@ fn what_is_forgotten_is_not_used() {
     }
     settings(&mut file, true, false, false);
     let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
-    // Both become too many ids for one word of the cache, and the known one is the first that is kept aside.
+    // Both become too many ids for one cell of the cache, and the known one is the first that is kept aside.
     let new = |i: u32| (0..15).map(|k| b'a' + (i / 3u32.pow(k) % 3) as u8).collect::<Vec<_>>();
     let known = b"cabcabbacab";
     let (mut text, mut expected) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! The border to Python. Only this file and its two neighbours know it. What crosses is str, bytes, lists of int, and
-//! buffers of u32 as bytes. Checking types, and what to say about wrong ones, is the business of `cpbpe/tokenizer.py`.
+//! The border to Python: `Engine` and `Finder`, and in `training.rs` what training needs. What crosses is str, bytes, lists
+//! of int, numpy arrays, and models as columns. What users get wrong is checked, and said, in Python.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,8 +18,8 @@ mod values;
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::values::{ids_of, string, utf8, Ints, Lists, PausedCollector, Results};
 
-/// From this size on the interpreter is free for others while we work. Below, giving it up costs more than
-/// anyone could gain.
+/// From this size on the interpreter is free for other threads while we work. Below, letting go of it costs more than
+/// they could gain.
 const DETACH: usize = 1 << 12;
 
 /// One model in compiled form.
@@ -127,7 +127,7 @@ impl Engine {
             py,
             Engine { engine, ints: self.ints.clone(), texts: self.texts.clone(), variants: Default::default() },
         )?;
-        // Another thread may have been first; nobody waits for anybody, and either will do.
+        // (Another thread may have been first. Nobody waits, and either variant will do.)
         let _ = place.set(new.clone_ref(py));
         Ok(new)
     }
@@ -261,7 +261,7 @@ impl Engine {
         let (text, _) = utf8(text)?;
         let dropout = alpha.map(|alpha| Dropout { alpha, seed });
         let aligned = py.detach(|| self.engine.tokens(text, dropout));
-        // No lock of these is ever held while another thread runs: the interpreter is ours.
+        // (Nothing below lets go of the interpreter, so no other thread ever waits for one of these locks, nor forks.)
         let texts = self.texts.get_or_init(|| (0..self.engine.size()).map(|_| OnceLock::new()).collect());
         let mut piece = Vec::new();
         let (mut ids, mut pieces, mut begins, mut ends): TokenColumns = Default::default();
@@ -375,17 +375,17 @@ impl Finder {
     #[pyo3(signature = (text, /))]
     fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         let (data, valid) = utf8(text)?;
-        let found = if data.len() < DETACH { self.0.find_all(data) } else { py.detach(|| self.0.find_all(data)) };
-        if found.is_empty() {
+        let matches = if data.len() < DETACH { self.0.find_all(data) } else { py.detach(|| self.0.find_all(data)) };
+        if matches.is_empty() {
             return Ok(None);
         }
         let part = |part: &[u8]| if valid { string(py, part).into_any() } else { PyBytes::new(py, part).into_any() };
         let parts = PyList::empty(py);
         let mut done = 0;
-        for one in found {
-            parts.append(part(&data[done..one.begin]))?;
-            parts.append(one.key)?;
-            done = one.end;
+        for matched in matches {
+            parts.append(part(&data[done..matched.begin]))?;
+            parts.append(matched.key)?;
+            done = matched.end;
         }
         parts.append(part(&data[done..]))?;
         Ok(Some(parts))
@@ -400,8 +400,20 @@ fn read_model<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, P
 
 #[pymodule(gil_used = true)]
 mod _core {
+    use pyo3::panic::PanicException;
+    use pyo3::prelude::*;
+    use pyo3::PyTypeInfo;
+
     #[pymodule_export]
     use super::{read_model, Engine, Finder};
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // PyO3 makes this type when it first looks at an exception, under a lock that a fork might leave taken in the
+        // child (see `arrays::prepare`); here no other thread uses us yet.
+        let _ = PanicException::type_object(module.py());
+        Ok(())
+    }
 }

@@ -224,7 +224,7 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.
 pub fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
     // Python checks it; to check it here, too, as the safe interface wants, takes as long again.
-    // SAFETY: so many bytes are there; what comes back is a new str, or null and an error that is taken away.
+    // SAFETY: this many bytes are there; what comes back is a new str, or null and an error that is taken away.
     unsafe {
         let string = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
         if let Some(string) = Bound::from_owned_ptr_or_opt(py, string) {

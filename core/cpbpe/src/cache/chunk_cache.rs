@@ -1,6 +1,6 @@
 //! Remembers what chunks became, so that most text is encoded by looking up, not by merging.
 //!
-//! The memory is lines of 64 bytes, as the machine's caches are, and a line is eight words:
+//! The memory is lines of 64 bytes, as the machine's caches are, and a line is eight cells of 64 bits:
 //!
 //! ```text
 //! wide place:  key | key | result     wide place:  key | key | result     narrow place:  key | result
@@ -20,13 +20,13 @@
 //! Every call that encodes has a cache of its own while it runs (see `encode/engine.rs`): no locks, and nothing is
 //! shared between threads.
 
-use crate::cache::key::{Key, LONG, PER_WORD, TOO_LONG};
+use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
 use crate::prefetch::prefetch;
 
 /// How many lines there are: at first 256 KiB, at last 7 MiB. Only those that are used take memory.
 const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13];
-/// The words of a line.
+/// The cells of a line.
 const LINE: usize = 8;
 /// Where the wide places begin, and the narrow one.
 const WIDE: [usize; 2] = [0, 3];
@@ -45,8 +45,8 @@ pub const BATCH: usize = 264;
 
 /// The memory of one running call.
 pub struct Cache {
-    words: Vec<u64>,
-    /// Where the first line begins in `words`.
+    cells: Vec<u64>,
+    /// Where the first line begins in `cells`.
     first: usize,
     /// How many lines there are.
     lines: u32,
@@ -78,14 +78,14 @@ impl Default for BatchLookup {
     }
 }
 
-/// Two words of key, one of result.
+/// A line's entry: the two halves of a key, and the result.
 type Entry = [u64; 3];
 
 impl Cache {
     /// An empty cache for a vocabulary of this many pieces.
     pub fn new(pieces: usize) -> Cache {
         let mut cache = Cache {
-            words: Vec::new(),
+            cells: Vec::new(),
             first: 0,
             lines: 0,
             used: 0,
@@ -100,14 +100,14 @@ impl Cache {
 
     /// Take new, empty memory. Zeros that nobody writes take none.
     fn allocate(&mut self, lines: u32) {
-        self.words = vec![0; lines as usize * LINE + LINE - 1];
+        self.cells = vec![0; lines as usize * LINE + LINE - 1];
         // So that a line of ours is a line of the machine. (Where that cannot be told, it is only slower.)
-        self.first = self.words.as_ptr().align_offset(LINE * 8).min(LINE - 1);
+        self.first = self.cells.as_ptr().align_offset(LINE * 8).min(LINE - 1);
         self.lines = lines;
         self.used = 0;
     }
 
-    /// Where in `words` the line of a hash begins.
+    /// Where in `cells` the line of a hash begins.
     #[inline(always)]
     fn place_of(&self, hash: u32) -> usize {
         self.first + place_in(hash, self.lines)
@@ -116,9 +116,9 @@ impl Cache {
     #[inline(always)]
     fn line(&self, hash: u32) -> &[u64; LINE] {
         let at = self.place_of(hash);
-        debug_assert!(at + LINE <= self.words.len());
+        debug_assert!(at + LINE <= self.cells.len());
         // SAFETY: `allocate` made room for `lines` lines after `first`.
-        unsafe { &*self.words.as_ptr().add(at).cast() }
+        unsafe { &*self.cells.as_ptr().add(at).cast() }
     }
 
     /// Ask for the memory of a key's home ahead of time.
@@ -297,7 +297,7 @@ impl Cache {
             self.spilled.extend_from_slice(ids);
             PackedIds::aside(aside, key.length() == LONG)
         });
-        self.insert([key.words[0], key.words[1], result.0]);
+        self.insert([key.halves[0], key.halves[1], result.0]);
         if self.used > self.lines as usize {
             if let Some(&lines) = SIZES.iter().find(|&&lines| lines > self.lines) {
                 self.grow(lines);
@@ -308,7 +308,7 @@ impl Cache {
     /// Put an entry into a line, if there is a place.
     fn put_in_place(&mut self, hash: u32, entry: &Entry) -> bool {
         let line = self.line_mut(hash);
-        if line[NARROW] == 0 && entry[0] >> 56 <= PER_WORD as u64 {
+        if line[NARROW] == 0 && entry[0] >> 56 <= PER_HALF as u64 {
             line[NARROW..].copy_from_slice(&[entry[0], entry[2]]);
         } else if let Some(at) = WIDE.into_iter().find(|&at| line[at] == 0) {
             line[at..at + 3].copy_from_slice(entry);
@@ -322,7 +322,7 @@ impl Cache {
     /// Put an entry somewhere, even if something else has to give way for it.
     fn insert(&mut self, mut entry: Entry) {
         for turn in 0..MAX_MOVES {
-            let key = Key::of_words([entry[0], entry[1]]);
+            let key = Key::of_halves([entry[0], entry[1]]);
             if self.put_in_place(key.hash, &entry) || self.put_in_place(key.other(), &entry) {
                 return;
             }
@@ -334,14 +334,14 @@ impl Cache {
 
     fn line_mut(&mut self, hash: u32) -> &mut [u64] {
         let at = self.place_of(hash);
-        &mut self.words[at..at + LINE]
+        &mut self.cells[at..at + LINE]
     }
 
     /// More memory, with everything that is remembered.
     fn grow(&mut self, lines: u32) {
-        let (words, first) = (std::mem::take(&mut self.words), self.first);
+        let (cells, first) = (std::mem::take(&mut self.cells), self.first);
         self.allocate(lines);
-        for line in words[first..].chunks_exact(LINE) {
+        for line in cells[first..].chunks_exact(LINE) {
             let narrow = [line[NARROW], 0, line[NARROW + 1]];
             for entry in [[line[0], line[1], line[2]], [line[3], line[4], line[5]], narrow] {
                 if entry[0] != 0 {
@@ -352,7 +352,7 @@ impl Cache {
     }
 
     fn clear(&mut self) {
-        self.words.fill(0);
+        self.cells.fill(0);
         self.used = 0;
         self.spilled.clear();
         self.texts.clear();
@@ -360,7 +360,7 @@ impl Cache {
     }
 }
 
-/// Where the line of a hash begins, counted in words, if there are this many lines.
+/// Where the line of a hash begins, counted in cells, if there are this many lines.
 #[inline(always)]
 fn place_in(hash: u32, lines: u32) -> usize {
     ((u64::from(hash) * u64::from(lines)) >> 32) as usize * LINE
@@ -375,7 +375,7 @@ fn is_full(line: &[u64; LINE]) -> bool {
 /// Find a key in a line. Without branches, because in which of the places it is cannot be foreseen.
 #[inline(always)]
 fn look(line: &[u64; LINE], key: Key) -> PackedIds {
-    let [a, b] = key.words;
+    let [a, b] = key.halves;
     let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
     let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
     let not_narrow = usize::from(line[6] != a);
@@ -424,7 +424,7 @@ mod tests {
     /// A chunk of any length and the ids that are remembered for it, of any number.
     fn example(i: u32) -> (Vec<u8>, Vec<u32>) {
         let length = if i % 5 == 0 { 16 + i % 113 } else { 1 + i % 15 };
-        // Many have the first word of their key in common.
+        // Many have the first half of their key in common.
         let front = if i % 5 == 1 && length > 10 { &b"letters"[..] } else { b"" };
         let chunk = front.iter().copied().chain(i.to_le_bytes().into_iter().cycle()).take(length as usize).collect();
         (chunk, (0..i % 9).map(|k| k + (i << (i % 3 * 6))).collect())

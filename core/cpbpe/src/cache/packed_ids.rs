@@ -1,4 +1,4 @@
-//! What a chunk became, in one word of the cache: up to four ids, or where they are kept aside.
+//! What a chunk became, in one cell of the cache: up to four ids, or where they are kept aside.
 //!
 //! The ids are laid out so that two operations turn them into the four numbers of a result:
 //!
@@ -17,7 +17,7 @@ const LARGE: u32 = 20;
 pub const SMALL_VOCABULARY: usize = 1 << SMALL;
 /// How many ids there are room for, which is how many numbers `PackedIds::ids` gives.
 pub const ROOM: usize = 4;
-/// Bits that are in both halves of a word.
+/// The lowest bits of both halves of a cell.
 const BOTH: u64 = 1 << 32 | 1;
 /// The bits of a half that ids may take.
 const HALF: u32 = 30;
@@ -26,11 +26,11 @@ const ASIDE: u64 = 1 << HALF;
 const COMPARE: u64 = 2 << HALF;
 const COUNT: u32 = 62;
 
-/// Such a word.
+/// Such a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PackedIds(pub u64);
 
-/// What a word says that holds no ids.
+/// What a cell says that holds no ids.
 pub enum NotPacked {
     /// The ids are kept aside, there.
     Aside(usize),
@@ -65,13 +65,13 @@ impl PackedIds {
         PackedIds(place as u64 | if compare { COMPARE } else { ASIDE })
     }
 
-    /// Whether the ids are in this word.
+    /// Whether the ids are in this cell.
     #[inline(always)]
     pub fn is_ids(self) -> bool {
         self.0 & KIND == 0
     }
 
-    /// What the word says if they are not.
+    /// What the cell says if they are not.
     pub fn not_packed(self) -> NotPacked {
         let place = (self.0 & (ASIDE - 1)) as usize;
         match self.0 & KIND {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_ids_are_told_apart() {
+    fn cells_without_ids_are_told_apart() {
         assert!(!PackedIds::ABSENT.is_ids() && matches!(PackedIds::ABSENT.not_packed(), NotPacked::Absent));
         assert!(matches!(PackedIds::aside(0, false).not_packed(), NotPacked::Aside(0)));
         assert!(matches!(PackedIds::aside((1 << 30) - 1, true).not_packed(), NotPacked::Compare(0x3FFF_FFFF)));

@@ -11,7 +11,7 @@ use crate::vocab::Joinable;
 
 /// How many bytes are looked at together.
 pub const BLOCK: usize = 64;
-/// Characters from here on (three bytes and more) are asked for one by one; shorter ones make words.
+/// Characters from here on (three bytes and more) are asked for one by one; between shorter ones there are enough cuts without.
 const LONG_CHARACTER: u8 = 0xE0;
 
 /// Whether bytes alone allow a cut before `text[at]`.
@@ -94,8 +94,8 @@ fn long_characters(
 fn long_firsts(block: &[u8; BLOCK]) -> u64 {
     let mut mask = 0;
     for (i, part) in block.chunks_exact(8).enumerate() {
-        let word = u64::from_le_bytes(part.try_into().unwrap_or_default());
-        let highest = word & word << 1 & word << 2 & 0x8080_8080_8080_8080;
+        let number = u64::from_le_bytes(part.try_into().unwrap_or_default());
+        let highest = number & number << 1 & number << 2 & 0x8080_8080_8080_8080;
         // The product brings the highest bits of all bytes together in its own highest byte.
         mask |= ((highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
     }

@@ -36,10 +36,10 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Runs of texts, so that a thread comes back for more a few dozen times.
+/// Runs of texts, of such a size that a thread comes back for more a few dozen times, and soon enough to be told to stop.
 fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
     let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
-    let size = (total / (threads * 64)).max(1 << 12);
+    let size = (total / (threads * 64)).clamp(1 << 12, 1 << 20);
     let mut runs = Vec::new();
     let (mut begin, mut bytes) = (0, 0);
     for (i, (text, _)) in texts.iter().enumerate() {
@@ -101,9 +101,9 @@ impl Engine {
 
     /// Do work for runs of texts, and give the results to `consumer`, in any order.
     ///
-    /// Other threads take the next run that nobody has taken. This one gives out what is done, and when there is
-    /// nothing to give out, it takes a run itself; so making lists of ids, which only this thread may do, costs
-    /// no time as long as the others have something to do.
+    /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run itself
+    /// when there are none; so making lists of ids, which only this thread may do, costs no time as long as the others
+    /// have something to do.
     fn in_runs<R: Send, C: Consumer<R>>(
         &self,
         texts: &[Input],
@@ -111,6 +111,7 @@ impl Engine {
         work: impl Fn(Range<usize>, &mut Scratch) -> R + Sync,
         consumer: &mut C,
     ) {
+        // 1. What threads share: the next run, and the results that are done.
         let runs = runs(texts, threads);
         let next = AtomicUsize::new(0);
         let take = || runs.get(next.fetch_add(1, Ordering::Relaxed));
@@ -119,6 +120,7 @@ impl Engine {
         // A thread that panics must not leave this one waiting.
         let failed = AtomicBool::new(false);
         let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
+        // 2. What the other threads do, until no run is left.
         let worker = || {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 self.with_scratch(|scratch| {
@@ -142,6 +144,7 @@ impl Engine {
                 // Without another thread this one does everything.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
             }
+            // 3. What this one does: give out what is done, or do a run, or wait.
             let mut left = runs.len();
             while left > 0 {
                 let mut results = std::mem::take(&mut *lock());

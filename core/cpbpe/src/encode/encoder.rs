@@ -10,7 +10,7 @@ use crate::encode::output::Output;
 use crate::merge::merge_chunk;
 use crate::vocab::{Joinable, Vocab};
 
-/// Bytes after a text that may be read: a block, and the words of a chunk that begins at its end.
+/// Bytes after a text that may be read: a block, and the bytes of a key that begins at its end.
 const PAD: usize = BLOCK + 16;
 /// Texts up to this long are copied to where they can be padded.
 const SMALL: usize = 1024;

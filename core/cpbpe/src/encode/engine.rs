@@ -65,6 +65,31 @@ impl Engine {
     }
 
     /// Check a model that is given as columns.
+    ///
+    /// ```
+    /// use cpbpe::{Columns, Engine, NormalizerOptions};
+    ///
+    /// let pieces = ["<unk>", "\u{2581}", "a", "b", "ab"];
+    /// let engine = Engine::from_columns(Columns {
+    ///     blob: pieces.concat().into_bytes(),
+    ///     ends: vec![5, 8, 9, 10, 12],
+    ///     scores: vec![0.0, -2.0, -3.0, -4.0, -1.0],
+    ///     types: vec![2, 1, 1, 1, 1],
+    ///     byte_fallback: false,
+    ///     unk_surface: b"?".to_vec(),
+    ///     special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
+    ///     normalizer: NormalizerOptions::default(),
+    ///     denormalizer: None,
+    ///     added: Vec::new(),
+    /// })?;
+    /// let ids = engine.with_scratch(|scratch| {
+    ///     engine.encode(b"abba", true, scratch);
+    ///     scratch.ids.clone()
+    /// });
+    /// assert_eq!(ids, [1, 4, 3, 2]);
+    /// assert_eq!(engine.decoder().decode(&ids, false).unwrap(), b"abba");
+    /// # Ok::<(), cpbpe::Error>(())
+    /// ```
     pub fn from_columns(mut columns: Columns) -> Result<Engine, Error> {
         columns.check()?;
         let as_in_file = Normalizer::new(std::mem::take(&mut columns.normalizer))?;
@@ -239,16 +264,21 @@ impl Engine {
 
     /// The way that always works: normalize, then segment.
     fn encode_any<O: Output>(&self, text: &[u8], buffers: &mut Buffers, out: &mut O) {
-        let vocab = &self.vocab;
         let mut normalized = std::mem::take(&mut buffers.normalized);
         normalized.clear();
         self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut ());
-        let compact = vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
-        if compact && vocab.swapped {
-            make_compact(&mut normalized, None);
-        }
-        encode_normalized(vocab, Way::of(vocab, compact), &normalized, buffers, out);
+        let way = self.way_for(&mut normalized, None);
+        encode_normalized(&self.vocab, way, &normalized, buffers, out);
         buffers.normalized = normalized;
+    }
+
+    /// Make a normalized text compact, if that can be done, and choose how to segment it.
+    fn way_for(&self, normalized: &mut Vec<u8>, origins: Option<&mut Vec<usize>>) -> Way<'_> {
+        let compact = self.vocab.utf8 && std::str::from_utf8(normalized).is_ok();
+        if compact && self.vocab.swapped {
+            make_compact(normalized, origins);
+        }
+        Way::of(&self.vocab, compact)
     }
 
     /// The user-defined pieces, if there are any.
@@ -259,16 +289,12 @@ impl Engine {
     /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>) -> Aligned {
         let (mut normalized, mut origins) = self.origins(text);
-        let compact = self.vocab.utf8 && std::str::from_utf8(&normalized).is_ok();
-        if compact && self.vocab.swapped {
-            make_compact(&mut normalized, Some(&mut origins));
-        }
-        let way = Way::of(&self.vocab, compact);
+        let way = self.way_for(&mut normalized, Some(&mut origins));
         let tokens = match dropout {
             None => self.spans(&normalized, way).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, way)),
-            Some(dropout) => tokens::sample(&self.vocab, &normalized, compact, dropout),
+            Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout),
         };
-        Aligned { tokens, text: normalized, compact, origins }
+        Aligned { tokens, text: normalized, compact: way.is_compact(), origins }
     }
 
     /// The tokens of a segmented text by way of its ids, which come from the cache; `None` if they do not tell enough.

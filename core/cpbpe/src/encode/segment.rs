@@ -30,6 +30,11 @@ impl<'a> Way<'a> {
             _ => Way::Whole { compact },
         }
     }
+
+    /// Whether the text is compact.
+    pub fn is_compact(self) -> bool {
+        !matches!(self, Way::Whole { compact: false })
+    }
 }
 
 /// Encode a normalized text.

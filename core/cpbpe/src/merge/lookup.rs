@@ -8,7 +8,7 @@ pub trait Sink {
     fn symbol(&mut self, id: u32, begin: usize, end: usize);
 }
 
-/// How the pieces of a vocabulary are found in a chunk.
+/// How the texts of symbols are looked up in a vocabulary.
 pub trait Lookup {
     /// The mergeable piece with this text.
     fn mergeable(&self, text: &[u8]) -> Option<u32>;

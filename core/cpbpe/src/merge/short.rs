@@ -101,9 +101,9 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
         for i in 0..count.saturating_sub(1) {
             let _ = probe(symbols.begins[i], symbols.ends[i + 1]);
         }
-        for i in 0..count.saturating_sub(1) {
+        for (i, joined) in joined.iter_mut().enumerate().take(count.saturating_sub(1)) {
             let (begin, end) = (symbols.begins[i], symbols.ends[i + 1]);
-            joined[i] = find(probe(begin, end), begin, end);
+            *joined = find(probe(begin, end), begin, end);
         }
     }
     // The rank of that piece and the symbol in one number: the lowest rank wins, and the leftmost symbol of equals.

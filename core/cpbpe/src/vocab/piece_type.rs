@@ -4,7 +4,7 @@
 pub const NORMAL: u8 = 1;
 /// Stands for what the vocabulary does not hold.
 pub const UNKNOWN: u8 = 2;
-/// Never found in text.
+/// A mark that is never taken from text.
 pub const CONTROL: u8 = 3;
 /// Always kept whole.
 pub const USER_DEFINED: u8 = 4;

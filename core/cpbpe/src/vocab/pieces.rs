@@ -1,6 +1,6 @@
 //! The pieces of a vocabulary: text, type and rank of each, and look-up by text.
 //!
-//! Looking up is what merging does all the time, and mostly in vain. So up to 16 bytes are taken as two machine words,
+//! Looking up is what merging does all the time, and mostly in vain. So up to 16 bytes are taken as one number of 128 bits,
 //! without a branch for the length, and a slot of the table holds part of the hash: a text that is no piece is rarely
 //! compared with one. For two ASCII characters there is a table of all answers.
 
@@ -13,7 +13,7 @@ use crate::vocab::piece_type::is_mergeable;
 /// No piece has this id.
 pub const NONE: u32 = u32::MAX;
 
-/// The longest text that is looked up as two words.
+/// The longest text that is looked up as one number.
 pub const WINDOW: usize = 16;
 
 /// 32 bytes, so that they are in one line of the machine's caches.

@@ -37,6 +37,13 @@ pub struct Match {
 
 impl Finder {
     /// No key may be empty, and there is a limit to how many there can be.
+    ///
+    /// ```
+    /// let finder = cpbpe::Finder::new(&[b"<s>", b"<s><s>"])?;
+    /// let matches = finder.find_all(b"a<s><s>b<s>");
+    /// assert_eq!(matches.iter().map(|one| (one.key, one.begin)).collect::<Vec<_>>(), [(1, 1), (0, 8)]);
+    /// # Ok::<(), cpbpe::Error>(())
+    /// ```
     pub fn new(keys: &[&[u8]]) -> Result<Finder, Error> {
         if keys.iter().any(|key| key.is_empty()) {
             return Err(Error::InvalidKeys);
