@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
 use crate::lazy::Lazy;
-use crate::model::{self, NormalizerOptions};
-use crate::normalize::Normalizer;
-use crate::utf8;
-use crate::vocab::Vocab;
+use crate::text::normalize::{Normalizer, NormalizerOptions};
+use crate::text::utf8;
+use crate::vocab::vocabulary::byte_of;
+use crate::vocab::{piece_type, Vocab};
 
 /// Bytes after the texts that may be copied along with the last one.
 const SLACK: usize = 16;
@@ -107,20 +107,24 @@ impl Decoder {
 struct PieceTexts {
     /// The decoded pieces, one after the other, and `SLACK` bytes.
     blob: Vec<u8>,
-    /// For each id where its text begins, how long it is, and what is to be done with it.
-    entries: Vec<Entry>,
+    /// For each id which of them is its text.
+    pieces: Vec<PieceText>,
 }
 
+/// What one id is decoded to.
 #[derive(Clone, Copy)]
-struct Entry {
+struct PieceText {
+    /// Where its text begins in `blob`.
     begin: u32,
+    /// How many bytes it has there.
     length: u16,
-    kind: Kind,
+    /// What is to be done with it.
+    kind: TextKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Kind {
+enum TextKind {
     /// Text that does not begin with a space.
     Plain,
     /// Text whose first space may be the dummy prefix.
@@ -157,7 +161,7 @@ impl PieceTexts {
     /// Decode every piece once.
     fn new(vocab: &Vocab) -> PieceTexts {
         let mut blob = Vec::new();
-        let mut entries = Vec::with_capacity(vocab.len());
+        let mut pieces = Vec::with_capacity(vocab.len());
         let mut text = Vec::new();
         for id in 0..vocab.len() as u32 {
             let begin = blob.len() as u32;
@@ -165,25 +169,25 @@ impl PieceTexts {
             vocab.text_of(id, &mut text);
             let spaced = text.starts_with(utf8::SPACE);
             let kind = match vocab.kind(id) {
-                model::CONTROL => Kind::Control,
-                model::UNKNOWN if spaced => Kind::UnknownSpaced,
-                model::UNKNOWN => Kind::Unknown,
-                model::BYTE => Kind::Byte,
-                _ if spaced => Kind::Spaced,
-                _ => Kind::Plain,
+                piece_type::CONTROL => TextKind::Control,
+                piece_type::UNKNOWN if spaced => TextKind::UnknownSpaced,
+                piece_type::UNKNOWN => TextKind::Unknown,
+                piece_type::BYTE => TextKind::Byte,
+                _ if spaced => TextKind::Spaced,
+                _ => TextKind::Plain,
             };
             match kind {
-                Kind::Control => {}
-                Kind::Byte => blob.push(crate::vocab::byte_of(&text).unwrap_or_default()),
-                Kind::Unknown | Kind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
-                Kind::Plain | Kind::Spaced => utf8::spaces_into(&text, &mut blob),
+                TextKind::Control => {}
+                TextKind::Byte => blob.push(byte_of(&text).unwrap_or_default()),
+                TextKind::Unknown | TextKind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
+                TextKind::Plain | TextKind::Spaced => utf8::spaces_into(&text, &mut blob),
             }
             // A surface may be longer than any piece; what does not fit is looked up again.
             let length = u16::try_from(blob.len() - begin as usize).unwrap_or(u16::MAX);
-            entries.push(Entry { begin, length, kind });
+            pieces.push(PieceText { begin, length, kind });
         }
         blob.resize(blob.len() + SLACK, 0);
-        PieceTexts { blob, entries }
+        PieceTexts { blob, pieces }
     }
 
     /// Append the text of `ids` to `out`, or give back the position of the first that is outside the vocabulary.
@@ -201,32 +205,34 @@ impl PieceTexts {
         let mut position = 0;
         out.reserve(ids.len() * 5 + SLACK);
         while position < ids.len() {
-            // The usual case in the middle of a text.
+            // 1. The usual case in the middle of a text.
             if !at_beginning && run.is_empty() {
                 position += self.copy_texts(&ids[position..], out);
                 if position == ids.len() {
                     break;
                 }
             }
-            let entry = *self.entries.get(ids[position] as usize).ok_or(position)?;
-            if entry.kind == Kind::Byte {
-                run.push(self.blob[entry.begin as usize]);
+            let piece = *self.pieces.get(ids[position] as usize).ok_or(position)?;
+            // 2. Bytes wait for the end of their run, and then make characters.
+            if piece.kind == TextKind::Byte {
+                run.push(self.blob[piece.begin as usize]);
                 position += 1;
                 continue;
             }
             end_run(&mut run, keep_invalid, out);
             at_beginning = at_beginning && out.is_empty();
             position += 1;
-            if entry.kind == Kind::Control {
+            if piece.kind == TextKind::Control {
                 continue;
             }
-            let spaced = matches!(entry.kind, Kind::Spaced | Kind::UnknownSpaced);
+            // 3. A text, perhaps without its first space: that may be the dummy prefix.
+            let spaced = matches!(piece.kind, TextKind::Spaced | TextKind::UnknownSpaced);
             let drop = at_beginning && beginning.drops_space && spaced;
-            match entry.kind {
-                Kind::Unknown | Kind::UnknownSpaced => out.extend_from_slice(&vocab.unk_surface),
+            match piece.kind {
+                TextKind::Unknown | TextKind::UnknownSpaced => out.extend_from_slice(&vocab.unk_surface),
                 _ => {
-                    let begin = entry.begin as usize;
-                    out.extend_from_slice(&self.blob[begin + usize::from(drop)..begin + usize::from(entry.length)]);
+                    let begin = piece.begin as usize;
+                    out.extend_from_slice(&self.blob[begin + usize::from(drop)..begin + usize::from(piece.length)]);
                 }
             }
             if drop && !beginning.drops_all {
@@ -241,11 +247,11 @@ impl PieceTexts {
     /// Append texts up to the first id that is anything else; how many there were.
     fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
         for (count, &id) in ids.iter().enumerate() {
-            let Some(entry) = self.entries.get(id as usize) else { return count };
-            if !matches!(entry.kind, Kind::Plain | Kind::Spaced) {
+            let Some(piece) = self.pieces.get(id as usize) else { return count };
+            if !matches!(piece.kind, TextKind::Plain | TextKind::Spaced) {
                 return count;
             }
-            let (begin, length) = (entry.begin as usize, usize::from(entry.length));
+            let (begin, length) = (piece.begin as usize, usize::from(piece.length));
             match self.blob.get(begin..begin + SLACK) {
                 Some(bytes) if length <= SLACK => {
                     let end = out.len();
@@ -284,18 +290,18 @@ fn decode_pieces<'a>(vocab: &Vocab, pieces: impl Iterator<Item = &'a [u8]>, begi
     let mut at_beginning = true;
     for piece in pieces {
         let id = if piece == b"\0" { None } else { vocab.id_of(piece) };
-        let kind = id.map_or(model::UNKNOWN, |id| vocab.kind(id));
-        if kind == model::BYTE {
-            run.push(crate::vocab::byte_of(piece).unwrap_or_default());
+        let kind = id.map_or(piece_type::UNKNOWN, |id| vocab.kind(id));
+        if kind == piece_type::BYTE {
+            run.push(byte_of(piece).unwrap_or_default());
             continue;
         }
         end_run(&mut run, false, out);
         at_beginning = at_beginning && out.is_empty();
-        if kind == model::CONTROL {
+        if kind == piece_type::CONTROL {
             continue;
         }
         let drop = at_beginning && beginning.drops_space && piece.starts_with(utf8::SPACE);
-        if kind != model::UNKNOWN {
+        if kind != piece_type::UNKNOWN {
             utf8::spaces_into(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
         } else if id.is_some() {
             out.extend_from_slice(&vocab.unk_surface);

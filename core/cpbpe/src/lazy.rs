@@ -17,7 +17,7 @@ pub struct Lazy<T> {
 /// The value of a `Lazy`.
 pub enum Made<'a, T> {
     Kept(&'a T),
-    /// A value that came too late to be kept, and before the one that is kept was there.
+    /// A value of our own: another thread is about to put its value there, and has not yet.
     Own(T),
 }
 

@@ -5,12 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use cpbpe::align_batch::AlignOptions;
-use cpbpe::batch::{AlignedTexts, EncodedTexts};
-use cpbpe::dropout::Dropout;
-use cpbpe::encode;
-use cpbpe::engine::{Engine, Input};
-use cpbpe::tokens;
+use cpbpe::{AlignOptions, AlignedTexts, Columns, Dropout, EncodedTexts, Engine, Input};
 
 /// A generator of numbers that is good enough, and the same everywhere.
 struct Chance(u64);
@@ -95,11 +90,11 @@ fn model(chance: &mut Chance) -> Vec<u8> {
             piece(&mut file, char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
         }
     }
-    let words = chance.below(4) == 0;
+    let user_defined = chance.below(4) == 0;
     let unused = chance.below(6) == 0;
     for (i, text) in texts.iter().enumerate() {
         let kind = match chance.below(12) {
-            0 if words => 4,
+            0 if user_defined => 4,
             1 if unused => 5,
             _ => 1,
         };
@@ -125,13 +120,6 @@ fn text(chance: &mut Chance) -> Vec<u8> {
     text
 }
 
-/// Normalize, then merge the whole text at once: no cutting, no memory.
-fn slowly(engine: &Engine, text: &[u8]) -> Vec<u32> {
-    let mut ids = Vec::new();
-    encode::encode_whole(&engine.vocab, &engine.normalize(text), false, &mut ids);
-    ids
-}
-
 /// The results of runs in the order of texts.
 fn in_order<R>(mut runs: Vec<(usize, R)>) -> impl Iterator<Item = R> {
     runs.sort_unstable_by_key(|&(first, _)| first);
@@ -141,7 +129,7 @@ fn in_order<R>(mut runs: Vec<(usize, R)>) -> impl Iterator<Item = R> {
 /// A file's columns must be those of its engine, and make the same engine.
 fn columns_come_back(engine: &Engine, file: &[u8]) {
     let columns = engine.columns();
-    assert_eq!(columns, cpbpe::model::read(file).unwrap());
+    assert_eq!(columns, Columns::read(file).unwrap());
     assert_eq!(Engine::from_columns(columns.clone()).unwrap().columns(), columns);
 }
 
@@ -165,9 +153,9 @@ fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOption
             for (i, token) in one.tokens.iter().enumerate() {
                 let span = [token.begin, token.end].map(|at| positions[one.origins[at]]);
                 assert_eq!((run.ids[begin + i], run.spans[begin + i]), (token.id, span));
-                if Some(token.id) == engine.vocab.unk {
+                if Some(token.id) == engine.unknown() {
                     let mut piece = Vec::new();
-                    tokens::piece_of(&engine.vocab, token, &one.text, one.compact, &mut piece);
+                    engine.piece_of(token, &one, &mut piece);
                     assert_eq!(unknown.next(), Some(&(begin + i, piece)));
                 }
             }
@@ -206,7 +194,7 @@ fn fast_is_slow() {
         let Ok(engine) = Engine::from_model(&file) else { panic!("round {rounds}: not a model") };
         columns_come_back(&engine, &file);
         let texts: Vec<Vec<u8>> = (0..12).map(|_| text(&mut chance)).collect();
-        let expected: Vec<Vec<u32>> = texts.iter().map(|text| slowly(&engine, text)).collect();
+        let expected: Vec<Vec<u32>> = texts.iter().map(|text| engine.encode_slowly(text)).collect();
         for (text, expected) in texts.iter().chain(&texts).zip(expected.iter().chain(&expected)) {
             let ids = engine.with_scratch(|scratch| {
                 engine.encode(text, false, scratch);
@@ -249,7 +237,7 @@ fn fast_is_slow() {
 }
 
 /// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up
-/// of which some had been found.
+/// of which some were in the cache.
 #[test]
 fn what_is_forgotten_is_not_used() {
     let mut file = Vec::new();
@@ -260,14 +248,14 @@ fn what_is_forgotten_is_not_used() {
     }
     settings(&mut file, true, false, false);
     let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
-    // Both become too many ids for one word of the cache, and the known one is the first that is kept aside.
+    // Both become too many ids for one cell of the cache, and the known one is the first that is kept aside.
     let new = |i: u32| (0..15).map(|k| b'a' + (i / 3u32.pow(k) % 3) as u8).collect::<Vec<_>>();
     let known = b"cabcabbacab";
     let (mut text, mut expected) = (Vec::new(), Vec::new());
     for i in 0..100_000 {
         for part in [&known[..], b" ", &new(i), b" "] {
             text.extend_from_slice(part);
-            expected.extend(slowly(&engine, part));
+            expected.extend(engine.encode_slowly(part));
         }
     }
     let ids = engine.with_scratch(|scratch| {

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use cpbpe::model::{Columns, NormalizerOptions};
+use cpbpe::{Columns, NormalizerOptions};
 
 /// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
 pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool);

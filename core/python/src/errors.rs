@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyValueError};
 use pyo3::PyErr;
 
-use cpbpe::error::Error;
+use cpbpe::Error;
 
 /// The exception for an error of the core, with its message.
 pub fn exception(error: Error) -> PyErr {

@@ -1,5 +1,5 @@
-//! The border to Python. Only this file and its two neighbours know it. What crosses is str, bytes, lists of int, and
-//! buffers of u32 as bytes. Checking types, and what to say about wrong ones, is the business of `cpbpe/tokenizer.py`.
+//! The border to Python: `Engine` and `Finder`, and in `training.rs` what training needs. What crosses is str, bytes, lists
+//! of int, numpy arrays, and models as columns. What users get wrong is checked, and said, in Python.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,38 +8,36 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use cpbpe::align_batch::AlignOptions;
-use cpbpe::dropout::Dropout;
-use cpbpe::engine;
-use cpbpe::matcher;
-use cpbpe::model::{self, Columns};
+use cpbpe::{AlignOptions, Columns, Dropout};
+
 mod arrays;
 mod columns;
 mod errors;
 mod training;
 mod values;
+
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::values::{ids_of, string, utf8, Ints, Lists, PausedCollector, Results};
 
-/// From this size on the interpreter is free for others while we work. Below, giving it up costs more than
-/// anyone could gain.
+/// From this size on the interpreter is free for other threads while we work. Below, letting go of it costs more than
+/// they could gain.
 const DETACH: usize = 1 << 12;
 
 /// One model in compiled form.
 #[pyclass(frozen, module = "cpbpe._core")]
 struct Engine {
-    engine: engine::Engine,
+    engine: cpbpe::Engine,
     ints: Arc<Ints>,
-    /// Python's bytes for every piece, made when first needed, and so is the table.
+    /// Python's bytes for every piece, each made when first needed, as is the table.
     texts: Arc<OnceLock<Vec<OnceLock<Py<PyBytes>>>>>,
-    /// Its variants, once they are made; see `variant`.
+    /// Its variants, each kept once it is made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
 
 /// Ids, pieces, begins and ends.
-type Tokens = (Vec<u32>, Vec<Py<PyBytes>>, Vec<usize>, Vec<usize>);
+type TokenColumns = (Vec<u32>, Vec<Py<PyBytes>>, Vec<usize>, Vec<usize>);
 /// Ids and offsets.
-type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
+type EncodedArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// Ids, offsets, spans, and unknown tokens with their texts.
 type AlignedArrays<'py> = (
     Bound<'py, PyArray1<u32>>,
@@ -49,8 +47,8 @@ type AlignedArrays<'py> = (
 );
 
 impl Engine {
-    fn new(engine: engine::Engine) -> Engine {
-        let ints = Arc::new(Ints::new(engine.vocab.len()));
+    fn new(engine: cpbpe::Engine) -> Engine {
+        let ints = Arc::new(Ints::new(engine.size()));
         Engine { engine, ints, texts: Arc::default(), variants: Default::default() }
     }
 
@@ -73,7 +71,7 @@ impl Engine {
     /// Read a model file; None if it is not a valid BPE model.
     #[staticmethod]
     fn from_model(py: Python<'_>, data: &[u8]) -> Option<Engine> {
-        py.detach(|| engine::Engine::from_model(data)).ok().map(Engine::new)
+        py.detach(|| cpbpe::Engine::from_model(data)).ok().map(Engine::new)
     }
 
     /// An engine for a model that is given as columns; ValueError if it is not a valid BPE model.
@@ -108,7 +106,7 @@ impl Engine {
             denormalizer: denormalizer.map(normalizer_of),
             added,
         };
-        let made = py.detach(|| engine::Engine::from_columns(columns));
+        let made = py.detach(|| cpbpe::Engine::from_columns(columns));
         made.map(Engine::new).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
@@ -130,7 +128,7 @@ impl Engine {
             py,
             Engine { engine, ints: self.ints.clone(), texts: self.texts.clone(), variants: Default::default() },
         )?;
-        // Another thread may have been first; nobody waits for anybody, and either will do.
+        // (Another thread may have been first. Nobody waits, and either variant will do.)
         let _ = place.set(new.clone_ref(py));
         Ok(new)
     }
@@ -143,12 +141,12 @@ impl Engine {
 
     #[getter]
     fn size(&self) -> usize {
-        self.engine.vocab.len()
+        self.engine.size()
     }
 
     #[getter]
     fn byte_fallback(&self) -> bool {
-        self.engine.vocab.byte_ids.is_some()
+        self.engine.byte_fallback()
     }
 
     #[getter]
@@ -159,29 +157,23 @@ impl Engine {
     /// The ids of unk, bos, eos and pad.
     #[getter]
     fn specials(&self) -> [Option<u32>; 4] {
-        self.engine.vocab.specials
+        self.engine.specials()
     }
 
     fn piece<'py>(&self, py: Python<'py>, id: u32) -> Bound<'py, PyBytes> {
-        let mut text = Vec::new();
-        self.engine.vocab.text_of(id, &mut text);
-        PyBytes::new(py, &text)
+        PyBytes::new(py, &self.engine.piece(id))
     }
 
     fn find(&self, piece: &[u8]) -> Option<u32> {
-        if piece == b"\0" {
-            None
-        } else {
-            self.engine.vocab.id_of(piece)
-        }
+        self.engine.find(piece)
     }
 
     fn score(&self, id: u32) -> f32 {
-        self.engine.vocab.pieces.score(id)
+        self.engine.score(id)
     }
 
     fn kind(&self, id: u32) -> u8 {
-        self.engine.vocab.kind(id)
+        self.engine.kind(id)
     }
 
     fn normalize<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
@@ -248,7 +240,7 @@ impl Engine {
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
-    ) -> PyResult<Arrays<'py>> {
+    ) -> PyResult<EncodedArrays<'py>> {
         arrays::prepare(py)?;
         let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
         let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
@@ -260,20 +252,25 @@ impl Engine {
 
     /// Ids, pieces, begins and ends. With `alpha` every merge is left out with this chance, by a seed.
     #[pyo3(signature = (text, alpha = None, seed = 0))]
-    fn align<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>, alpha: Option<f64>, seed: u64) -> PyResult<Tokens> {
+    fn align<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        alpha: Option<f64>,
+        seed: u64,
+    ) -> PyResult<TokenColumns> {
         let (text, _) = utf8(text)?;
         let dropout = alpha.map(|alpha| Dropout { alpha, seed });
         let aligned = py.detach(|| self.engine.tokens(text, dropout));
-        let vocab = &self.engine.vocab;
-        // No lock of these is ever held while another thread runs: the interpreter is ours.
-        let texts = self.texts.get_or_init(|| (0..vocab.len()).map(|_| OnceLock::new()).collect());
+        // (Nothing below lets go of the interpreter, so no other thread ever waits for one of these locks, nor forks.)
+        let texts = self.texts.get_or_init(|| (0..self.engine.size()).map(|_| OnceLock::new()).collect());
         let mut piece = Vec::new();
-        let (mut ids, mut pieces, mut begins, mut ends): Tokens = Default::default();
+        let (mut ids, mut pieces, mut begins, mut ends): TokenColumns = Default::default();
         for token in &aligned.tokens {
             ids.push(token.id);
-            pieces.push(if Some(token.id) == vocab.unk {
+            pieces.push(if Some(token.id) == self.engine.unknown() {
                 piece.clear();
-                cpbpe::tokens::piece_of(vocab, token, &aligned.text, aligned.compact, &mut piece);
+                self.engine.piece_of(token, &aligned, &mut piece);
                 PyBytes::new(py, &piece).unbind()
             } else {
                 texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
@@ -325,7 +322,7 @@ impl Engine {
     }
 
     fn cut(&self, py: Python<'_>, text: &[u8]) -> usize {
-        py.detach(|| cpbpe::settled::last_cut(&self.engine.vocab, text))
+        py.detach(|| self.engine.last_cut(text))
     }
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
@@ -370,14 +367,14 @@ impl Engine {
 
 /// Finds keys in text: the longest at each place, from left to right.
 #[pyclass(frozen, module = "cpbpe._core")]
-struct Finder(matcher::Matcher);
+struct Finder(cpbpe::Finder);
 
 #[pymethods]
 impl Finder {
     #[new]
     fn new(py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        let made = py.detach(|| matcher::Matcher::new(&keys));
+        let made = py.detach(|| cpbpe::Finder::new(&keys));
         made.map(Finder).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
@@ -385,17 +382,17 @@ impl Finder {
     #[pyo3(signature = (text, /))]
     fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         let (data, valid) = utf8(text)?;
-        let found = if data.len() < DETACH { self.0.find_all(data) } else { py.detach(|| self.0.find_all(data)) };
-        if found.is_empty() {
+        let matches = if data.len() < DETACH { self.0.find_all(data) } else { py.detach(|| self.0.find_all(data)) };
+        if matches.is_empty() {
             return Ok(None);
         }
         let part = |part: &[u8]| if valid { string(py, part).into_any() } else { PyBytes::new(py, part).into_any() };
         let parts = PyList::empty(py);
         let mut done = 0;
-        for one in found {
-            parts.append(part(&data[done..one.begin]))?;
-            parts.append(one.word)?;
-            done = one.end;
+        for matched in matches {
+            parts.append(part(&data[done..matched.begin]))?;
+            parts.append(matched.key)?;
+            done = matched.end;
         }
         parts.append(part(&data[done..]))?;
         Ok(Some(parts))
@@ -405,13 +402,25 @@ impl Finder {
 /// A model file as columns, with nothing checked; None if it is not the usual BPE model.
 #[pyfunction]
 fn read_model<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyDict>>> {
-    py.detach(|| model::read(data)).ok().map(|columns| dict_of(py, columns)).transpose()
+    py.detach(|| Columns::read(data)).ok().map(|columns| dict_of(py, columns)).transpose()
 }
 
 #[pymodule(gil_used = true)]
 mod _core {
+    use pyo3::panic::PanicException;
+    use pyo3::prelude::*;
+    use pyo3::PyTypeInfo;
+
     #[pymodule_export]
     use super::{read_model, Engine, Finder};
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // PyO3 makes this type when it first looks at an exception, under a lock that a fork might leave taken in the
+        // child (see `arrays::prepare`); here no other thread uses us yet.
+        let _ = PanicException::type_object(module.py());
+        Ok(())
+    }
 }

@@ -8,10 +8,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use cpbpe::error::Error;
-use cpbpe::model::NormalizerOptions;
 use cpbpe::train::{self, CountSpec, LearnSpec, PieceLimits, SkipReason, Tuning, Words, WordsRef};
 use cpbpe::watch::{watch, Monitor};
+use cpbpe::{Error, NormalizerOptions};
 
 use crate::errors::exception;
 

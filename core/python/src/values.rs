@@ -8,8 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use cpbpe::batch::{Consumer, EncodedTexts};
-use cpbpe::engine::Input;
+use cpbpe::{Consumer, EncodedTexts, Input};
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -225,7 +224,7 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.
 pub fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
     // Python checks it; to check it here, too, as the safe interface wants, takes as long again.
-    // SAFETY: so many bytes are there; what comes back is a new str, or null and an error that is taken away.
+    // SAFETY: this many bytes are there; what comes back is a new str, or null and an error that is taken away.
     unsafe {
         let string = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
         if let Some(string) = Bound::from_owned_ptr_or_opt(py, string) {
@@ -234,6 +233,6 @@ pub fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
     }
     let _ = PyErr::take(py);
     let mut repaired = Vec::new();
-    cpbpe::utf8::repair_into(text, &mut repaired);
+    cpbpe::repair_into(text, &mut repaired);
     PyString::new(py, &String::from_utf8_lossy(&repaired))
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::Error;
+use crate::text::compact::swap_spaces;
 use crate::train::cutter::{Cutter, TextFacts, Worker};
 use crate::train::sort::sorted;
 use crate::train::tallies::Tallies;
@@ -11,7 +12,6 @@ use crate::train::threads::in_threads;
 use crate::train::values::CountSpec;
 use crate::train::word_table::WordTable;
 use crate::train::words::Words;
-use crate::vocab::swap;
 use crate::watch::Monitor;
 
 /// Threads take about this many bytes of a block at a time.
@@ -85,7 +85,7 @@ impl Counter {
     /// Count a word of another counter.
     pub fn add_word(&mut self, word: &[u8], count: u64) {
         let mut compact = Vec::new();
-        swap(word, &mut compact);
+        swap_spaces(word, &mut compact);
         self.workers[0].table.add(&compact, count);
     }
 

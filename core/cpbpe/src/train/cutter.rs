@@ -4,15 +4,15 @@
 use memchr::memmem;
 
 use crate::error::Error;
-use crate::normalize::Normalizer;
+use crate::text::compact::swap_spaces;
+use crate::text::finder::Keys as Finder;
+use crate::text::normalize::Normalizer;
+use crate::text::utf8;
 use crate::train::limits::{CharClass, CharClasses, ALWAYS_ALONE, BOUNDARY, SCRIPTS_END};
 use crate::train::tallies::{SkipReason, Tallies};
 use crate::train::values::CountSpec;
 use crate::train::word_table::{WordTable, PADDING};
-use crate::utf8;
-use crate::vocab::swap;
 use crate::watch::Monitor;
-use crate::words::Words as Finder;
 
 /// U+2585: sentences that hold it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
@@ -176,7 +176,7 @@ impl Cutter {
         self.normalizer.normalize(sentence, None, false, &mut normalized, &mut ());
         utf8::spaces_into(&normalized, &mut compact);
         self.replace_keys(&compact, &mut replaced);
-        swap(&replaced, &mut prepared);
+        swap_spaces(&replaced, &mut prepared);
         if prepared.is_empty() {
             tallies.skip(SkipReason::Blank, sentence);
             return None;
@@ -188,7 +188,7 @@ impl Cutter {
     pub fn count_prepared(&self, sentence: &[u8], count: u64, worker: &mut Worker, monitor: &Monitor) {
         let (mut valid, mut compact) = (Vec::new(), Vec::new());
         utf8::repair_into(sentence, &mut valid);
-        swap(&valid, &mut compact);
+        swap_spaces(&valid, &mut compact);
         self.cut::<false>(&mut compact, count, &mut worker.table, monitor);
     }
 

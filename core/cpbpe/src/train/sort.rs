@@ -4,11 +4,11 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
+use crate::text::compact::swap_spaces;
+use crate::text::utf8::SPACE;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::word_table::WordTable;
 use crate::train::words::Words;
-use crate::utf8::SPACE;
-use crate::vocab::swap;
 use crate::watch::Monitor;
 
 /// Fewer words than this are not worth a thread.
@@ -77,7 +77,7 @@ fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
     if first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
         scratch.clear();
         // Two bytes more, because the last character counts from its first byte on, and U+2581 has three.
-        swap(&word[..word.len().min(18)], scratch);
+        swap_spaces(&word[..word.len().min(18)], scratch);
         let length = scratch.len().min(16);
         bytes[..length].copy_from_slice(&scratch[..length]);
     } else {
@@ -154,7 +154,7 @@ where
             if at % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }
-            swap(record_of(equal[0].location).0, &mut words.blob);
+            swap_spaces(record_of(equal[0].location).0, &mut words.blob);
             let counts = equal.iter().map(|entry| record_of(entry.location).1);
             words.end_word(counts.fold(0, u64::saturating_add));
         }

@@ -1,7 +1,7 @@
 //! What training is asked, and what it answers: `CountSpec`, `LearnSpec` and `Learned` are the values of the same
 //! names in Python, where every field is explained in full.
 
-use crate::model::NormalizerOptions;
+use crate::text::normalize::NormalizerOptions;
 use crate::train::limits::PieceLimits;
 
 /// All that decides which words a text is counted as.

@@ -1,0 +1,104 @@
+//! What a chunk is looked up by in the cache.
+//!
+//! A chunk of up to 15 bytes is its own key: two halves of 64 bits, with its length in the top byte of the first one;
+//! up to seven bytes need no second half. A longer one has its hash for a key, and `LONG` for a length.
+
+/// The longest chunk that is its own key.
+pub const MAX_CHUNK: usize = 15;
+/// The length of a chunk that is not its own key.
+pub const LONG: u64 = 16;
+/// The length of one that is not remembered at all.
+pub const TOO_LONG: u64 = 17;
+/// Bytes of text in the first half of a key.
+pub const PER_HALF: usize = 7;
+
+/// A chunk, ready to be looked up.
+#[derive(Clone, Copy, Default)]
+pub struct Key {
+    /// See the top of this file.
+    pub halves: [u64; 2],
+    /// Which line of the cache is its home.
+    pub hash: u32,
+    /// For the caller's use: there is room here.
+    pub end: u32,
+}
+
+/// For each length the bits of text in the two halves of a key.
+const MASKS: [[u64; 2]; 16] = {
+    let mut masks = [[0; 2]; 16];
+    let mut length = 0;
+    while length <= MAX_CHUNK {
+        let low = if length < PER_HALF { length } else { PER_HALF };
+        masks[length] =
+            [(1 << (8 * low)) - 1, if length == MAX_CHUNK { u64::MAX } else { (1 << (8 * (length - low))) - 1 }];
+        length += 1;
+    }
+    masks
+};
+
+/// Two numbers in one, each of whose bits depends on all of theirs.
+#[inline(always)]
+fn fold(low: u64, high: u64) -> u64 {
+    let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xC2B2_AE3D_27D4_EB4F);
+    product as u64 ^ (product >> 64) as u64
+}
+
+impl Key {
+    /// The key with these halves.
+    #[inline(always)]
+    pub fn of_halves(halves: [u64; 2]) -> Key {
+        Key { halves, hash: fold(halves[0], halves[1]) as u32, end: 0 }
+    }
+
+    /// The key of the first `length` of these bytes, at most `MAX_CHUNK`.
+    #[inline(always)]
+    pub fn new(bytes: &[u8; 16], length: usize) -> Key {
+        let value = u128::from_le_bytes(*bytes);
+        let masks = MASKS[length & 15];
+        Key::of_halves([value as u64 & masks[0] | (length as u64) << 56, (value >> (8 * PER_HALF)) as u64 & masks[1]])
+    }
+
+    /// The key of a longer chunk.
+    #[inline]
+    pub fn long(chunk: &[u8]) -> Key {
+        let mut state = [chunk.len() as u64, 0];
+        let mut add = |block: &[u8; 16]| {
+            let value = u128::from_le_bytes(*block);
+            state = [
+                fold(state[0] ^ value as u64, (value >> 64) as u64),
+                state[1].rotate_left(23) ^ fold(value as u64, state[1]) ^ (value >> 64) as u64,
+            ];
+        };
+        let mut rest = chunk;
+        while let Some((block, more)) = rest.split_first_chunk::<16>() {
+            add(block);
+            rest = more;
+        }
+        if let Some(block) = chunk.last_chunk::<16>() {
+            add(block);
+        }
+        Key::of_halves([state[0] >> 8 | LONG << 56, state[1]])
+    }
+
+    /// The key of a chunk that is not to be remembered, and is in no cache.
+    pub fn too_long() -> Key {
+        Key { halves: [TOO_LONG << 56, 0], hash: 0, end: 0 }
+    }
+
+    /// The same key with another `end`.
+    #[inline(always)]
+    pub fn ending(self, end: u32) -> Key {
+        Key { end, ..self }
+    }
+
+    /// The length of the chunk, or `LONG`.
+    #[inline(always)]
+    pub fn length(self) -> u64 {
+        self.halves[0] >> 56
+    }
+
+    /// The hash for its other line.
+    pub fn other(self) -> u32 {
+        self.hash.rotate_left(15)
+    }
+}

@@ -1,0 +1,9 @@
+//! Remembers what chunks became.
+
+pub mod chunk_cache;
+pub mod key;
+pub mod packed_ids;
+
+pub use chunk_cache::{BatchLookup, Cache, BATCH, MAX_LONG};
+pub use key::{Key, MAX_CHUNK};
+pub use packed_ids::PackedIds;

@@ -1,0 +1,155 @@
+//! Ids with spans of many texts: in arrays, and faster than one text at a time with all that `Aligned` holds.
+//!
+//! The text of most models is encoded as it is, perhaps after a dummy prefix. Then spans follow from the ids alone: every
+//! piece stands in the text as it is, so one span ends where the next one begins. All other texts take the way of
+//! `Engine::tokens`, and their spans are translated by the map of their normalization.
+
+use crate::encode::encoder::Scratch;
+use crate::encode::engine::{Engine, Input};
+use crate::merge::Dropout;
+use crate::text::utf8;
+
+/// What is wanted of many texts.
+#[derive(Clone, Copy, Default)]
+pub struct AlignOptions {
+    /// Whether spans count characters, or bytes; if not given, characters of a text that is known to be UTF-8.
+    pub characters: Option<bool>,
+    /// Leave out merges by chance. The seed is that of the first text, and one more for each text after it.
+    pub dropout: Option<Dropout>,
+}
+
+/// Ids and spans of some texts, one after the other.
+#[derive(Default)]
+pub struct AlignedTexts {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// How many each text has.
+    pub lengths: Vec<usize>,
+    /// Begin and end of what each came from, in its text.
+    pub spans: Vec<[i64; 2]>,
+    /// For each token of the UNKNOWN piece its index in `ids`, and the text that is unknown.
+    pub unknown: Vec<(usize, Vec<u8>)>,
+}
+
+impl Engine {
+    /// Append ids and spans of text `number`.
+    pub(crate) fn align_to(
+        &self,
+        (text, valid): Input,
+        number: usize,
+        options: AlignOptions,
+        scratch: &mut Scratch,
+        out: &mut AlignedTexts,
+    ) {
+        let characters = options.characters.unwrap_or(valid);
+        if options.dropout.is_none() && self.is_plain(text, valid) && memchr::memmem::find(text, utf8::SPACE).is_none()
+        {
+            scratch.ids.clear();
+            // (It has been checked that it is UTF-8.)
+            self.encode(text, true, scratch);
+            if self.plain_spans(text, characters, &scratch.ids, &mut out.spans) {
+                out.ids.extend_from_slice(&scratch.ids);
+                return;
+            }
+        }
+        let dropout =
+            options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(number as u64), ..dropout });
+        let aligned = self.tokens(text, dropout);
+        let mut positions = Positions { text, at: 0, count: 0 };
+        let mut position = |at: usize| if characters { positions.of(at) } else { at } as i64;
+        for token in &aligned.tokens {
+            if Some(token.id) == self.vocab.unk {
+                let mut piece = Vec::new();
+                self.piece_of(token, &aligned, &mut piece);
+                out.unknown.push((out.ids.len(), piece));
+            }
+            out.ids.push(token.id);
+            out.spans.push([position(aligned.origins[token.begin]), position(aligned.origins[token.end])]);
+        }
+    }
+
+    /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. False, and nothing done, if some of
+    /// it is unknown, because how much cannot be told.
+    fn plain_spans(&self, text: &[u8], characters: bool, ids: &[u32], spans: &mut Vec<[i64; 2]>) -> bool {
+        let lengths = &*self.vocab.lengths();
+        let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
+        let before = spans.len();
+        spans.reserve(ids.len());
+        // Both count the dummy prefix. `begin` does not.
+        let (mut bytes, mut count) = (0, 0);
+        let mut begin = 0;
+        let mut position = |bytes: usize, count: usize| {
+            let end = (if characters { count } else { bytes }).saturating_sub(prefix) as i64;
+            let span = [begin, end];
+            begin = end;
+            span
+        };
+        let mut i = 0;
+        while let Some(&id) = ids.get(i) {
+            let length = lengths.of(id);
+            if length.bytes > 0 {
+                bytes += usize::from(length.bytes);
+                count += usize::from(length.characters);
+                spans.push(position(bytes, count));
+                i += 1;
+                continue;
+            }
+            if Some(id) == self.vocab.unk {
+                spans.truncate(before);
+                return false;
+            }
+            // The bytes of one character: all but the last have an empty span.
+            let first = if bytes < prefix { b' ' } else { text[bytes - prefix] };
+            let tokens = if first == b' ' { utf8::SPACE.len() } else { utf8::length_by_first(first) };
+            let empty = position(bytes, count);
+            spans.resize(spans.len() + tokens - 1, empty);
+            bytes += utf8::length_by_first(first);
+            count += 1;
+            spans.push(position(bytes, count));
+            i += tokens;
+        }
+        debug_assert_eq!(
+            (bytes, ids.len()),
+            (text.len() + prefix * usize::from(!text.is_empty()), spans.len() - before)
+        );
+        true
+    }
+}
+
+/// Translates places in bytes to places in characters, of which it is asked from left to right.
+struct Positions<'a> {
+    text: &'a [u8],
+    /// A place where a character begins, and how many do before it.
+    at: usize,
+    count: usize,
+}
+
+impl Positions<'_> {
+    /// How many characters end at or before `place`. A byte that belongs to no character counts as one.
+    fn of(&mut self, place: usize) -> usize {
+        debug_assert!(self.at <= place);
+        while self.at < place {
+            let next = self.at + utf8::valid_length(self.text, self.at).max(1);
+            if next > place {
+                break;
+            }
+            (self.at, self.count) = (next, self.count + 1);
+        }
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_of_characters() {
+        let all = |text: &[u8]| {
+            let mut positions = Positions { text, at: 0, count: 0 };
+            (0..=text.len()).map(|at| positions.of(at)).collect::<Vec<_>>()
+        };
+        assert_eq!(all("a\u{2581}b".as_bytes()), [0, 1, 1, 1, 2, 3]);
+        assert_eq!(all(b"\xff\xe2"), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Many texts, encoded by several threads, in runs of texts.
+
+use std::ops::Range;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::encode::align::{AlignOptions, AlignedTexts};
+use crate::encode::encoder::Scratch;
+use crate::encode::engine::{Engine, Input};
+
+/// Ids of some texts, one after the other.
+#[derive(Default)]
+pub struct EncodedTexts {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// How many each text has.
+    pub lengths: Vec<usize>,
+}
+
+/// Who gets the results of runs of texts.
+pub trait Consumer<R> {
+    /// Take the result of a run whose first text has this index, and say whether to go on.
+    fn take(&mut self, first: usize, result: R) -> bool;
+    /// Called with work that takes time.
+    fn meanwhile<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        work()
+    }
+}
+
+/// Keeps all.
+impl<R> Consumer<R> for Vec<(usize, R)> {
+    fn take(&mut self, first: usize, result: R) -> bool {
+        self.push((first, result));
+        true
+    }
+}
+
+/// Runs of texts, of such a size that a thread comes back for more a few dozen times, and soon enough to be told to stop.
+fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
+    let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
+    let size = (total / (threads * 64)).clamp(1 << 12, 1 << 20);
+    let mut runs = Vec::new();
+    let (mut begin, mut bytes) = (0, 0);
+    for (i, (text, _)) in texts.iter().enumerate() {
+        bytes += text.len() + 16;
+        if bytes >= size {
+            runs.push(begin..i + 1);
+            (begin, bytes) = (i + 1, 0);
+        }
+    }
+    if begin < texts.len() {
+        runs.push(begin..texts.len());
+    }
+    runs
+}
+
+impl Engine {
+    /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
+    pub fn encode_batch(&self, texts: &[Input], threads: usize, consumer: &mut impl Consumer<EncodedTexts>) {
+        let encode = |run: Range<usize>, scratch: &mut Scratch| {
+            let mut result = EncodedTexts::default();
+            for &(text, valid) in &texts[run] {
+                scratch.ids.clear();
+                self.encode(text, valid, scratch);
+                result.lengths.push(scratch.ids.len());
+                result.ids.extend_from_slice(&scratch.ids);
+            }
+            result
+        };
+        self.in_runs(texts, threads, encode, consumer);
+    }
+
+    /// The same with numbers of ids, one for each text.
+    pub fn count_batch(&self, texts: &[Input], threads: usize, consumer: &mut impl Consumer<Vec<usize>>) {
+        let count = |run: Range<usize>, scratch: &mut Scratch| {
+            texts[run].iter().map(|&(text, valid)| self.count(text, valid, scratch)).collect()
+        };
+        self.in_runs(texts, threads, count, consumer);
+    }
+
+    /// The same with ids and spans.
+    pub fn align_batch(
+        &self,
+        texts: &[Input],
+        threads: usize,
+        options: AlignOptions,
+        consumer: &mut impl Consumer<AlignedTexts>,
+    ) {
+        let align = |run: Range<usize>, scratch: &mut Scratch| {
+            let mut result = AlignedTexts::default();
+            for index in run {
+                let before = result.ids.len();
+                self.align_to(texts[index], index, options, scratch, &mut result);
+                result.lengths.push(result.ids.len() - before);
+            }
+            result
+        };
+        self.in_runs(texts, threads, align, consumer);
+    }
+
+    /// Do work for runs of texts, and give the results to `consumer`, in any order.
+    ///
+    /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run itself
+    /// when there are none; so making lists of ids, which only this thread may do, costs no time as long as the others
+    /// have something to do.
+    fn in_runs<R: Send, C: Consumer<R>>(
+        &self,
+        texts: &[Input],
+        threads: usize,
+        work: impl Fn(Range<usize>, &mut Scratch) -> R + Sync,
+        consumer: &mut C,
+    ) {
+        // 1. What threads share: the next run, and the results that are done.
+        let runs = runs(texts, threads);
+        let next = AtomicUsize::new(0);
+        let take = || runs.get(next.fetch_add(1, Ordering::Relaxed));
+        let done = Mutex::new(Vec::new());
+        let more = Condvar::new();
+        // A thread that panics must not leave this one waiting.
+        let failed = AtomicBool::new(false);
+        let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
+        // 2. What the other threads do, until no run is left.
+        let worker = || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                self.with_scratch(|scratch| {
+                    while let Some(run) = take() {
+                        let result = work(run.clone(), scratch);
+                        lock().push((run.start, result));
+                        more.notify_one();
+                    }
+                });
+            }));
+            if let Err(panic) = outcome {
+                let guard = lock(); // or the other might look, be told, and only then begin to wait
+                failed.store(true, Ordering::Release);
+                drop(guard);
+                more.notify_one();
+                resume_unwind(panic);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(runs.len()) {
+                // Without another thread this one does everything.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
+            }
+            // 3. What this one does: give out what is done, or do a run, or wait.
+            let mut left = runs.len();
+            while left > 0 {
+                let mut results = std::mem::take(&mut *lock());
+                if results.is_empty() {
+                    results.extend(consumer.meanwhile(|| match take() {
+                        Some(run) => Some((run.start, self.with_scratch(|scratch| work(run.clone(), scratch)))),
+                        None => {
+                            let mut done = lock();
+                            while done.is_empty() && !failed.load(Ordering::Acquire) {
+                                done = more.wait(done).unwrap_or_else(PoisonError::into_inner);
+                            }
+                            done.pop()
+                        }
+                    }));
+                    if results.is_empty() {
+                        return; // the scope passes the panic on
+                    }
+                }
+                left -= results.len();
+                for (first, result) in results {
+                    if !consumer.take(first, result) {
+                        next.store(runs.len(), Ordering::Relaxed); // nothing more is begun
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}

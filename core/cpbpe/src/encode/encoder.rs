@@ -1,0 +1,300 @@
+//! Compact text -> ids: cut into chunks, look each up in the cache, merge those that are new.
+//!
+//! Text is worked on in batches of bytes, each in simple steps over all its chunks: cut, make keys, look up, append ids.
+//! Memory that one step asks for arrives while the next step works on the other batch.
+
+use crate::cache::{self, BatchLookup, Cache, Key, PackedIds, MAX_CHUNK, MAX_LONG};
+use crate::cut::chunks::{self, BLOCK};
+use crate::encode::id_sink::IdSink;
+use crate::encode::output::Output;
+use crate::merge::merge_chunk;
+use crate::vocab::{Joinable, Vocab};
+
+/// Bytes after a text that may be read: a block, and the bytes of a key that begins at its end.
+const PAD: usize = BLOCK + 16;
+/// Texts up to this long are copied to where they can be padded.
+const SMALL: usize = 1024;
+/// Bytes whose chunks are looked up together: enough for memory to arrive meanwhile, and few enough to stay in the
+/// processor's first cache. (128 is 5 % slower, 512 no faster.)
+const BATCH: usize = 256;
+/// Places are filled eight at a time.
+const _: () = assert!(BATCH + 8 <= cache::BATCH);
+
+/// What one running call needs: a cache and some buffers. Kept by the engine between calls.
+pub struct Scratch {
+    /// All but the result.
+    pub buffers: Buffers,
+    /// The result.
+    pub ids: Vec<u32>,
+}
+
+/// A cache, and memory for what a text becomes on its way to ids.
+pub struct Buffers {
+    cache: Cache,
+    /// A padded text.
+    padded: Vec<u8>,
+    /// A compact text.
+    pub compact: Vec<u8>,
+    /// A normalized text.
+    pub normalized: Vec<u8>,
+    /// The ids of one new chunk, or of a text that cannot be cut.
+    pub chunk: Vec<u32>,
+    /// The chunks that wait to be looked up.
+    pending: Box<Pending>,
+}
+
+impl Scratch {
+    /// Empty, for a vocabulary of this many pieces.
+    pub fn new(pieces: usize) -> Self {
+        let buffers = Buffers {
+            cache: Cache::new(pieces),
+            padded: Vec::new(),
+            compact: Vec::new(),
+            normalized: Vec::new(),
+            chunk: Vec::new(),
+            pending: Box::new(Pending {
+                batches: [ChunkBatch::new(), ChunkBatch::new()],
+                lookup: BatchLookup::default(),
+            }),
+        };
+        Scratch { buffers, ids: Vec::new() }
+    }
+
+    /// Give back the memory of buffers that one large text made large.
+    pub fn trim(&mut self, limit: usize) {
+        let Buffers { padded, compact, normalized, chunk, .. } = &mut self.buffers;
+        for buffer in [padded, compact, normalized] {
+            if buffer.capacity() > limit {
+                *buffer = Vec::new();
+            }
+        }
+        for buffer in [chunk, &mut self.ids] {
+            if buffer.capacity() > limit {
+                *buffer = Vec::new();
+            }
+        }
+    }
+}
+
+/// The chunks of two batches: of one that is being cut, and of the one before, that is being looked up.
+struct Pending {
+    batches: [ChunkBatch; 2],
+    /// The entries of the latter.
+    lookup: BatchLookup,
+}
+
+/// The chunks of a batch.
+struct ChunkBatch {
+    /// The key of each, and where it ends, counted from `first`.
+    keys: [Key; cache::BATCH],
+    count: usize,
+    /// Where the bytes of the batch begin in the text, and where its first chunk does, before.
+    first: usize,
+    start: usize,
+}
+
+impl ChunkBatch {
+    fn new() -> ChunkBatch {
+        ChunkBatch { keys: [Key::default(); cache::BATCH], count: 0, first: 0, start: 0 }
+    }
+
+    fn keys(&self) -> &[Key] {
+        &self.keys[..self.count]
+    }
+
+    /// Where in the text a chunk is.
+    fn place(&self, i: usize) -> std::ops::Range<usize> {
+        let begin = if i == 0 { self.start } else { self.first + self.keys[i - 1].end as usize };
+        begin..self.first + self.keys[i].end as usize
+    }
+}
+
+/// Encodes compact text of one vocabulary that may be cut and has no user-defined pieces to find.
+struct Encoder<'a, O> {
+    vocab: &'a Vocab,
+    joinable: &'a Joinable,
+    cache: &'a mut Cache,
+    chunk: &'a mut Vec<u32>,
+    out: &'a mut O,
+    /// The UNKNOWN piece, if unknown symbols become it: those side by side must be made one across chunks.
+    fuse: Option<u32>,
+    /// The most ids that a byte can become.
+    ids_per_byte: usize,
+}
+
+impl<O: Output> Encoder<'_, O> {
+    /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581, so that
+    /// it is not compact.
+    fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> bool {
+        debug_assert!(padded.len() >= length + PAD);
+        self.out.reserve_ids(length * self.ids_per_byte + PAD);
+        let Pending { batches: [now, before], lookup } = pending;
+        let (mut now, mut before) = (now, before);
+        let (mut start, mut base) = (0, 0);
+        before.count = 0;
+        while base < length {
+            // 1. Cut this batch, make keys, and ask for the lines of the cache that they belong in.
+            let Some(stop) = self.cut(padded, length, base, now) else { return false };
+            start = self.prepare(padded, start, now);
+            // 2. Append the ids of the batch before, whose entries have arrived.
+            self.look_up(padded, before, lookup);
+            // 3. Read the entries of this one.
+            self.cache.find(now.keys(), lookup);
+            std::mem::swap(&mut now, &mut before);
+            base = stop;
+        }
+        self.look_up(padded, before, lookup);
+        true
+    }
+
+    /// Find where the chunks end that end in the batch at `first`; where the batch ends.
+    #[inline]
+    fn cut(&self, padded: &[u8], length: usize, first: usize, batch: &mut ChunkBatch) -> Option<usize> {
+        let mut count = 0;
+        let mut base = first;
+        let stop = (first + BATCH).min(length);
+        while base < stop {
+            let block = padded[base..].first_chunk::<BLOCK>()?;
+            let mut mask = chunks::cuts(self.joinable, &padded[..length + 4], base, block, self.vocab.swapped)?;
+            if base == 0 {
+                mask &= !1;
+            }
+            let left = length - base;
+            if left < BLOCK {
+                mask = mask & ((1 << left) - 1) | 1 << left;
+            }
+            let all = count + mask.count_ones() as usize;
+            let offset = (base - first) as u32;
+            while mask != 0 {
+                // Eight at a time, some of them for nothing: cheaper than a loop whose end the processor cannot predict.
+                for place in batch.keys.get_mut(count..count + 8)? {
+                    place.end = offset + mask.trailing_zeros();
+                    mask &= mask.wrapping_sub(1);
+                }
+                count += 8;
+            }
+            count = all;
+            if left == BLOCK {
+                batch.keys[count].end = (length - first) as u32;
+                count += 1;
+            }
+            base += BLOCK;
+        }
+        (batch.count, batch.first) = (count, first);
+        Some(base)
+    }
+
+    /// Make the keys of the chunks, of which the first begins at `start`, and ask for their memory; where the last one ends.
+    #[inline(never)]
+    fn prepare(&self, padded: &[u8], mut start: usize, batch: &mut ChunkBatch) -> usize {
+        batch.start = start;
+        for key in &mut batch.keys[..batch.count] {
+            let end = batch.first + key.end as usize;
+            let length = end - start;
+            let new = match padded[start..].first_chunk() {
+                Some(bytes) if length <= MAX_CHUNK => Key::new(bytes, length),
+                _ if length <= MAX_LONG => Key::long(&padded[start..end]),
+                _ => Key::too_long(),
+            };
+            self.cache.prefetch(new);
+            *key = new.ending(key.end);
+            start = end;
+        }
+        start
+    }
+
+    /// Append the ids of chunks.
+    fn look_up(&mut self, padded: &[u8], batch: &ChunkBatch, lookup: &mut BatchLookup) {
+        let keys = batch.keys();
+        if keys.is_empty() {
+            return;
+        }
+        self.cache.find_rest(keys, lookup);
+        let mut at = 0;
+        while at < keys.len() {
+            if self.fuse.is_none() {
+                // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
+                at += unsafe { self.out.append_cached(self.cache, &lookup.entries[at..keys.len()]) };
+                if at == keys.len() {
+                    break;
+                }
+            }
+            let era = self.cache.era;
+            self.append_one(keys[at], &padded[batch.place(at)], lookup.entries[at]);
+            if self.cache.era != era {
+                // The cache has started anew, and the entries say where something was kept.
+                lookup.entries = [PackedIds::ABSENT; cache::BATCH];
+            }
+            at += 1;
+        }
+    }
+
+    /// Append the ids of a chunk whose entry is absent, or is to be compared, or which may continue an unknown symbol.
+    #[inline(never)]
+    fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) {
+        self.chunk.clear();
+        // A chunk that was absent may have been put there since.
+        if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
+            self.append_new(key, text);
+        }
+        // Unknown symbols on both sides of a cut are one.
+        let again = self.fuse.is_some() && self.out.last_id() == self.fuse && self.chunk.first() == self.fuse.as_ref();
+        self.out.append(&self.chunk[usize::from(again)..]);
+    }
+
+    /// Merge a chunk, remember it, and leave its ids in `chunk`.
+    #[cold]
+    fn append_new(&mut self, key: Key, text: &[u8]) {
+        self.chunk.clear();
+        let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
+        merge_chunk(self.vocab, text, &mut sink);
+        self.cache.put(key, text, self.chunk);
+    }
+}
+
+/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`; false, and nothing done, if it is not
+/// compact.
+pub fn encode_compact<O: Output>(
+    vocab: &Vocab,
+    joinable: &Joinable,
+    text: &[u8],
+    prefix: bool,
+    buffers: &mut Buffers,
+    out: &mut O,
+) -> bool {
+    let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
+    // A space that is no piece becomes the three bytes of U+2581.
+    let ids_per_byte = if vocab.find_mergeable(b" ").is_some() || vocab.byte_ids.is_none() { 1 } else { 3 };
+    let Buffers { cache, padded, chunk, pending, .. } = buffers;
+    let before = out.mark();
+    let mut encoder = Encoder { vocab, joinable, cache, chunk, out, fuse, ids_per_byte };
+    let mut copy = |encoder: &mut Encoder<O>, pending: &mut Pending, prefix: bool, text: &[u8]| {
+        padded.clear();
+        if prefix {
+            padded.push(b' ');
+        }
+        padded.extend_from_slice(text);
+        let length = padded.len();
+        padded.resize(length + PAD, 0);
+        encoder.run(padded, length, pending)
+    };
+    // The head, with its prefix, and the tail, with its padding, are copied; what lies between is used as it is.
+    let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| chunks::is_cut(joinable, text, at));
+    let (head, tail) = if text.len() <= SMALL {
+        (None, None)
+    } else {
+        (if prefix { last_cut(1, SMALL) } else { Some(0) }, last_cut(text.len() - SMALL + 1, text.len() - PAD + 1))
+    };
+    let done = match (head, tail) {
+        (Some(head), Some(tail)) if head <= tail => {
+            (!prefix || copy(&mut encoder, pending, true, &text[..head]))
+                && encoder.run(&text[head..], tail - head, pending)
+                && copy(&mut encoder, pending, false, &text[tail..])
+        }
+        _ => copy(&mut encoder, pending, prefix, text),
+    };
+    if !done {
+        out.reset(before);
+    }
+    done
+}

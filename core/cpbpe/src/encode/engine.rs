@@ -1,0 +1,338 @@
+//! One model: its vocabulary, its normalizers, and the scratch memory that calls borrow.
+
+use std::sync::{Arc, Mutex};
+
+use crate::cut::last_cut::last_cut;
+use crate::decode::Decoder;
+use crate::encode::encoder::{encode_compact, Buffers, Scratch};
+use crate::encode::output::{Count, Output};
+use crate::encode::segment::{encode_normalized, encode_whole, Way};
+use crate::encode::tokens::{self, Token};
+use crate::error::Error;
+use crate::merge::Dropout;
+use crate::text::compact::make_compact;
+use crate::text::finder::Keys;
+use crate::text::normalize::Normalizer;
+use crate::vocab::{Columns, Vocab};
+
+/// How many scratches are kept for later calls. More calls at once make more, and drop them.
+const SPARE: usize = 8;
+/// A result larger than this is not kept for the next call.
+const MAX_KEPT: usize = 1 << 20;
+
+/// A text, and whether it is known to be UTF-8.
+pub type Input<'a> = (&'a [u8], bool);
+
+/// Everything that is known of a model. Immutable, except for what it remembers.
+pub struct Engine {
+    /// The pieces.
+    pub(crate) vocab: Arc<Vocab>,
+    /// What the model file says besides.
+    file: Arc<File>,
+    /// The normalizer of this variant.
+    pub(crate) normalizer: Normalizer,
+    /// The decoder of this variant.
+    decoder: Decoder,
+    spare: Arc<Mutex<Vec<Scratch>>>,
+}
+
+/// What a model file says besides the pieces.
+struct File {
+    /// Special tokens that were added to the model, and their ids.
+    added: Vec<(Vec<u8>, u32)>,
+    /// The names of unk, bos, eos and pad.
+    special_pieces: [Vec<u8>; 4],
+    /// The normalizer as it is in the file.
+    normalizer: Normalizer,
+}
+
+/// A text with its tokens.
+pub struct Aligned {
+    /// The tokens; their spans are of `text`.
+    pub tokens: Vec<Token>,
+    /// The normalized text.
+    pub text: Vec<u8>,
+    /// Whether it is compact.
+    pub compact: bool,
+    /// Where each byte of it, and its end, came from.
+    pub origins: Vec<usize>,
+}
+
+impl Engine {
+    /// Read and check a model file.
+    pub fn from_model(data: &[u8]) -> Result<Engine, Error> {
+        Engine::from_columns(Columns::read(data)?)
+    }
+
+    /// Check a model that is given as columns.
+    ///
+    /// ```
+    /// use cpbpe::{Columns, Engine, NormalizerOptions};
+    ///
+    /// let pieces = ["<unk>", "\u{2581}", "a", "b", "ab"];
+    /// let engine = Engine::from_columns(Columns {
+    ///     blob: pieces.concat().into_bytes(),
+    ///     ends: vec![5, 8, 9, 10, 12],
+    ///     scores: vec![0.0, -2.0, -3.0, -4.0, -1.0],
+    ///     types: vec![2, 1, 1, 1, 1],
+    ///     byte_fallback: false,
+    ///     unk_surface: b"?".to_vec(),
+    ///     special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
+    ///     normalizer: NormalizerOptions::default(),
+    ///     denormalizer: None,
+    ///     added: Vec::new(),
+    /// })?;
+    /// let ids = engine.with_scratch(|scratch| {
+    ///     engine.encode(b"abba", true, scratch);
+    ///     scratch.ids.clone()
+    /// });
+    /// assert_eq!(ids, [1, 4, 3, 2]);
+    /// assert_eq!(engine.decoder().decode(&ids, false).unwrap(), b"abba");
+    /// # Ok::<(), cpbpe::Error>(())
+    /// ```
+    pub fn from_columns(mut columns: Columns) -> Result<Engine, Error> {
+        columns.check()?;
+        let as_in_file = Normalizer::new(std::mem::take(&mut columns.normalizer))?;
+        let denormalizer = match columns.denormalizer.take() {
+            Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
+            _ => None,
+        };
+        let added = std::mem::take(&mut columns.added);
+        let special_pieces = columns.special_pieces.clone();
+        let vocab = Arc::new(Vocab::new(columns, as_in_file.options.escape_whitespaces)?);
+        let normalizer = as_in_file.variant(None, false);
+        let decoder = Decoder::new(vocab.clone(), &normalizer.options, denormalizer, false);
+        let file = Arc::new(File { added, special_pieces, normalizer: as_in_file });
+        Ok(Engine { vocab, file, normalizer, decoder, spare: Arc::default() })
+    }
+
+    /// The same model as columns, made anew: nothing of them is kept.
+    pub fn columns(&self) -> Columns {
+        let pieces = 0..self.vocab.len() as u32;
+        let mut blob = Vec::new();
+        let end = |id| {
+            self.vocab.text_of(id, &mut blob);
+            blob.len() as u32
+        };
+        let ends = pieces.clone().map(end).collect();
+        Columns {
+            blob,
+            ends,
+            scores: pieces.clone().map(|id| self.vocab.pieces.score(id)).collect(),
+            types: pieces.map(|id| self.vocab.kind(id)).collect(),
+            byte_fallback: self.vocab.byte_ids.is_some(),
+            unk_surface: self.vocab.unk_surface.clone(),
+            special_pieces: self.file.special_pieces.clone(),
+            normalizer: self.file.normalizer.options_with_rules(),
+            denormalizer: self.decoder.denormalizer().map(Normalizer::options_with_rules),
+            added: self.file.added.clone(),
+        }
+    }
+
+    /// The same engine with other options: with or without a dummy prefix, keeping a space at the beginning when decoding,
+    /// taking text as normalized (`raw`). What is remembered is shared, because it does not depend on them.
+    pub fn variant(&self, prefix: Option<bool>, keep_space: bool, raw: bool) -> Engine {
+        let normalizer = self.normalizer.variant(prefix, raw);
+        let decoder = self.decoder.variant(&normalizer.options, keep_space);
+        Engine { vocab: self.vocab.clone(), file: self.file.clone(), normalizer, decoder, spare: self.spare.clone() }
+    }
+
+    /// Special tokens that were added to the model, and their ids.
+    pub fn added(&self) -> &[(Vec<u8>, u32)] {
+        &self.file.added
+    }
+
+    /// What the model calls its normalization rules.
+    pub fn normalizer_name(&self) -> &[u8] {
+        &self.normalizer.options.name
+    }
+
+    /// What turns ids into text.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// How many pieces there are.
+    pub fn size(&self) -> usize {
+        self.vocab.len()
+    }
+
+    /// Whether unknown characters become BYTE pieces.
+    pub fn byte_fallback(&self) -> bool {
+        self.vocab.byte_ids.is_some()
+    }
+
+    /// The ids of unk, bos, eos and pad.
+    pub fn specials(&self) -> [Option<u32>; 4] {
+        self.vocab.specials
+    }
+
+    /// The piece of the type UNKNOWN.
+    pub fn unknown(&self) -> Option<u32> {
+        self.vocab.unk
+    }
+
+    /// The text of a piece. The id is in the vocabulary, here and below.
+    pub fn piece(&self, id: u32) -> Vec<u8> {
+        let mut text = Vec::new();
+        self.vocab.text_of(id, &mut text);
+        text
+    }
+
+    /// The id of a piece.
+    pub fn find(&self, piece: &[u8]) -> Option<u32> {
+        if piece == b"\0" {
+            None // it is in no table of sentencepiece's
+        } else {
+            self.vocab.id_of(piece)
+        }
+    }
+
+    /// The score of a piece.
+    pub fn score(&self, id: u32) -> f32 {
+        self.vocab.pieces.score(id)
+    }
+
+    /// The type of a piece, as the model file numbers it.
+    pub fn kind(&self, id: u32) -> u8 {
+        self.vocab.kind(id)
+    }
+
+    /// The last place in a normalized text after which nothing can change the ids of what stands before it; 0 if there is
+    /// none.
+    pub fn last_cut(&self, text: &[u8]) -> usize {
+        last_cut(&self.vocab, text)
+    }
+
+    /// Lend a scratch. Nobody ever waits: when the spare ones cannot be reached, a new one is made; so a process
+    /// that was forked while another thread held the lock does not hang.
+    pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
+        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
+        let mut scratch = spare.unwrap_or_else(|| Scratch::new(self.vocab.len()));
+        scratch.ids.clear();
+        let result = work(&mut scratch);
+        scratch.trim(MAX_KEPT);
+        if let Ok(mut spare) = self.spare.try_lock() {
+            if spare.len() < SPARE {
+                spare.push(scratch);
+            }
+        }
+        result
+    }
+
+    /// Append the ids of a text to `scratch.ids`. `valid` says that it is known to be UTF-8.
+    pub fn encode(&self, text: &[u8], valid: bool, scratch: &mut Scratch) {
+        self.encode_to(text, valid, &mut scratch.buffers, &mut scratch.ids);
+    }
+
+    /// How many ids a text has.
+    pub fn count(&self, text: &[u8], valid: bool, scratch: &mut Scratch) -> usize {
+        let mut count = Count::default();
+        self.encode_to(text, valid, &mut scratch.buffers, &mut count);
+        count.count
+    }
+
+    fn encode_to<O: Output>(&self, text: &[u8], valid: bool, buffers: &mut Buffers, out: &mut O) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.is_plain(text, valid) {
+            return self.encode_any(text, buffers, out);
+        }
+        let vocab = &self.vocab;
+        let way = Way::of(vocab, true);
+        let prefix = self.normalizer.options.add_dummy_prefix;
+        if let Way::Chunks(joinable) = way {
+            if encode_compact(vocab, joinable, text, prefix, buffers, out) {
+                return;
+            }
+        }
+        let mut compact = std::mem::take(&mut buffers.compact);
+        compact.clear();
+        compact.extend_from_slice(if prefix { b" " } else { b"" });
+        compact.extend_from_slice(text);
+        make_compact(&mut compact, None);
+        encode_normalized(vocab, way, &compact, buffers, out);
+        buffers.compact = compact;
+    }
+
+    /// Whether normalizing a text does no more than put a dummy prefix in front and write spaces as U+2581, and it can be
+    /// cut; so it can be encoded as it is.
+    pub(crate) fn is_plain(&self, text: &[u8], valid: bool) -> bool {
+        self.vocab.joinable.is_some() && self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok())
+    }
+
+    /// The way that always works: normalize, then segment.
+    fn encode_any<O: Output>(&self, text: &[u8], buffers: &mut Buffers, out: &mut O) {
+        let mut normalized = std::mem::take(&mut buffers.normalized);
+        normalized.clear();
+        self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut ());
+        let way = self.way_for(&mut normalized, None);
+        encode_normalized(&self.vocab, way, &normalized, buffers, out);
+        buffers.normalized = normalized;
+    }
+
+    /// Make a normalized text compact, if that can be done, and choose how to segment it.
+    fn way_for(&self, normalized: &mut Vec<u8>, origins: Option<&mut Vec<usize>>) -> Way<'_> {
+        let compact = self.vocab.utf8 && std::str::from_utf8(normalized).is_ok();
+        if compact && self.vocab.swapped {
+            make_compact(normalized, origins);
+        }
+        Way::of(&self.vocab, compact)
+    }
+
+    /// The user-defined pieces, if there are any.
+    fn user_defined(&self) -> Option<&Keys> {
+        Some(&self.vocab.user_defined).filter(|keys| !keys.is_empty())
+    }
+
+    /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
+    pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>) -> Aligned {
+        let (mut normalized, mut origins) = self.origins(text);
+        let way = self.way_for(&mut normalized, Some(&mut origins));
+        let tokens = match dropout {
+            None => self.spans(&normalized, way).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, way)),
+            Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout),
+        };
+        Aligned { tokens, text: normalized, compact: way.is_compact(), origins }
+    }
+
+    /// The tokens of a segmented text by way of its ids, which come from the cache; `None` if they do not tell enough.
+    fn spans(&self, text: &[u8], way: Way) -> Option<Vec<Token>> {
+        if let Way::Whole { .. } = way {
+            return None;
+        }
+        self.with_scratch(|scratch| {
+            encode_normalized(&self.vocab, way, text, &mut scratch.buffers, &mut scratch.ids);
+            tokens::spans(&self.vocab, text, &scratch.ids)
+        })
+    }
+
+    /// Append the text that a token stands for, as pieces are spelled in the model file; for an unknown one, what is unknown.
+    pub fn piece_of(&self, token: &Token, aligned: &Aligned, out: &mut Vec<u8>) {
+        tokens::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out);
+    }
+
+    /// The ids of a text the slow way: normalized, then merged as a whole, with no cutting and no cache. What tests compare
+    /// with.
+    #[doc(hidden)]
+    pub fn encode_slowly(&self, text: &[u8]) -> Vec<u32> {
+        let mut ids = Vec::new();
+        encode_whole(&self.vocab, &self.normalize(text), false, &mut ids);
+        ids
+    }
+
+    /// The text as it is segmented, and for each of its bytes, and its end, the place that it came from.
+    pub fn origins(&self, text: &[u8]) -> (Vec<u8>, Vec<usize>) {
+        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
+        self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut origins);
+        (normalized, origins)
+    }
+
+    /// The text as it is segmented.
+    pub fn normalize(&self, text: &[u8]) -> Vec<u8> {
+        let mut normalized = Vec::new();
+        self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut ());
+        normalized
+    }
+}

@@ -1,0 +1,86 @@
+//! One long text, encoded by several threads.
+
+use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
+
+use crate::cut::chunks;
+use crate::encode::encoder::{encode_compact, Scratch};
+use crate::encode::engine::Engine;
+use crate::text::utf8;
+
+/// A part shorter than this is not worth a thread.
+const MIN_PART: usize = 1 << 16;
+
+impl Engine {
+    /// The ids of one long text, by several threads, each with a part that begins and ends where nothing can merge.
+    pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize) -> Vec<u32> {
+        let parts = self.parts(text, valid, threads);
+        if parts.len() < 2 {
+            return self.with_scratch(|scratch| {
+                self.encode(text, valid, scratch);
+                std::mem::take(&mut scratch.ids)
+            });
+        }
+        let vocab = &self.vocab;
+        let Some(joinable) = &vocab.joinable else { return Vec::new() };
+        let prefix = self.normalizer.options.add_dummy_prefix;
+        let encode = |part: &[u8], prefix: bool| {
+            self.with_scratch(|scratch| {
+                let Scratch { buffers, ids } = scratch;
+                let compact = encode_compact(vocab, joinable, part, prefix, buffers, ids);
+                debug_assert!(compact);
+                std::mem::take(ids)
+            })
+        };
+        let results: Vec<Vec<u32>> = std::thread::scope(|scope| {
+            let start = |part| {
+                let work = move || encode(part, false);
+                // Without another thread this one does it, later.
+                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
+            };
+            let workers: Vec<_> = parts[1..].iter().copied().map(start).collect();
+            let mut results = vec![encode(parts[0], prefix)];
+            for worker in workers {
+                results.push(match worker.map(ScopedJoinHandle::join) {
+                    Ok(Ok(ids)) => ids,
+                    Ok(Err(panic)) => resume_unwind(panic),
+                    Err(part) => encode(part, false),
+                });
+            }
+            results
+        });
+        let mut ids: Vec<u32> = Vec::with_capacity(results.iter().map(Vec::len).sum());
+        let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
+        for part in results {
+            // Unknown symbols on both sides of a cut are one.
+            let again = fuse.is_some() && ids.last() == fuse.as_ref() && part.first() == fuse.as_ref();
+            ids.extend_from_slice(&part[usize::from(again)..]);
+        }
+        ids
+    }
+
+    /// Cut a text into as many parts as there are threads, if its parts can be encoded as they are.
+    fn parts<'a>(&self, text: &'a [u8], valid: bool, threads: usize) -> Vec<&'a [u8]> {
+        let Some(joinable) = &self.vocab.joinable else { return vec![text] };
+        if text.len() / MIN_PART < 2
+            || threads < 2
+            || !self.vocab.user_defined.is_empty()
+            || !self.is_plain(text, valid)
+            || memchr::memmem::find(text, utf8::SPACE).is_some()
+        {
+            return vec![text];
+        }
+        let count = threads.min(text.len() / MIN_PART);
+        let mut parts = Vec::with_capacity(count);
+        let mut begin = 0;
+        for i in 1..count {
+            let from = (text.len() / count * i).max(begin + 1);
+            if let Some(cut) = (from..text.len()).find(|&at| chunks::is_cut(joinable, text, at)) {
+                parts.push(&text[begin..cut]);
+                begin = cut;
+            }
+        }
+        parts.push(&text[begin..]);
+        parts
+    }
+}

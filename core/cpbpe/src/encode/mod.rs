@@ -1,0 +1,30 @@
+//! Text -> ids, tokens and counts: one text, one long text by threads, and many texts.
+//!
+//! | file           | does                                                                  |
+//! | -------------- | --------------------------------------------------------------------- |
+//! | `output.rs`    | where ids go, or are counted                                          |
+//! | `id_sink.rs`   | symbols -> ids                                                        |
+//! | `encoder.rs`   | compact text -> ids by way of the cache                               |
+//! | `segment.rs`   | chooses how a text is segmented, and does it                          |
+//! | `tokens.rs`    | text -> tokens                                                        |
+//! | `engine.rs`    | one model: the calls for one text                                     |
+//! | `long_text.rs` | one long text by several threads                                      |
+//! | `align.rs`     | ids and spans of many texts                                           |
+//! | `batch.rs`     | many texts by several threads                                         |
+//! | `join.rs`      | puts what threads have made together                                  |
+
+mod align;
+mod batch;
+mod encoder;
+mod engine;
+mod id_sink;
+mod join;
+mod long_text;
+mod output;
+mod segment;
+mod tokens;
+
+pub use align::{AlignOptions, AlignedTexts};
+pub use batch::{Consumer, EncodedTexts};
+pub use engine::{Engine, Input};
+pub use join::join;

@@ -1,0 +1,241 @@
+//! Merges long chunks. Pairs wait in a queue, and the one with the lowest rank is merged next, the leftmost of equals. Up to
+//! `SMALL` bytes the queue is a heap. In a heap of millions of pairs every step is somewhere else in memory; so for longer
+//! chunks there is a list of pairs for each rank. Within a list the pairs are merged from left to right, and memory is
+//! walked through in one direction.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::merge::lookup::Lookup;
+use crate::prefetch::prefetch;
+use crate::text::utf8;
+use crate::vocab::NONE;
+
+/// The longest chunk for a heap.
+const SMALL: usize = 1 << 12;
+/// Making this many empty lists (there are about as many as pieces) takes as long as merging a byte.
+const LISTS_PER_BYTE: usize = 8;
+
+/// The memory of a pair is asked for when this many pairs are still before it.
+const AHEAD: usize = 12;
+
+/// A symbol is known by where it begins; there is one of these for every byte, and one for the end.
+#[derive(Clone, Copy)]
+struct Symbol {
+    /// The order of what it makes with the next one, `NONE` if that is no piece.
+    order: u32,
+    /// How many bytes it has, and `FROZEN` if it takes no part in merging. Not more than a piece has, three times
+    /// 8,000 if all are spaces.
+    size: u16,
+    /// How many bytes the one before it has.
+    before: u16,
+}
+
+const FROZEN: u16 = 1 << 15;
+
+struct Symbols(Vec<Symbol>);
+
+impl Symbols {
+    fn new(text: &[u8], key: impl Fn(usize) -> usize) -> Symbols {
+        let mut symbols = vec![Symbol { order: NONE, size: 0, before: 0 }; text.len() + 1];
+        let mut at = 0;
+        while at < text.len() {
+            let length = key(at);
+            let (length, frozen) = if length > 0 { (length, FROZEN) } else { (utf8::length_at(text, at), 0) };
+            symbols[at].size = length as u16 | frozen;
+            at += length;
+            symbols[at].before = length as u16;
+        }
+        Symbols(symbols)
+    }
+
+    #[inline]
+    fn end(&self, at: usize) -> usize {
+        at + usize::from(self.0[at].size & !FROZEN)
+    }
+}
+
+/// Pairs with their order: the lowest order comes first, and the leftmost of equals.
+trait Queue {
+    fn push(&mut self, order: u32, at: usize);
+    fn pop(&mut self) -> Option<(u32, usize)>;
+
+    /// A pair whose turn will come soon, if one is known.
+    fn ahead(&self) -> Option<usize>;
+}
+
+/// For chunks of less than 4 GiB.
+struct HeapQueue(BinaryHeap<Reverse<u64>>);
+
+impl Queue for HeapQueue {
+    fn push(&mut self, order: u32, at: usize) {
+        self.0.push(Reverse(u64::from(order) << 32 | at as u64));
+    }
+
+    fn pop(&mut self) -> Option<(u32, usize)> {
+        self.0.pop().map(|Reverse(pair)| ((pair >> 32) as u32, pair as u32 as usize))
+    }
+
+    fn ahead(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// A list of pairs for each order.
+struct ListQueue<P> {
+    lists: Vec<Vec<P>>,
+    /// The orders whose list is not empty.
+    waiting: BinaryHeap<Reverse<u32>>,
+    /// The order of the list that is being worked on.
+    order: u32,
+    /// This list.
+    list: Vec<P>,
+    /// Where in it the next pair is.
+    next: usize,
+    /// Pairs that arose meanwhile and must come before the rest of that list. In trained vocabularies there are hardly any, so
+    /// a heap is good enough.
+    urgent: BinaryHeap<Reverse<(u32, P)>>,
+}
+
+impl<P> ListQueue<P> {
+    fn new(orders: usize) -> ListQueue<P>
+    where
+        P: Ord,
+    {
+        ListQueue {
+            lists: (0..orders).map(|_| Vec::new()).collect(),
+            waiting: BinaryHeap::new(),
+            order: 0,
+            list: Vec::new(),
+            next: 0,
+            urgent: BinaryHeap::new(),
+        }
+    }
+}
+
+impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
+    fn push(&mut self, order: u32, at: usize) {
+        let Ok(at) = P::try_from(at) else { return };
+        let busy = self.next < self.list.len() || !self.urgent.is_empty();
+        if busy && order <= self.order {
+            self.urgent.push(Reverse((order, at)));
+            return;
+        }
+        let list = &mut self.lists[order as usize];
+        if list.is_empty() {
+            self.waiting.push(Reverse(order));
+        }
+        list.push(at);
+    }
+
+    fn pop(&mut self) -> Option<(u32, usize)> {
+        loop {
+            let next = self.list.get(self.next).map(|&at| (self.order, at));
+            if let Some(&Reverse(urgent)) = self.urgent.peek() {
+                if next.is_none_or(|next| urgent < next) {
+                    self.urgent.pop();
+                    return Some((urgent.0, urgent.1.try_into().ok()?));
+                }
+            }
+            if let Some((order, at)) = next {
+                self.next += 1;
+                return Some((order, at.try_into().ok()?));
+            }
+            let Reverse(order) = self.waiting.pop()?;
+            self.order = order;
+            self.next = 0;
+            self.list = std::mem::take(&mut self.lists[order as usize]);
+            if !self.list.is_sorted() {
+                self.list.sort();
+            }
+        }
+    }
+
+    fn ahead(&self) -> Option<usize> {
+        self.list.get(self.next + AHEAD).and_then(|&at| at.try_into().ok())
+    }
+}
+
+/// Merge `text`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or 0. `seen` is told of every pair that
+/// makes a piece: the id of the piece, and begin and middle of the pair. `keep` is asked about a pair whose turn has come, by
+/// its begin, middle and end: whether it is merged, or left out for good. `visit` gets all symbols in the end, from left to
+/// right.
+pub fn merge<L: Lookup>(
+    lookup: &L,
+    text: &[u8],
+    key: impl Fn(usize) -> usize,
+    seen: impl FnMut(u32, usize, usize),
+    keep: impl Fn(usize, usize, usize) -> bool,
+    mut visit: impl FnMut(usize, usize),
+) {
+    let mut symbols = Symbols::new(text, key);
+    let orders = lookup.vocab().orders();
+    let (orders, lists) = (&orders.0, orders.1);
+    if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {
+        run(lookup, text, orders, &mut symbols, seen, keep, HeapQueue(BinaryHeap::new()));
+    } else if u32::try_from(text.len()).is_ok() {
+        run(lookup, text, orders, &mut symbols, seen, keep, ListQueue::<u32>::new(lists));
+    } else {
+        run(lookup, text, orders, &mut symbols, seen, keep, ListQueue::<usize>::new(lists));
+    }
+    let mut at = 0;
+    while at < text.len() {
+        let end = symbols.end(at);
+        visit(at, end);
+        at = end;
+    }
+}
+
+fn run<L: Lookup, Q: Queue>(
+    lookup: &L,
+    text: &[u8],
+    orders: &[u32],
+    symbols: &mut Symbols,
+    mut seen: impl FnMut(u32, usize, usize),
+    keep: impl Fn(usize, usize, usize) -> bool,
+    mut queue: Q,
+) {
+    // Look at what the symbol at `at` makes with the next one.
+    let mut consider = |symbols: &mut Symbols, queue: &mut Q, at: usize| {
+        symbols.0[at].order = NONE;
+        let middle = symbols.end(at);
+        if middle == text.len() || (symbols.0[at].size | symbols.0[middle].size) & FROZEN != 0 {
+            return;
+        }
+        if let Some(id) = lookup.mergeable(&text[at..symbols.end(middle)]) {
+            seen(id, at, middle);
+            symbols.0[at].order = orders[id as usize];
+            queue.push(orders[id as usize], at);
+        }
+    };
+    // 1. All pairs of characters.
+    let mut at = 0;
+    while at < text.len() {
+        consider(symbols, &mut queue, at);
+        at = symbols.end(at);
+    }
+    // 2. The best pair, again and again.
+    while let Some((order, at)) = queue.pop() {
+        if let Some(symbol) = queue.ahead().and_then(|at| symbols.0.get(at)) {
+            prefetch(symbol);
+        }
+        // Stale: the symbol is gone, or makes another piece with its neighbour by now.
+        if symbols.0[at].order != order {
+            continue;
+        }
+        let middle = symbols.end(at);
+        let end = symbols.end(middle);
+        if !keep(at, middle, end) {
+            symbols.0[at].order = NONE;
+            continue;
+        }
+        // 3. Its two symbols become one, which makes new pairs with its neighbours.
+        symbols.0[middle].order = NONE;
+        symbols.0[at].size = (end - at) as u16;
+        symbols.0[end].before = (end - at) as u16;
+        if at > 0 {
+            consider(symbols, &mut queue, at - usize::from(symbols.0[at].before));
+        }
+        consider(symbols, &mut queue, at);
+    }
+}

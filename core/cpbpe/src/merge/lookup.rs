@@ -1,0 +1,53 @@
+//! What merging needs from outside: pieces by their texts, and somebody who takes the symbols.
+
+use crate::vocab::{Vocab, MAX_PIECE};
+
+/// Receives the symbols of a chunk from left to right; an unknown one has the id `NONE`.
+pub trait Sink {
+    /// The symbol `begin..end` of the chunk.
+    fn symbol(&mut self, id: u32, begin: usize, end: usize);
+}
+
+/// How the texts of symbols are looked up in a vocabulary.
+pub trait Lookup {
+    /// The mergeable piece with this text.
+    fn mergeable(&self, text: &[u8]) -> Option<u32>;
+    /// The piece with this text, of any type.
+    fn any(&self, text: &[u8]) -> Option<u32>;
+    /// The vocabulary itself.
+    fn vocab(&self) -> &Vocab;
+}
+
+impl Lookup for &Vocab {
+    #[inline]
+    fn mergeable(&self, text: &[u8]) -> Option<u32> {
+        self.find_mergeable(text)
+    }
+    #[inline]
+    fn any(&self, text: &[u8]) -> Option<u32> {
+        self.find(text)
+    }
+    #[inline]
+    fn vocab(&self) -> &Vocab {
+        self
+    }
+}
+
+/// Looks up text as it is in the model file: for normalized text that is not UTF-8 and cannot be compact.
+pub struct RawLookup<'a>(pub &'a Vocab);
+
+impl Lookup for RawLookup<'_> {
+    fn mergeable(&self, text: &[u8]) -> Option<u32> {
+        self.any(text).filter(|&id| self.0.pieces.mergeable(id))
+    }
+    fn any(&self, text: &[u8]) -> Option<u32> {
+        if text.len() >= MAX_PIECE {
+            None
+        } else {
+            self.0.id_of(text)
+        }
+    }
+    fn vocab(&self) -> &Vocab {
+        self.0
+    }
+}

@@ -1,0 +1,62 @@
+//! Merges a whole text at once: with user-defined pieces, and with UNUSED pieces.
+//!
+//! An UNUSED piece merges like others, so that longer pieces can be made of it, but is split again in the end, into the
+//! pair that was last seen to make it anywhere in the text. The depth of splitting is bounded, because a crafted model
+//! could exhaust the stack.
+
+use std::collections::HashMap;
+
+use crate::merge::long;
+use crate::merge::lookup::{Lookup, Sink};
+use crate::vocab::{piece_type, NONE};
+
+/// sentencepiece splits UNUSED pieces to this depth.
+const MAX_SPLIT_DEPTH: u32 = 100;
+
+/// Give the symbols of a text to `sink`. `key(at)` is the length of a user-defined piece at `at`, or 0: these are frozen.
+/// `keep` is asked before each merge, see `long::merge`.
+pub fn merge_whole<L: Lookup, S: Sink>(
+    lookup: &L,
+    text: &[u8],
+    key: impl Fn(usize) -> usize,
+    keep: impl Fn(usize, usize, usize) -> bool,
+    sink: &mut S,
+) {
+    let mut splits: HashMap<u32, (usize, usize)> = HashMap::new();
+    let vocab = lookup.vocab();
+    let mut symbols = Vec::new();
+    let seen = |id: u32, begin: usize, middle: usize| {
+        if vocab.kind(id) == piece_type::UNUSED {
+            splits.insert(id, (begin, middle));
+        }
+    };
+    long::merge(lookup, text, key, seen, keep, |begin, end| symbols.push((begin, end)));
+    for (begin, end) in symbols {
+        split(lookup, text, &splits, begin, end, 0, sink);
+    }
+}
+
+fn split<L: Lookup, S: Sink>(
+    lookup: &L,
+    text: &[u8],
+    splits: &HashMap<u32, (usize, usize)>,
+    begin: usize,
+    end: usize,
+    depth: u32,
+    sink: &mut S,
+) {
+    let symbol = &text[begin..end];
+    if depth > MAX_SPLIT_DEPTH {
+        sink.symbol(lookup.any(symbol).unwrap_or(NONE), begin, end);
+        return;
+    }
+    let mergeable = lookup.mergeable(symbol);
+    if let Some(&(first, middle)) = mergeable.and_then(|id| splits.get(&id)) {
+        let middle = begin + (middle - first);
+        split(lookup, text, splits, begin, middle, depth + 1, sink);
+        split(lookup, text, splits, middle, end, depth + 1, sink);
+        return;
+    }
+    let id = mergeable.filter(|&id| lookup.vocab().kind(id) != piece_type::UNUSED);
+    sink.symbol(id.unwrap_or(NONE), begin, end);
+}

@@ -1,0 +1,109 @@
+//! Compiled rules: the longest at a place, and what it becomes. `cpbpe/charsmap.py` explains the format.
+
+use crate::error::Error;
+
+/// sentencepiece has room for this many matches, shortest first.
+const MAX_MATCHES: usize = 32;
+const LEAF: u32 = 1 << 31;
+
+/// The rules of one blob.
+pub struct Charsmap {
+    /// The double array.
+    units: Vec<u32>,
+    /// Replacements, each ending in NUL.
+    replacements: Vec<u8>,
+    /// Whether any rule begins with this byte; most bytes of most texts have none.
+    begins: [bool; 256],
+}
+
+fn offset(unit: u32) -> usize {
+    ((unit >> 10) << ((unit & 0x200) >> 6)) as usize
+}
+
+fn has_leaf(unit: u32) -> bool {
+    unit & 0x100 != 0
+}
+
+fn label(unit: u32) -> u32 {
+    unit & (LEAF | 0xFF)
+}
+
+impl Charsmap {
+    /// Check a blob by the rules of sentencepiece.
+    pub fn new(blob: &[u8]) -> Result<Charsmap, Error> {
+        Charsmap::read(blob).ok_or(Error::InvalidModel("its charsmap is malformed"))
+    }
+
+    fn read(blob: &[u8]) -> Option<Charsmap> {
+        let size = u32::from_le_bytes(blob.get(..4)?.try_into().ok()?) as usize;
+        if blob.len() <= 4 || size >= blob.len() - 4 || size < 1024 || size % 1024 != 0 {
+            return None;
+        }
+        let units: Vec<u32> = blob[4..4 + size]
+            .chunks_exact(4)
+            .map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]))
+            .collect();
+        let replacements = blob[4 + size..].to_vec();
+        if replacements.last() != Some(&0) {
+            return None;
+        }
+        if label(units[0]) != 0 || has_leaf(units[0]) || offset(units[0]) == 0 {
+            return None;
+        }
+        for (i, &unit) in units.iter().enumerate() {
+            if label(unit) > 0xFF {
+                if (unit & !LEAF) as usize >= replacements.len() {
+                    return None;
+                }
+                continue;
+            }
+            let child = i ^ offset(unit);
+            if child | 0xFF >= units.len() || (has_leaf(unit) && label(units[child]) <= 0xFF) {
+                return None;
+            }
+        }
+        let root = offset(units[0]);
+        let mut begins = [false; 256];
+        for (byte, begins) in begins.iter_mut().enumerate() {
+            *begins = units.get(root ^ byte).is_some_and(|&unit| label(unit) == byte as u32);
+        }
+        Some(Charsmap { units, replacements, begins })
+    }
+
+    /// The blob that this was made from.
+    pub fn blob(&self) -> Vec<u8> {
+        let size = self.units.len() as u32 * 4;
+        let units = self.units.iter().flat_map(|unit| unit.to_le_bytes());
+        size.to_le_bytes().into_iter().chain(units).chain(self.replacements.iter().copied()).collect()
+    }
+
+    /// The replacement for the longest key that `text` holds at `start`, and the key's length.
+    #[inline]
+    pub fn longest(&self, text: &[u8], start: usize) -> Option<(&[u8], usize)> {
+        if !self.begins[usize::from(text[start])] {
+            return None;
+        }
+        let mut node = offset(self.units[0]);
+        let mut leaf_and_length = None;
+        let mut matches = 0;
+        for (length, &byte) in (1..).zip(&text[start..]) {
+            node ^= usize::from(byte);
+            let Some(&unit) = self.units.get(node) else { break };
+            if label(unit) != u32::from(byte) {
+                break;
+            }
+            node ^= offset(unit);
+            if has_leaf(unit) {
+                leaf_and_length = self.units.get(node).map(|leaf| ((leaf & !LEAF) as usize, length));
+                matches += 1;
+                if matches == MAX_MATCHES {
+                    break;
+                }
+            }
+        }
+        let (value, length) = leaf_and_length?;
+        let tail = self.replacements.get(value..)?;
+        let end = memchr::memchr(0, tail)?;
+        Some((&tail[..end], length))
+    }
+}

@@ -1,0 +1,66 @@
+//! Compact text: U+2581, the commonest character of normalized text, is written as a space, one byte instead of three.
+//!
+//! A normalized text holds no space (each has become U+2581), so nothing is lost. A piece may hold one, so in pieces the
+//! two are exchanged.
+
+use crate::text::utf8::SPACE;
+
+/// Append a text with U+2581 and the space exchanged. Doing it twice undoes it.
+pub fn swap_spaces(text: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while at < text.len() {
+        if text[at] == b' ' {
+            out.extend_from_slice(SPACE);
+            at += 1;
+        } else if text[at..].starts_with(SPACE) {
+            out.push(b' ');
+            at += SPACE.len();
+        } else {
+            out.push(text[at]);
+            at += 1;
+        }
+    }
+}
+
+/// Make a normalized text compact. `origins`, if kept, shrink with it.
+pub fn make_compact(text: &mut Vec<u8>, mut origins: Option<&mut Vec<usize>>) {
+    let Some(first) = memchr::memmem::find(text, SPACE) else { return };
+    let (mut from, mut to) = (first, first);
+    while from < text.len() {
+        let space = text[from..].starts_with(SPACE);
+        text[to] = if space { b' ' } else { text[from] };
+        if let Some(origins) = origins.as_mut() {
+            origins[to] = origins[from];
+        }
+        to += 1;
+        from += if space { SPACE.len() } else { 1 };
+    }
+    text.truncate(to);
+    if let Some(origins) = origins {
+        origins[to] = origins[from];
+        origins.truncate(to + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swapping_undoes_itself() {
+        let text = "a b\u{2581}\u{2582} ".as_bytes();
+        let (mut once, mut twice) = (Vec::new(), Vec::new());
+        swap_spaces(text, &mut once);
+        swap_spaces(&once, &mut twice);
+        assert_eq!(once, "a\u{2581}b \u{2582}\u{2581}".as_bytes());
+        assert_eq!(twice, text);
+    }
+
+    #[test]
+    fn origins_shrink_with_the_text() {
+        let mut text = "\u{2581}a\u{2581}".as_bytes().to_vec();
+        let mut origins = vec![0, 0, 0, 0, 1, 1, 1, 2];
+        make_compact(&mut text, Some(&mut origins));
+        assert_eq!((text.as_slice(), origins.as_slice()), (&b" a "[..], &[0, 0, 1, 2][..]));
+    }
+}

@@ -1,0 +1,159 @@
+//! Finds keys from left to right, the longest at each place: special tokens, of which there may be thousands.
+//!
+//! An automaton looks at every byte, which takes a good part of the time that encoding takes, or more. Where the keys
+//! begin with few different bytes, it first looks for these, and fast. Where they begin with more, `Beginnings` passes
+//! over places where no key begins, and the automaton is only asked about the others. A text that has too many of those
+//! (it may be made so) is left to the automaton alone, which is linear for every text.
+
+use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+
+use crate::error::Error;
+use crate::text::finder::filter::Beginnings;
+
+/// Keys longer than this are not looked for by the automaton's own search.
+const LONG: usize = 64;
+/// For every byte passed over, this many may be looked at in vain.
+const PATIENCE: usize = 4;
+/// And this many at any rate.
+const FREE: usize = 1 << 12;
+
+/// Some keys, ready to be looked for.
+pub struct Finder {
+    automaton: AhoCorasick,
+    beginnings: Option<Beginnings>,
+    /// How many bytes the longest key has.
+    longest: usize,
+}
+
+/// A key in a text.
+pub struct Match {
+    /// Which key.
+    pub key: usize,
+    /// Where it begins.
+    pub begin: usize,
+    /// Where it ends.
+    pub end: usize,
+}
+
+impl Finder {
+    /// No key may be empty, and there is a limit to how many there can be.
+    ///
+    /// ```
+    /// let finder = cpbpe::Finder::new(&[b"<s>", b"<s><s>"])?;
+    /// let matches = finder.find_all(b"a<s><s>b<s>");
+    /// assert_eq!(matches.iter().map(|one| (one.key, one.begin)).collect::<Vec<_>>(), [(1, 1), (0, 8)]);
+    /// # Ok::<(), cpbpe::Error>(())
+    /// ```
+    pub fn new(keys: &[&[u8]]) -> Result<Finder, Error> {
+        if keys.iter().any(|key| key.is_empty()) {
+            return Err(Error::InvalidKeys);
+        }
+        let longest = keys.iter().map(|key| key.len()).max().unwrap_or(0);
+        // The automaton's own search may compare a whole key at every place.
+        let prefilter = longest <= LONG;
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(StartKind::Both)
+            .prefilter(prefilter)
+            .build(keys)
+            .map_err(|_| Error::InvalidKeys)?;
+        Ok(Finder { automaton, beginnings: Beginnings::new(keys, prefilter), longest })
+    }
+
+    /// All keys of a text.
+    pub fn find_all(&self, text: &[u8]) -> Vec<Match> {
+        let mut matches = Vec::new();
+        let mut at = 0;
+        while let Some(one) = self.find(text, at) {
+            at = one.end;
+            matches.push(one);
+        }
+        matches
+    }
+
+    /// The first key from `at` on.
+    pub fn find(&self, text: &[u8], at: usize) -> Option<Match> {
+        let Some(beginnings) = &self.beginnings else { return self.search(text, at, Anchored::No) };
+        let mut place = at;
+        let mut in_vain = 0;
+        loop {
+            place = beginnings.next(text, place)?;
+            if in_vain > FREE + PATIENCE * (place - at) {
+                return self.search(text, place, Anchored::No);
+            }
+            if let Some(matched) = self.search(text, place, Anchored::Yes) {
+                return Some(matched);
+            }
+            in_vain += self.longest;
+            place += 1;
+        }
+    }
+
+    /// The first key from `at` on, or the one that begins there.
+    fn search(&self, text: &[u8], at: usize, anchored: Anchored) -> Option<Match> {
+        let matched = self.automaton.find(Input::new(text).range(at..).anchored(anchored))?;
+        Some(Match { key: matched.pattern().as_usize(), begin: matched.start(), end: matched.end() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(keys: &[&[u8]], text: &[u8]) -> Vec<(usize, usize, usize)> {
+        let finder = Finder::new(keys).unwrap();
+        let mut matches = Vec::new();
+        let mut at = 0;
+        while let Some(one) = finder.find(text, at) {
+            matches.push((one.key, one.begin, one.end));
+            at = one.end;
+        }
+        matches
+    }
+
+    /// The same, key by key.
+    fn slow(keys: &[&[u8]], text: &[u8]) -> Vec<(usize, usize, usize)> {
+        let mut matches = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let here = (0..keys.len()).filter(|&i| text[at..].starts_with(keys[i])).max_by_key(|&i| keys[i].len());
+            match here {
+                Some(i) => {
+                    matches.push((i, at, at + keys[i].len()));
+                    at += keys[i].len();
+                }
+                None => at += 1,
+            }
+        }
+        matches
+    }
+
+    #[test]
+    fn the_longest_key_at_the_leftmost_place() {
+        let few: [&[u8]; 4] = [b"<s>", b"<s><s>", b"[X]", b"<"];
+        assert_eq!(all(&few, b"a<s><s><s>b<[X]"), [(1, 1, 7), (0, 7, 10), (3, 11, 12), (2, 12, 15)]);
+        assert!(Finder::new(&[b""]).is_err());
+        assert!(all(&[], b"a").is_empty());
+    }
+
+    #[test]
+    fn no_key_is_passed_over() {
+        // Many first bytes, keys that begin and end like others, a long one.
+        let long = [b'a'; 300];
+        let keys: Vec<&[u8]> = vec![b"abc", b"bcd", b"cabca", b"dddd", b"eab", b"abcabcabc", b"fff", &long];
+        let mut seed = 1u64;
+        for round in 0..300 {
+            let mut text = Vec::new();
+            for _ in 0..round % 700 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let choice = (seed >> 33) as usize;
+                match choice % 9 {
+                    0 => text.extend_from_slice(keys[choice / 9 % keys.len()]),
+                    1 => text.extend_from_slice(&long[..choice / 9 % 300]),
+                    other => text.push(b"abcdefx"[other - 2]),
+                }
+            }
+            assert_eq!(all(&keys, &text), slow(&keys, &text));
+        }
+    }
+}

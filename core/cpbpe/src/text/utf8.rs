@@ -1,0 +1,91 @@
+//! Characters in bytes, by the two rules that sentencepiece uses: by the first byte alone, and strictly.
+
+/// U+2581, which stands for a space.
+pub const SPACE: &[u8] = "\u{2581}".as_bytes();
+/// U+FFFD, which stands for a byte that belongs to no character.
+pub const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
+
+/// How many bytes a character takes, going by its first byte.
+#[inline]
+pub fn length_by_first(byte: u8) -> usize {
+    const LENGTHS: [u8; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4];
+    LENGTHS[usize::from(byte >> 4)] as usize
+}
+
+/// How many bytes the character at `at` takes by its first byte, but no more than there are.
+#[inline]
+pub fn length_at(text: &[u8], at: usize) -> usize {
+    length_by_first(text[at]).min(text.len() - at)
+}
+
+/// The length of the valid character at `at`, 0 if the bytes there are none.
+#[inline]
+pub fn valid_length(text: &[u8], at: usize) -> usize {
+    let length = length_by_first(text[at]);
+    if text[at] < 0x80 {
+        return 1;
+    }
+    match text.get(at..at + length) {
+        Some(bytes) if std::str::from_utf8(bytes).is_ok() => length,
+        _ => 0,
+    }
+}
+
+/// The bytes of one character as a number; of more than four, the first four.
+pub const fn character(bytes: &[u8]) -> u32 {
+    let (mut value, mut i) = (0, 0);
+    while i < bytes.len() && i < 4 {
+        value |= (bytes[i] as u32) << (8 * i);
+        i += 1;
+    }
+    value
+}
+
+/// How many characters a text has that is UTF-8.
+pub fn count(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
+}
+
+/// Append `text` with a space for each U+2581.
+pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = 0;
+    for space in memchr::memmem::find_iter(text, SPACE) {
+        out.extend_from_slice(&text[rest..space]);
+        out.push(b' ');
+        rest = space + SPACE.len();
+    }
+    out.extend_from_slice(&text[rest..]);
+}
+
+/// Append `text` with U+FFFD for each byte that belongs to no character.
+pub fn repair_into(text: &[u8], out: &mut Vec<u8>) {
+    if std::str::from_utf8(text).is_ok() {
+        out.extend_from_slice(text);
+        return;
+    }
+    let mut at = 0;
+    while at < text.len() {
+        match valid_length(text, at) {
+            0 => {
+                out.extend_from_slice(REPLACEMENT);
+                at += 1;
+            }
+            length => {
+                out.extend_from_slice(&text[at..at + length]);
+                at += length;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_replacement_for_each_bad_byte() {
+        let mut out = Vec::new();
+        repair_into(b"a\xe2\x96!\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80", &mut out);
+        assert_eq!(String::from_utf8(out).unwrap().matches('\u{FFFD}').count(), 2 + 2 + 3 + 4);
+    }
+}

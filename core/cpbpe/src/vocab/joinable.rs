@@ -1,0 +1,67 @@
+//! Which characters may be joined by merging, and between which a text can be cut.
+
+use crate::text::utf8::{self, character};
+use crate::vocab::pieces::Pieces;
+
+/// The bit of two characters side by side.
+#[inline]
+fn pair_bit(left: u32, right: u32) -> usize {
+    let mixed = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 47) as usize
+}
+
+/// Which characters some piece holds side by side, as two tables; see `cut/chunks.rs`.
+pub struct Joinable {
+    /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
+    pub bytes: Box<[u8; 1 << 16]>,
+    /// A bit for each pair of characters that some piece holds side by side, at its hash. Where two pairs share a hash, one
+    /// may count as joinable by mistake; then a cut is not made that could be, and the result is the same.
+    pairs: Box<[u64; 1 << 11]>,
+}
+
+impl Joinable {
+    /// What the mergeable pieces hold side by side. All of them are UTF-8.
+    pub fn new(pieces: &Pieces) -> Joinable {
+        let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0) };
+        for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
+            let text = pieces.text(id);
+            let mut at = 0;
+            let mut before: &[u8] = b"";
+            while at < text.len() {
+                let next = at + utf8::length_by_first(text[at]);
+                joinable.add(before, &text[at..next]);
+                before = &text[at..next];
+                at = next;
+            }
+        }
+        for first in 0x80..0xC0usize {
+            for last in 0..256usize {
+                joinable.bytes[last | first << 8] = 0; // inside a character
+            }
+        }
+        joinable
+    }
+
+    /// Mark the characters `left` and `right` as joinable.
+    fn add(&mut self, left: &[u8], right: &[u8]) {
+        let (Some(&last), Some(&first)) = (left.last(), right.first()) else { return };
+        let bit = pair_bit(character(left), character(right));
+        self.pairs[bit >> 6] |= 1 << (bit & 63);
+        self.bytes[usize::from(last) | usize::from(first) << 8] = 0;
+    }
+
+    /// Whether some piece may hold `left` and `right` side by side.
+    #[inline]
+    pub fn pair(&self, left: u32, right: u32) -> bool {
+        let bit = pair_bit(left, right);
+        self.pairs[bit >> 6] >> (bit & 63) & 1 != 0
+    }
+}
+
+fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    // A Box of a large array would be built on the stack first.
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        Err(_) => unreachable!("the vector was made with N elements"),
+    }
+}

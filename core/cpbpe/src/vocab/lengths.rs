@@ -1,0 +1,37 @@
+//! How long pieces are: all that spans need to know of them.
+
+use crate::text::utf8;
+use crate::vocab::piece_type;
+use crate::vocab::pieces::Pieces;
+
+/// How long each piece is in compact text.
+pub struct PieceLengths(Vec<PieceLength>);
+
+/// The length of one.
+#[derive(Clone, Copy)]
+pub struct PieceLength {
+    /// 0 if the text of a token of this piece is not that of the piece: BYTE and UNKNOWN pieces.
+    pub bytes: u16,
+    /// Likewise.
+    pub characters: u16,
+}
+
+impl PieceLengths {
+    /// Measure pieces, of which those that can be merged are UTF-8.
+    pub fn new(pieces: &Pieces) -> PieceLengths {
+        let length = |id| {
+            if matches!(pieces.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
+                return PieceLength { bytes: 0, characters: 0 };
+            }
+            let text = pieces.text(id);
+            PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
+        };
+        PieceLengths((0..pieces.len() as u32).map(length).collect())
+    }
+
+    /// The length of a piece.
+    #[inline]
+    pub fn of(&self, id: u32) -> PieceLength {
+        self.0[id as usize]
+    }
+}

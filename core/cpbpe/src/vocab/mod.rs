@@ -1,0 +1,14 @@
+//! A model as a value: read from a file, checked, and made ready for merging.
+
+pub mod columns;
+pub mod file;
+pub mod joinable;
+pub mod lengths;
+pub mod piece_type;
+pub mod pieces;
+pub mod vocabulary;
+
+pub use columns::Columns;
+pub use joinable::Joinable;
+pub use pieces::NONE;
+pub use vocabulary::{Vocab, MAX_PIECE};

@@ -1,0 +1,231 @@
+//! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
+
+use crate::error::Error;
+use crate::lazy::{Lazy, Made};
+use crate::text::compact::swap_spaces;
+use crate::text::finder::Keys;
+use crate::vocab::columns::Columns;
+use crate::vocab::joinable::Joinable;
+use crate::vocab::lengths::PieceLengths;
+use crate::vocab::piece_type;
+use crate::vocab::pieces::{Pieces, NONE};
+
+/// sentencepiece refuses pieces of this many bytes and more.
+pub const MAX_PIECE: usize = 8000;
+
+/// A checked model.
+pub struct Vocab {
+    /// The pieces, with their texts swapped (see `text/compact.rs`).
+    pub pieces: Pieces,
+    /// What the UNKNOWN piece is decoded to.
+    pub unk_surface: Vec<u8>,
+    /// The piece of each byte, if `byte_fallback`.
+    pub byte_ids: Option<Box<[u32; 256]>>,
+    /// The piece of type UNKNOWN.
+    pub unk: Option<u32>,
+    /// The ids to report for unk, bos, eos and pad.
+    pub specials: [Option<u32>; 4],
+    /// Which characters may join; `None` if cutting could change a result.
+    pub joinable: Option<Joinable>,
+    /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break characters, and text cannot be
+    /// made compact.
+    pub utf8: bool,
+    /// Whether pieces and text have U+2581 and space swapped.
+    pub swapped: bool,
+    /// See `orders`.
+    orders: Lazy<(Vec<u32>, usize)>,
+    /// See `lengths`.
+    lengths: Lazy<PieceLengths>,
+    /// The USER_DEFINED pieces with the text that they have in input.
+    pub user_defined: Keys,
+    /// The same, swapped.
+    pub user_defined_compact: Keys,
+}
+
+impl Vocab {
+    /// Check a model as sentencepiece does. `swapped`: the normalizer writes spaces as U+2581.
+    pub fn new(columns: Columns, swapped: bool) -> Result<Vocab, Error> {
+        let invalid = |reason| Err(Error::InvalidModel(reason));
+        let count = columns.ends.len();
+        let byte_fallback = columns.byte_fallback;
+        let mut pieces = Pieces::new(count, columns.blob.len());
+        let mut byte_ids = [NONE; 256];
+        let mut unk = None;
+        let mut user_defined = Vec::new();
+        let mut user_defined_compact = Vec::new();
+        let mut has_unused = false;
+        for id in 0..count {
+            // 1. A piece by itself. One NUL under byte fallback is UNUSED (converted models hold one beside <0x00>), and
+            //    it is in no table.
+            let piece = columns.piece(id);
+            if piece.is_empty() {
+                return invalid("a piece is empty");
+            }
+            if piece.len() >= MAX_PIECE {
+                return invalid("a piece has 8000 bytes or more");
+            }
+            let nul = piece == b"\0";
+            let kind = if nul && byte_fallback { piece_type::UNUSED } else { columns.types[id] };
+            if !(nul && kind == piece_type::UNUSED) && memchr::memchr(0, piece).is_some() {
+                return invalid("a piece contains a NUL character");
+            }
+            // 2. What is special about its type.
+            match kind {
+                piece_type::UNKNOWN if unk.replace(id as u32).is_some() => {
+                    return invalid("two pieces have the type UNKNOWN")
+                }
+                piece_type::BYTE => match byte_of(piece) {
+                    Some(byte) => byte_ids[usize::from(byte)] = id as u32,
+                    None => return invalid("a piece of the type BYTE is not one of <0x00> to <0xFF>"),
+                },
+                piece_type::UNUSED if !nul => has_unused = true,
+                _ => {}
+            }
+            // 3. Its text goes into the table of pieces, swapped if the normalizer writes spaces as U+2581.
+            let write =
+                |blob: &mut Vec<u8>| if swapped { swap_spaces(piece, blob) } else { blob.extend_from_slice(piece) };
+            if kind == piece_type::USER_DEFINED {
+                user_defined.push(piece.to_vec());
+                let mut compact = Vec::new();
+                write(&mut compact);
+                user_defined_compact.push(compact);
+            }
+            pieces.push(write, kind, columns.scores[id], !nul)?;
+        }
+        pieces.finish();
+        // 4. All pieces together.
+        if !byte_fallback && byte_ids.iter().any(|&id| id != NONE) {
+            return invalid("a piece has the type BYTE, but byte_fallback is off");
+        }
+        if byte_fallback && byte_ids.contains(&NONE) {
+            return invalid("byte_fallback is on, but BYTE pieces are missing");
+        }
+        if unk.is_none() && !byte_fallback {
+            return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
+        }
+        // 5. What follows from them.
+        let mut vocab = Vocab {
+            pieces,
+            unk_surface: columns.unk_surface,
+            byte_ids: byte_fallback.then(|| Box::new(byte_ids)),
+            unk,
+            specials: [None; 4],
+            joinable: None,
+            utf8: true,
+            swapped,
+            orders: Lazy::default(),
+            lengths: Lazy::default(),
+            user_defined: Keys::new(user_defined),
+            user_defined_compact: Keys::new(user_defined_compact),
+        };
+        vocab.specials = vocab.find_specials(&columns.special_pieces);
+        vocab.utf8 = (0..count as u32)
+            .filter(|&id| vocab.pieces.mergeable(id))
+            .all(|id| std::str::from_utf8(vocab.pieces.text(id)).is_ok());
+        if vocab.utf8 && !has_unused {
+            // (An UNUSED piece is split as it was last seen in the whole text.)
+            vocab.joinable = Some(Joinable::new(&vocab.pieces));
+        }
+        Ok(vocab)
+    }
+
+    fn find_specials(&self, names: &[Vec<u8>; 4]) -> [Option<u32>; 4] {
+        let kinds = [piece_type::UNKNOWN, piece_type::CONTROL, piece_type::CONTROL, piece_type::CONTROL];
+        let mut ids = [None; 4];
+        for ((id, name), kind) in ids.iter_mut().zip(names).zip(kinds) {
+            // When no piece has the name, sentencepiece's look-up answers with the UNKNOWN piece.
+            let named = self.id_of(name).or(self.unk);
+            *id = named.filter(|&id| self.kind(id) == kind);
+        }
+        ids
+    }
+
+    /// How many pieces there are.
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Never true: a model has pieces.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The type of a piece.
+    #[inline]
+    pub fn kind(&self, id: u32) -> u8 {
+        self.pieces.kind(id)
+    }
+
+    /// For each mergeable piece its rank, but counted without gaps; and how many ranks there are.
+    pub fn orders(&self) -> Made<'_, (Vec<u32>, usize)> {
+        self.orders.get_or_make(|| {
+            let ids = 0..self.len() as u32;
+            let mut ranks: Vec<u32> =
+                ids.clone().filter(|&id| self.pieces.mergeable(id)).map(|id| self.pieces.rank(id)).collect();
+            ranks.sort_unstable();
+            ranks.dedup();
+            let order = |id| ranks.partition_point(|&rank| rank < self.pieces.rank(id)) as u32;
+            (ids.map(order).collect(), ranks.len())
+        })
+    }
+
+    /// How long each piece is.
+    pub fn lengths(&self) -> Made<'_, PieceLengths> {
+        self.lengths.get_or_make(|| PieceLengths::new(&self.pieces))
+    }
+
+    /// The id of the piece with this (swapped) text, of any type.
+    #[inline]
+    pub fn find(&self, text: &[u8]) -> Option<u32> {
+        self.pieces.find(text)
+    }
+
+    /// The id of the piece that merging may make with this (swapped) text.
+    #[inline]
+    pub fn find_mergeable(&self, text: &[u8]) -> Option<u32> {
+        self.find(text).filter(|&id| self.pieces.mergeable(id))
+    }
+
+    /// The id of a piece, by its text in the model file.
+    pub fn id_of(&self, text: &[u8]) -> Option<u32> {
+        if !self.swapped {
+            return self.find(text);
+        }
+        let mut swapped = Vec::with_capacity(text.len());
+        swap_spaces(text, &mut swapped);
+        self.find(&swapped)
+    }
+
+    /// The text of a piece in the model file.
+    pub fn text_of(&self, id: u32, out: &mut Vec<u8>) {
+        let piece = self.pieces.text(id);
+        if self.swapped {
+            swap_spaces(piece, out);
+        } else {
+            out.extend_from_slice(piece);
+        }
+    }
+}
+
+/// The byte of a piece `<0x41>`.
+pub fn byte_of(piece: &[u8]) -> Option<u8> {
+    let digits = piece.strip_prefix(b"<0x")?.strip_suffix(b">")?;
+    let digits = std::str::from_utf8(digits).ok()?;
+    if digits.len() != 2 || digits.bytes().any(|digit| digit.is_ascii_lowercase() || digit == b'+') {
+        return None;
+    }
+    u8::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_pieces() {
+        assert_eq!(byte_of(b"<0x41>"), Some(0x41));
+        for wrong in ["<0x4>", "<0xff>", "<0x041>", "0x41", "<0x+4>", "<0xG0>", "<0x41"] {
+            assert_eq!(byte_of(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}
