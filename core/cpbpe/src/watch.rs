@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// What is being done, of the work that has several phases.
+/// What is being done while merges are learned, which is the work that has several phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum LearnPhase {
     /// The characters of the words are counted.
     Characters,
     /// The text is laid out, and the pairs in it are counted.
@@ -19,24 +19,24 @@ pub enum Phase {
     Merges,
 }
 
-impl Phase {
-    const ALL: [Phase; 3] = [Phase::Characters, Phase::Pairs, Phase::Merges];
+impl LearnPhase {
+    const ALL: [LearnPhase; 3] = [LearnPhase::Characters, LearnPhase::Pairs, LearnPhase::Merges];
 
     /// The name that a progress function is given.
     pub fn name(self) -> &'static str {
         match self {
-            Phase::Characters => "characters",
-            Phase::Pairs => "pairs",
-            Phase::Merges => "merges",
+            LearnPhase::Characters => "characters",
+            LearnPhase::Pairs => "pairs",
+            LearnPhase::Merges => "merges",
         }
     }
 }
 
 /// How far the work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProgressReport {
     /// What is being done.
-    pub phase: Phase,
+    pub phase: LearnPhase,
     /// How much of it is done, at most `total`.
     pub done: u64,
     /// How much there is to do in this phase.
@@ -46,10 +46,13 @@ pub struct Progress {
 /// What the working threads and the watching one share: how far the work is, and whether to end it.
 #[derive(Default)]
 pub struct Monitor {
+    /// Whether to end the work.
     stop: AtomicBool,
-    /// An index into `Phase::ALL`.
+    /// What is being done: an index into `LearnPhase::ALL`.
     phase: AtomicU8,
+    /// How much of it is done.
     done: AtomicU64,
+    /// How much there is.
     total: AtomicU64,
 }
 
@@ -76,7 +79,7 @@ impl Monitor {
     }
 
     /// A phase begins in which there are `total` things to do.
-    pub fn enter(&self, phase: Phase, total: usize) {
+    pub fn enter(&self, phase: LearnPhase, total: usize) {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total as u64, Ordering::Relaxed);
@@ -90,12 +93,12 @@ impl Monitor {
     }
 
     /// How far the work is.
-    pub fn progress(&self) -> Progress {
-        let phase = Phase::ALL[usize::from(self.phase.load(Ordering::Relaxed))];
+    pub fn progress(&self) -> ProgressReport {
+        let phase = LearnPhase::ALL[usize::from(self.phase.load(Ordering::Relaxed))];
         let done = self.done.load(Ordering::Relaxed);
         let total = self.total.load(Ordering::Relaxed);
         // The three are read one after the other, so a new phase may begin in between.
-        Progress { phase, done: done.min(total), total }
+        ProgressReport { phase, done: done.min(total), total }
     }
 }
 
@@ -142,7 +145,7 @@ mod tests {
 
     /// Work that ends only when it is stopped.
     fn until_stopped(monitor: &Monitor) -> Error {
-        monitor.enter(Phase::Merges, 9);
+        monitor.enter(LearnPhase::Merges, 9);
         loop {
             if let Err(error) = monitor.advance(5) {
                 return error;
@@ -163,8 +166,8 @@ mod tests {
             }
         });
         assert_eq!(outcome, Err("enough"));
-        assert_eq!(seen.last(), Some(&Progress { phase: Phase::Merges, done: 5, total: 9 }));
-        assert_eq!(Phase::ALL.map(|phase| phase as usize), [0, 1, 2]);
+        assert_eq!(seen.last(), Some(&ProgressReport { phase: LearnPhase::Merges, done: 5, total: 9 }));
+        assert_eq!(LearnPhase::ALL.map(|phase| phase as usize), [0, 1, 2]);
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn counted<'a>(
 }
 
 /// The sentences that were skipped for one reason: how many, their bytes, and examples.
-type Skipped<'py> = (u64, u64, Vec<(u64, Bound<'py, PyBytes>)>);
+type SkippedFields<'py> = (u64, u64, Vec<(u64, Bound<'py, PyBytes>)>);
 
 /// Counts words.
 #[pyclass(module = "cpbpe._core")]
@@ -198,7 +198,7 @@ impl Counter {
         let reasons = PyDict::new(py);
         for (name, skipped) in SkipReason::NAMES.iter().zip(&tallies.skipped) {
             let examples = skipped.examples.iter().map(|(number, text)| (*number, PyBytes::new(py, text)));
-            let value: Skipped<'py> = (skipped.sentences, skipped.bytes, examples.collect());
+            let value: SkippedFields<'py> = (skipped.sentences, skipped.bytes, examples.collect());
             reasons.set_item(name, value)?;
         }
         Ok((tallies.sentences, tallies.bytes, reasons))

@@ -1,7 +1,7 @@
 //! What one merge changes around the places where it is made, added up by neighbour.
 
 use crate::train::occurrences::Occurrences;
-use crate::train::pairs::{PairNumber, Symbol};
+use crate::train::pairs::{PairNumber, SymbolNumber};
 
 /// A merge: which pair, and what it becomes.
 #[derive(Clone, Copy, Debug)]
@@ -9,24 +9,26 @@ pub struct Merge {
     /// The number of the pair.
     pub number: PairNumber,
     /// Its first symbol.
-    pub left: Symbol,
+    pub left: SymbolNumber,
     /// Its second symbol.
-    pub right: Symbol,
+    pub right: SymbolNumber,
     /// The symbol that takes their place.
-    pub new: Symbol,
+    pub new: SymbolNumber,
 }
 
 /// Occurrences by symbol: an array, and a list of the symbols that have any.
 #[derive(Default)]
 pub struct SymbolOccurrences {
+    /// By symbol.
     occurrences: Vec<Occurrences>,
-    seen: Vec<Symbol>,
+    /// The symbols that have any, in no order.
+    seen: Vec<SymbolNumber>,
 }
 
 impl SymbolOccurrences {
     /// Add occurrences of a symbol.
     #[inline]
-    pub fn add(&mut self, symbol: Symbol, more: Occurrences) {
+    pub fn add(&mut self, symbol: SymbolNumber, more: Occurrences) {
         let occurrences = &mut self.occurrences[symbol as usize];
         if occurrences.places == 0 {
             self.seen.push(symbol);
@@ -36,12 +38,12 @@ impl SymbolOccurrences {
 
     /// The occurrences of a symbol.
     #[inline]
-    pub fn get(&self, symbol: Symbol) -> Occurrences {
+    pub fn get(&self, symbol: SymbolNumber) -> Occurrences {
         self.occurrences[symbol as usize]
     }
 
-    /// The symbols that have occurrences, with these.
-    pub fn iter(&self) -> impl Iterator<Item = (Symbol, Occurrences)> + '_ {
+    /// The symbols that have occurrences, each with its own.
+    pub fn iter(&self) -> impl Iterator<Item = (SymbolNumber, Occurrences)> + '_ {
         self.seen.iter().map(|&symbol| (symbol, self.get(symbol)))
     }
 
@@ -68,7 +70,7 @@ pub struct MergeChanges {
     pub after: SymbolOccurrences,
     /// The places of the pair (new, new). Between the two merges that made it, the pair (new, left) stood there for a
     /// moment. `after` counts this, because (right, left) did go from there. And even a pair that stood in the text for
-    /// a moment only has been seen (see "Nothing is forgotten" in Python's reference).
+    /// a moment only has been seen (see "Nothing is forgotten" in the reference).
     pub new_beside_new: Occurrences,
     /// How often the pair was replaced.
     pub merged: Occurrences,
@@ -103,7 +105,7 @@ impl MergeChanges {
 #[derive(Clone, Copy, Debug)]
 pub struct NewPair {
     /// The neighbour.
-    pub neighbour: Symbol,
+    pub neighbour: SymbolNumber,
     /// The number of the pair.
     pub number: PairNumber,
 }

@@ -17,11 +17,13 @@ use crate::watch::Monitor;
 /// Threads take about this many bytes of a block at a time.
 const PORTION: usize = 1 << 18;
 
-/// Counts words. Work that is stopped has counted some of what it was given, and nobody knows which part.
+/// Counts words. If its work is stopped, it has counted a part of what it was given, and nobody knows which.
 pub struct Counter {
+    /// Cuts sentences into words.
     cutter: Cutter,
     /// One for each thread that ever took part.
     workers: Vec<Worker>,
+    /// What was seen, and what was skipped.
     tallies: Tallies,
 }
 

@@ -23,11 +23,13 @@ const CHECK_BYTES: usize = 1 << 20;
 
 /// What all threads read.
 pub struct Cutter {
-    /// What was asked for, but for the options of the normalizer, which has them.
+    /// What is asked for, except the options of the normalizer, which holds them itself.
     spec: CountSpec,
+    /// Normalizes sentences.
     normalizer: Normalizer,
     /// Whether normalizing valid text only puts a space in front, if anything.
     plain: bool,
+    /// The class of every character.
     classes: CharClasses,
     /// The class of each character of one byte; ALWAYS_ALONE for a byte of a longer character.
     byte_classes: [CharClass; 256],
@@ -45,8 +47,11 @@ pub struct Cutter {
 pub struct Worker {
     /// The words that it counted.
     pub table: WordTable,
+    /// The present sentence normalized,
     normalized: Vec<u8>,
+    /// the same compact,
     compact: Vec<u8>,
+    /// and the same with BOUNDARY for symbols and delimiters.
     replaced: Vec<u8>,
 }
 

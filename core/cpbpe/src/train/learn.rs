@@ -1,4 +1,4 @@
-//! Words -> characters and merges. `learn` in Python's reference says what is learned; this says how it is made fast.
+//! Words -> characters and merges. `learn` in the reference says what is learned; this says how it is made fast.
 //!
 //! **Few pairs are tracked.** A pair is at its most frequent at the start or, if one of its symbols is made by a merge,
 //! right after that merge: from then on other merges can only take places from it. So a pair that is rarer than some
@@ -25,7 +25,7 @@ use crate::train::threads::in_threads;
 use crate::train::tracked::TrackedPairs;
 use crate::train::values::{LearnSpec, Learned, Merges, Tuning};
 use crate::train::words::WordsRef;
-use crate::watch::{Monitor, Phase};
+use crate::watch::{LearnPhase, Monitor};
 
 /// A merge at more places than this in one part is done by several threads. (Starting one takes as long as a thousand
 /// places.)
@@ -40,7 +40,7 @@ pub fn learn(
     monitor: &Monitor,
 ) -> Result<Learned, Error> {
     // 1. Accept characters.
-    monitor.enter(Phase::Characters, words.len());
+    monitor.enter(LearnPhase::Characters, words.len());
     let characters = accept_characters(&count_characters(words, monitor)?, spec);
     let mut learned = Learned { characters, merges: Merges::default() };
     learned.merges.symbols.push(learned.characters.total);
@@ -54,7 +54,7 @@ pub fn learn(
     }
 
     // 3. Lay the text out. Several parts cost a fifth more where merges are small, as they are when there is little text.
-    monitor.enter(Phase::Pairs, words.len());
+    monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
     }
@@ -84,9 +84,13 @@ pub fn learn(
 
 /// Merging under way.
 struct Learner<'a> {
+    /// What is asked for.
     spec: &'a LearnSpec,
+    /// How to go about it.
     tuning: &'a Tuning,
+    /// The text; there is at least one part.
     parts: Vec<TextPart>,
+    /// The symbols, and the pairs that may be merged next.
     tracked: TrackedPairs,
     /// A guess at how frequent the last merge will be, going by words.
     last_frequency: u64,
@@ -94,6 +98,7 @@ struct Learner<'a> {
     changes: MergeChanges,
     /// Pairs with the last new symbol that are tracked from now on.
     new_pairs: NewPairs,
+    /// Who watches.
     monitor: &'a Monitor,
 }
 
@@ -112,12 +117,12 @@ impl<'a> Learner<'a> {
         Learner { spec, tuning, parts, tracked, last_frequency, changes, new_pairs, monitor }
     }
 
-    /// Merge until there are `limit` merges or no pair is left. False if pairs would have to follow that no longer stand
-    /// in the text, and not all of them were tracked.
+    /// Merge until there are `limit` merges or no pair is left. Returns false if pairs have to follow that no longer stand
+    /// in the text, but not all of them were tracked.
     fn merge_all(&mut self, limit: usize, track_every_pair: bool, merges: &mut Merges) -> Result<bool, Error> {
         // 1. Count all pairs, and track those that are frequent enough.
         self.count_and_track(if track_every_pair { Some(0) } else { None })?;
-        self.monitor.enter(Phase::Merges, limit);
+        self.monitor.enter(LearnPhase::Merges, limit);
         let mut made: HashSet<Vec<u8>> = HashSet::new();
         while merges.pieces.len() < limit {
             self.monitor.advance(merges.pieces.len())?;
@@ -152,7 +157,7 @@ impl<'a> Learner<'a> {
         Ok(true)
     }
 
-    /// Merge a pair everywhere. How many symbols fewer there are.
+    /// Merge a pair everywhere. Returns how many symbols fewer the text has then.
     fn merge(&mut self, number: PairNumber) -> Result<u64, Error> {
         let monitor = self.monitor;
         // 1. Make a symbol of it.
@@ -162,7 +167,7 @@ impl<'a> Learner<'a> {
         self.changes.add_symbol();
         self.new_pairs.clear();
 
-        // 2. Replace it in the text.
+        // 2. Replace it in the text. (All parts are alike, so the first one tells how much there is to do.)
         let places = self.parts[0].listed(number);
         in_parts(&mut self.parts, places, |part| part.merge(merge, monitor))?;
 
@@ -230,7 +235,6 @@ impl<'a> Learner<'a> {
         let places: usize = self.parts.iter().map(TextPart::size).sum();
         let bits = places.ilog2().clamp(10, 24);
         let mut bounded = in_threads(&self.parts, |part| part.weight_bounds(bits, self.monitor)).into_iter();
-        // (There is at least one part.)
         let mut bounds = bounded.next().unwrap_or_else(|| Ok(WeightBounds::new(bits)))?;
         for other in bounded {
             bounds.absorb(&other?);

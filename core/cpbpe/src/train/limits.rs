@@ -31,7 +31,7 @@ const INHERITED: CharClass = 252;
 /// Classes below this one are scripts. Two neighbours of one script are never cut apart.
 pub const SCRIPTS_END: CharClass = 252;
 
-/// Which strings may become a piece; the fields are explained at `PieceLimits` in Python.
+/// Which strings may become a piece; `PieceLimits` in `training_values.py` has the same fields.
 #[derive(Clone, Copy, Debug)]
 pub struct PieceLimits {
     /// The longest piece, in code points.

@@ -1,7 +1,8 @@
 //! Training: from a corpus to the characters and merges of a vocabulary.
 //!
-//! The reference in Python (`learn` and its neighbours) is the specification and explains the algorithm; this module
-//! does the same work. Read it in this order, in which the corpus flows and in which files use each other:
+//! The reference, `cpbpe/reference/training.py`, is the specification and explains the algorithm; this module does the
+//! same work. Values have the same names there, and their fields are explained in `training_values.py` beside it. Read
+//! the files in this order, in which the corpus flows, and in which they use each other:
 //!
 //! | file            | does                                                                       |
 //! | --------------- | -------------------------------------------------------------------------- |

@@ -1,6 +1,6 @@
 //! How often pairs stand in the text: counted one by one, or bounded from above.
 
-use crate::train::pairs::PairMap;
+use crate::train::pairs::{PairMap, SymbolNumber};
 
 /// How often something stands in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl Default for PairCounts {
 impl PairCounts {
     /// Count a pair.
     #[inline]
-    pub fn add(&mut self, left: u32, right: u32, occurrences: Occurrences) {
-        self.entry(left, right).add(occurrences);
+    pub fn add(&mut self, left: SymbolNumber, right: SymbolNumber, occurrences: Occurrences) {
+        self.get_or_insert(left, right).add(occurrences);
     }
 
     /// Add the counts of another part of the text.
@@ -53,6 +53,7 @@ impl PairCounts {
 /// Upper bounds of the weights of pairs: what all pairs of the same hash weigh together. Late in training, most pairs
 /// of the text stand there once or twice; this tells them from those worth counting, in a fraction of the memory.
 pub struct WeightBounds {
+    /// By hash; u32::MAX also stands for anything above.
     sums: Vec<u32>,
 }
 
@@ -64,14 +65,14 @@ impl WeightBounds {
 
     /// Add to the weight of a pair.
     #[inline]
-    pub fn add(&mut self, left: u32, right: u32, weight: u64) {
+    pub fn add(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
         let bucket = self.bucket(left, right);
         self.sums[bucket] = self.sums[bucket].saturating_add(weight.try_into().unwrap_or(u32::MAX));
     }
 
     /// Whether a pair may weigh this much.
     #[inline]
-    pub fn may_reach(&self, left: u32, right: u32, weight: u64) -> bool {
+    pub fn may_reach(&self, left: SymbolNumber, right: SymbolNumber, weight: u64) -> bool {
         let sum = self.sums[self.bucket(left, right)];
         sum == u32::MAX || u64::from(sum) >= weight
     }
@@ -84,7 +85,7 @@ impl WeightBounds {
     }
 
     #[inline]
-    fn bucket(&self, left: u32, right: u32) -> usize {
+    fn bucket(&self, left: SymbolNumber, right: SymbolNumber) -> usize {
         let pair = u64::from(left) << 32 | u64::from(right);
         let shift = 64 - self.sums.len().trailing_zeros();
         (pair.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> shift) as usize

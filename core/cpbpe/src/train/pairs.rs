@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-/// A symbol of the text while it is merged. It is 0 where no symbol is: between words, and in the place of each character
-/// that was not accepted. 1 and up are the accepted characters, and after them the symbols that merges make.
-pub type Symbol = u32;
-/// Not a symbol, so nothing merges with it.
-pub const NO_SYMBOL: Symbol = 0;
+/// The number of a symbol. 1 and up are the accepted characters, in their order; after them come the symbols that
+/// merges make.
+pub type SymbolNumber = u32;
+/// What the text holds where no symbol is: between words, and in the place of each character that was not accepted.
+/// Nothing merges with it.
+pub const NO_SYMBOL: SymbolNumber = 0;
 
 /// The number of a tracked pair.
 pub type PairNumber = u32;
@@ -16,7 +17,9 @@ pub const UNTRACKED: PairNumber = u32::MAX;
 /// The texts of all symbols.
 #[derive(Default)]
 pub struct SymbolTexts {
+    /// One after the other.
     blob: Vec<u8>,
+    /// Where each ends.
     ends: Vec<usize>,
 }
 
@@ -28,7 +31,7 @@ impl SymbolTexts {
     }
 
     /// Append a symbol made of two.
-    pub fn push_pair(&mut self, left: Symbol, right: Symbol) {
+    pub fn push_pair(&mut self, left: SymbolNumber, right: SymbolNumber) {
         for symbol in [left, right] {
             let end = self.ends[symbol as usize];
             let begin = end - self.get(symbol).len();
@@ -39,21 +42,21 @@ impl SymbolTexts {
 
     /// The text of a symbol.
     #[inline]
-    pub fn get(&self, symbol: Symbol) -> &[u8] {
+    pub fn get(&self, symbol: SymbolNumber) -> &[u8] {
         let at = symbol as usize;
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.blob[begin..self.ends[at]]
     }
 
     /// How the texts of two pairs compare.
-    pub fn compare(&self, a: (Symbol, Symbol), b: (Symbol, Symbol)) -> Ordering {
-        let text = |pair: (Symbol, Symbol)| self.get(pair.0).iter().chain(self.get(pair.1));
+    pub fn compare(&self, a: (SymbolNumber, SymbolNumber), b: (SymbolNumber, SymbolNumber)) -> Ordering {
+        let text = |pair: (SymbolNumber, SymbolNumber)| self.get(pair.0).iter().chain(self.get(pair.1));
         text(a).cmp(text(b))
     }
 }
 
 /// Pairs of two symbols below this one are looked up by index, not by hash. They are the most frequent characters.
-const DENSE: Symbol = 1 << 8;
+const DENSE: SymbolNumber = 1 << 8;
 
 /// A table by pair. What is put in stays in.
 #[derive(Clone)]
@@ -77,16 +80,16 @@ impl<V: Copy + PartialEq> PairMap<V> {
 
     /// The value of a pair.
     #[inline]
-    pub fn get(&self, left: Symbol, right: Symbol) -> V {
+    pub fn get(&self, left: SymbolNumber, right: SymbolNumber) -> V {
         match dense_index(left, right) {
             Some(at) => self.dense[at],
             None => self.slots[self.slot(packed(left, right))].1,
         }
     }
 
-    /// The value of a pair, to be changed.
+    /// The value of a pair, to be changed. A pair that was not in the table is from now on.
     #[inline]
-    pub fn entry(&mut self, left: Symbol, right: Symbol) -> &mut V {
+    pub fn get_or_insert(&mut self, left: SymbolNumber, right: SymbolNumber) -> &mut V {
         if let Some(at) = dense_index(left, right) {
             return &mut self.dense[at];
         }
@@ -104,9 +107,10 @@ impl<V: Copy + PartialEq> PairMap<V> {
     }
 
     /// All pairs with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (Symbol, Symbol, V)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (SymbolNumber, SymbolNumber, V)> + '_ {
         let dense = (0..).zip(&self.dense).map(|(at, &value)| (at / DENSE, at % DENSE, value));
-        let hashed = self.slots.iter().map(|&(pair, value)| ((pair >> 32) as Symbol, pair as Symbol, value));
+        let hashed =
+            self.slots.iter().map(|&(pair, value)| ((pair >> 32) as SymbolNumber, pair as SymbolNumber, value));
         dense.chain(hashed).filter(|(_, _, value)| *value != self.absent)
     }
 
@@ -136,13 +140,13 @@ impl<V: Copy + PartialEq> PairMap<V> {
 
 /// The index of a pair of two frequent characters.
 #[inline]
-fn dense_index(left: Symbol, right: Symbol) -> Option<usize> {
+fn dense_index(left: SymbolNumber, right: SymbolNumber) -> Option<usize> {
     (left < DENSE && right < DENSE).then_some((left * DENSE + right) as usize)
 }
 
 /// Both symbols as one number.
 #[inline]
-fn packed(left: Symbol, right: Symbol) -> u64 {
+fn packed(left: SymbolNumber, right: SymbolNumber) -> u64 {
     u64::from(left) << 32 | u64::from(right)
 }
 
@@ -155,7 +159,7 @@ mod tests {
         let mut map: PairMap<u32> = PairMap::new(UNTRACKED);
         for left in (1..1000).step_by(5) {
             for right in 200..300 {
-                *map.entry(left, right) = left * 1000 + right;
+                *map.get_or_insert(left, right) = left * 1000 + right;
             }
         }
         let all = || (1..1000).step_by(5).flat_map(|left| (200..300).map(move |right| (left, right)));

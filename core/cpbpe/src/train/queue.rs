@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use crate::train::pairs::{PairNumber, Symbol, SymbolTexts};
+use crate::train::pairs::{PairNumber, SymbolNumber, SymbolTexts};
 
 /// A pair that is tracked: it may become a piece, and its places in the text are known.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackedPair {
     /// Its first symbol.
-    pub left: Symbol,
+    pub left: SymbolNumber,
     /// Its second symbol.
-    pub right: Symbol,
+    pub right: SymbolNumber,
     /// How often it stands in the text now.
     pub frequency: u64,
 }
@@ -44,6 +44,7 @@ impl QueuedPair {
 /// no use here: to compare two pairs, the texts of symbols must be at hand.)
 #[derive(Default)]
 pub struct PairQueue {
+    /// No pair is better than the one at half its index.
     heap: Vec<QueuedPair>,
 }
 
@@ -56,7 +57,7 @@ impl PairQueue {
             Ordering::Greater => false,
             Ordering::Equal => {
                 let (a, b) = (&pairs[a.number as usize], &pairs[b.number as usize]);
-                // Two pairs with one text come only with the frequency 0 (see `learn` in `cpbpe/reference_train.py`),
+                // Two pairs with one text come only with the frequency 0 (see "There are no ties" in the reference),
                 // and then it does not matter which is first.
                 texts.compare((a.left, a.right), (b.left, b.right)) == Ordering::Less
             }

@@ -17,12 +17,12 @@ const PARALLEL: usize = 1 << 15;
 const PLACE_BITS: u32 = 40;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
 
-/// A word that is being sorted.
+/// A word that is being sorted: what it begins with, and where it is.
 #[derive(Clone, Copy)]
-struct SortEntry {
+struct WordPrefix {
     /// The first 16 bytes of its real text, which decide nearly all comparisons.
     prefix: u128,
-    /// Where it is.
+    /// The table, and the place in it.
     location: u64,
 }
 
@@ -35,7 +35,7 @@ pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> 
     let record_of = |location: u64| tables[(location >> PLACE_BITS) as usize].get((location & PLACE) as usize);
     // 1. Note the prefix of every word. Most words begin with a space. They are a list of their own, sorted by what
     //    comes after the space, so that the prefix tells more about them.
-    let mut entries: [Vec<SortEntry>; 2] = Default::default();
+    let mut prefixes: [Vec<WordPrefix>; 2] = Default::default();
     let mut scratch = Vec::new();
     for (number, table) in (0u64..).zip(tables) {
         for (done, (place, word, _)) in table.records().enumerate() {
@@ -44,24 +44,24 @@ pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> 
             }
             let spaced = usize::from(word[0] == b' ');
             let location = number << PLACE_BITS | place as u64;
-            entries[spaced].push(SortEntry { prefix: prefix(&word[spaced..], &mut scratch), location });
+            prefixes[spaced].push(WordPrefix { prefix: prefix(&word[spaced..], &mut scratch), location });
         }
     }
     // 2. Sort both lists.
-    let order = |a: &SortEntry, b: &SortEntry| match a.prefix.cmp(&b.prefix) {
+    let order = |a: &WordPrefix, b: &WordPrefix| match a.prefix.cmp(&b.prefix) {
         Ordering::Equal => compare(record_of(a.location).0, record_of(b.location).0),
         unequal => unequal,
     };
-    let [mut plain, mut spaced] = entries;
+    let [mut plain, mut spaced] = prefixes;
     sort(&mut plain, &order, threads, monitor);
     sort(&mut spaced, &order, threads, monitor);
     // 3. Write them. All words of the second list begin with U+2581 and none of the first does, so the second list
     //    goes as a whole between two words of the first.
     let space = u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104;
-    let middle = plain.partition_point(|entry| entry.prefix < space);
+    let middle = plain.partition_point(|word| word.prefix < space);
     let mut words = Words::default();
-    for entries in [&plain[..middle], &spaced[..], &plain[middle..]] {
-        for part in write(entries, &record_of, threads, monitor)? {
+    for prefixes in [&plain[..middle], &spaced[..], &plain[middle..]] {
+        for part in write(prefixes, &record_of, threads, monitor)? {
             words.append(&part);
         }
     }
@@ -99,21 +99,21 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
 }
 
 /// Sort by halves, in threads while there are several to use. If the work is stopped, the order is left unfinished.
-fn sort<F>(entries: &mut [SortEntry], order: &F, threads: usize, monitor: &Monitor)
+fn sort<F>(prefixes: &mut [WordPrefix], order: &F, threads: usize, monitor: &Monitor)
 where
-    F: Fn(&SortEntry, &SortEntry) -> Ordering + Sync,
+    F: Fn(&WordPrefix, &WordPrefix) -> Ordering + Sync,
 {
     if monitor.is_stopped() {
         return;
     }
-    if entries.len() < if threads > 1 { PARALLEL } else { CHECK_INTERVAL * 4 } {
-        entries.sort_unstable_by(order);
+    if prefixes.len() < if threads > 1 { PARALLEL } else { CHECK_INTERVAL * 4 } {
+        prefixes.sort_unstable_by(order);
         return;
     }
     let (fewer, more) = (threads / 2, threads - threads / 2);
-    let middle = if fewer > 0 { entries.len() / threads * fewer } else { entries.len() / 2 };
-    entries.select_nth_unstable_by(middle, order);
-    let (low, high) = entries.split_at_mut(middle);
+    let middle = if fewer > 0 { prefixes.len() / threads * fewer } else { prefixes.len() / 2 };
+    prefixes.select_nth_unstable_by(middle, order);
+    let (low, high) = prefixes.split_at_mut(middle);
     if fewer == 0 {
         sort(low, order, 1, monitor);
         sort(high, order, 1, monitor);
@@ -125,16 +125,16 @@ where
     });
 }
 
-/// The words of sorted entries, in as many lists as there are threads.
-fn write<'a, F>(entries: &[SortEntry], record_of: &F, threads: usize, monitor: &Monitor) -> Result<Vec<Words>, Error>
+/// The sorted words, in as many lists as there are threads.
+fn write<'a, F>(prefixes: &[WordPrefix], record_of: &F, threads: usize, monitor: &Monitor) -> Result<Vec<Words>, Error>
 where
     F: Fn(u64) -> (&'a [u8], u64) + Sync,
 {
     let same =
-        |a: &SortEntry, b: &SortEntry| a.prefix == b.prefix && record_of(a.location).0 == record_of(b.location).0;
-    // 1. Divide the entries; equal words stay together.
-    let parts = if entries.len() < PARALLEL { 1 } else { threads.max(1) };
-    let mut rest = entries;
+        |a: &WordPrefix, b: &WordPrefix| a.prefix == b.prefix && record_of(a.location).0 == record_of(b.location).0;
+    // 1. Divide the words; equal ones stay together.
+    let parts = if prefixes.len() < PARALLEL { 1 } else { threads.max(1) };
+    let mut rest = prefixes;
     let mut slices = Vec::new();
     for number in 0..parts {
         let mut end = rest.len() / (parts - number);
@@ -146,11 +146,11 @@ where
         rest = others;
     }
     // 2. Write each part, adding up the counts of equal words.
-    let write_part = |entries: &[SortEntry]| {
+    let write_part = |prefixes: &[WordPrefix]| {
         let mut words = Words::default();
-        words.ends.reserve_exact(entries.len() * 8);
-        words.counts.reserve_exact(entries.len() * 8);
-        for (at, equal) in entries.chunk_by(same).enumerate() {
+        words.ends.reserve_exact(prefixes.len() * 8);
+        words.counts.reserve_exact(prefixes.len() * 8);
+        for (at, equal) in prefixes.chunk_by(same).enumerate() {
             if at % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }

@@ -12,7 +12,7 @@
 use crate::error::Error;
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
 use crate::train::occurrences::{Occurrences, PairCounts, WeightBounds};
-use crate::train::pairs::{PairMap, PairNumber, Symbol, NO_SYMBOL, UNTRACKED};
+use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, NO_SYMBOL, UNTRACKED};
 use crate::train::runs::Runs;
 use crate::train::threads::CHECK_INTERVAL;
 use crate::watch::Monitor;
@@ -23,7 +23,8 @@ const AHEAD: usize = 32;
 /// One part of the text.
 #[derive(Default)]
 pub struct TextPart {
-    text: Vec<Symbol>,
+    /// The symbol at each place, as told above.
+    text: Vec<SymbolNumber>,
     /// The counts of its words.
     runs: Runs,
     /// The length of each symbol, in characters.
@@ -34,8 +35,9 @@ pub struct TextPart {
     pub changes: MergeChanges,
     /// Where the last merge put its symbol.
     merged: Vec<u32>,
-    /// By neighbour, the number of its pair with the last new symbol; UNTRACKED except during `track_new`.
+    /// By the symbol before, the number of its pair with the last new symbol; UNTRACKED except during `track_new`.
     numbers_before: Vec<PairNumber>,
+    /// The same by the symbol after.
     numbers_after: Vec<PairNumber>,
 }
 
@@ -51,7 +53,7 @@ impl TextPart {
     }
 
     /// Append a word. Words come in the order of their counts. An error if the part is full.
-    pub fn push(&mut self, word: &[Symbol], count: u64) -> Result<(), Error> {
+    pub fn push(&mut self, word: &[SymbolNumber], count: u64) -> Result<(), Error> {
         if u32::try_from(self.text.len() + word.len() + 1).is_err() {
             return Err(Error::TextTooLong);
         }
@@ -216,7 +218,11 @@ impl TextPart {
     }
 
     /// Call `see(left, right, place, weight)` for each pair of neighbours, from left to right.
-    fn each_pair(&self, monitor: &Monitor, mut see: impl FnMut(Symbol, Symbol, u32, u64)) -> Result<(), Error> {
+    fn each_pair(
+        &self,
+        monitor: &Monitor,
+        mut see: impl FnMut(SymbolNumber, SymbolNumber, u32, u64),
+    ) -> Result<(), Error> {
         let mut at = 1;
         let mut run = 0;
         let mut next_check = 0;
@@ -264,7 +270,7 @@ mod tests {
         part.push(&[B, B], 9).unwrap();
         part.push(word, 5).unwrap();
         let mut numbers = PairMap::new(UNTRACKED);
-        *numbers.entry(left, right) = 0;
+        *numbers.get_or_insert(left, right) = 0;
         part.track_all(&numbers, 1, &monitor).unwrap();
         part.merge(Merge { number: 0, left, right, new: NEW }, &monitor).unwrap();
         part

@@ -2,18 +2,22 @@
 
 use crate::train::limits::{PieceLimits, PieceProfile, ALWAYS_ALONE};
 use crate::train::occurrences::PairCounts;
-use crate::train::pairs::{PairMap, PairNumber, Symbol, SymbolTexts, UNTRACKED};
+use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, SymbolTexts, UNTRACKED};
 use crate::train::queue::{PairQueue, QueuedPair, TrackedPair};
 
 /// All symbols, and the pairs of them that are tracked.
 pub struct TrackedPairs {
+    /// What a piece may hold.
     limits: PieceLimits,
     /// The text of every symbol.
     texts: SymbolTexts,
     /// What every symbol may be joined with.
     profiles: Vec<PieceProfile>,
+    /// By number, all pairs that were tracked since the last restart, merged ones included.
     pairs: Vec<TrackedPair>,
+    /// The numbers of the pairs.
     numbers: PairMap<PairNumber>,
+    /// The pairs that may be merged.
     queue: PairQueue,
     /// Rarer pairs are not tracked. If it is 0, even pairs that no longer stand anywhere are.
     threshold: u64,
@@ -87,7 +91,7 @@ impl TrackedPairs {
 
     /// Track a new pair, if it reaches the threshold and may become a piece.
     #[inline]
-    pub fn track(&mut self, left: Symbol, right: Symbol, frequency: u64) -> Option<PairNumber> {
+    pub fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Option<PairNumber> {
         if frequency < self.threshold {
             return None;
         }
@@ -95,14 +99,14 @@ impl TrackedPairs {
         let number = self.pairs.len() as PairNumber;
         let pair = TrackedPair { left, right, frequency };
         self.pairs.push(pair);
-        *self.numbers.entry(left, right) = number;
+        *self.numbers.get_or_insert(left, right) = number;
         self.queue.push(QueuedPair::new(number, &pair, profile.length, &self.texts), &self.pairs, &self.texts);
         Some(number)
     }
 
     /// A pair has become rarer.
     #[inline]
-    pub fn lower(&mut self, left: Symbol, right: Symbol, weight: u64) {
+    pub fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
         let number = self.numbers.get(left, right);
         if number != UNTRACKED {
             let frequency = &mut self.pairs[number as usize].frequency;
@@ -134,8 +138,8 @@ impl TrackedPairs {
     }
 
     /// A new symbol made of two.
-    pub fn add_symbol(&mut self, left: Symbol, right: Symbol) -> Symbol {
-        let new = self.profiles.len() as Symbol;
+    pub fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
+        let new = self.profiles.len() as SymbolNumber;
         self.texts.push_pair(left, right);
         self.profiles.push(self.profiles[left as usize].then(&self.profiles[right as usize]));
         new

@@ -1,5 +1,5 @@
-//! What training is asked, and what it answers: `CountSpec`, `LearnSpec` and `Learned` are the values of the same
-//! names in Python, where every field is explained in full.
+//! What training is asked, and what it answers. `CountSpec`, `LearnSpec` and `Learned` are the values of the same names
+//! in `cpbpe/reference/training_values.py`, where every field is explained in full.
 
 use crate::text::normalize::NormalizerOptions;
 use crate::train::limits::PieceLimits;

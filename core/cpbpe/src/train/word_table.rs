@@ -26,7 +26,7 @@ fn capacity(slots: usize) -> usize {
     slots / 4 * 3
 }
 
-/// A short word that was seen recently, and how often since it is in the small memory.
+/// A short word that was seen recently, with its count since it entered the small memory.
 #[derive(Clone, Copy, Default)]
 struct RecentWord {
     /// Its bytes, padded with zeros.
@@ -43,13 +43,17 @@ struct RecentWord {
 /// a near cache; a word that is pushed out of it by another one waits in `waiting`, until there are enough of them to
 /// be added to their records together.
 pub struct WordTable {
+    /// Where the record of each word is, by its hash; see PLACE_BITS.
     slots: Vec<u64>,
     /// Records, and PADDING bytes.
     blob: Vec<u8>,
     /// How many records there are.
     words: usize,
+    /// The small memory, by hash; empty until it is needed.
     recent: Vec<RecentWord>,
+    /// Words that were pushed out of it.
     waiting: Vec<RecentWord>,
+    /// Of the hash.
     seed: u64,
 }
 
@@ -106,12 +110,14 @@ fn record(blob: &[u8], at: usize) -> (&[u8], u64, usize) {
 }
 
 impl WordTable {
+    /// The hash of a word of up to SHORT bytes.
     #[inline]
     fn hash_short(&self, bytes: [u64; 2], length: u64) -> u64 {
         const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
         mix(bytes[0] ^ self.seed, (bytes[1] ^ ODD).wrapping_add(length) ^ self.seed.rotate_left(32))
     }
 
+    /// The hash of any word.
     fn hash(&self, word: &[u8]) -> u64 {
         let length = word.len();
         if length <= SHORT {
@@ -257,6 +263,7 @@ impl WordTable {
         }
     }
 
+    /// Double the number of slots.
     #[cold]
     fn grow(&mut self) {
         let slots = self.slots.len() * 2;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::train::threads::CHECK_INTERVAL;
 use crate::watch::Monitor;
 
-/// Words sorted by their bytes, none of them twice. The columns are those of `Words` in Python.
+/// Words sorted by their bytes, none of them twice. The columns are those of `Words` in `training_values.py`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     /// The words, one after the other.
@@ -68,8 +68,11 @@ fn number(column: &[u8], at: usize) -> u64 {
 /// Words in columns that were checked.
 #[derive(Clone, Copy, Debug)]
 pub struct WordsRef<'a> {
+    /// As in `Words`,
     blob: &'a str,
+    /// with ends that ascend and are between characters,
     ends: &'a [u8],
+    /// and as many counts.
     counts: &'a [u8],
 }
 
