@@ -22,6 +22,7 @@ from cpbpe.tokenizer.stream_decoder import StreamDecoder
 from cpbpe.tokenizer.stream_encoder import StreamEncoder
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tokenizer.vocabulary import Vocabulary
+from cpbpe.version import VERSION
 
 if TYPE_CHECKING:
     from cpbpe.training.options import PRESETS, TrainOptions
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cpbpe.training.train import TrainingResult, train
     from cpbpe.training.word_counts import WordCounts
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "PRESETS",

@@ -23,13 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["train", "no such file", "--out", "my"])
     1
     """
-    from cpbpe import __version__
     from cpbpe.cli import count, quickstart, train
+    from cpbpe.version import VERSION
 
     parser = argparse.ArgumentParser(
         prog="cpbpe", description="SentencePiece BPE tokenizers: train them, exactly as sentencepiece does."
     )
-    parser.add_argument("--version", action="version", version=f"cpbpe {__version__}")
+    parser.add_argument("--version", action="version", version=f"cpbpe {VERSION}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     train.add_to(commands)
     count.add_to(commands)

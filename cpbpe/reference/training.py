@@ -340,14 +340,15 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     from left to right, its own text alone decides which they were. So equal texts are made of equal symbols.
     For the same reason no pair ever has the text of a piece that is there already.
     """
+    # 1. Unpack the words.
     report = _Reporter(progress)
     counted = list(unpack(words))
     total = sum(count * len(word) for word, count in counted)
     if total > MAX_COUNT:
         raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
 
-    # A count of every character, and the text as one long list of symbols. A symbol is an index into
-    # `texts`; 0 is the wall between words, and stands for every character that no piece will hold.
+    # 2. Count the characters and accept some. A symbol is an index into `texts`; 0 is the wall between words,
+    # and stands for every character that no piece will hold.
     characters: Multiset[str] = Multiset()
     for done, (word, count) in enumerate(counted):
         report("characters", done, len(counted))
@@ -359,6 +360,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     ids = {text: id for id, text in enumerate(texts) if id}
     limit = spec.vocab_size - spec.meta_pieces - (0 if spec.auto_character_coverage else len(accepted))
 
+    # 3. Write the text as one long list of symbols.
     text = [0]
     weight = [0]  # of each place in the text: how often its word was seen
     for done, (word, count) in enumerate(counted if limit > 0 else ()):
@@ -369,6 +371,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     before = list(range(-1, len(text) - 1))
     after = list(range(1, len(text) + 1))
 
+    # 4. Find all pairs, and put them in a queue, the most frequent first.
     frequency: dict[tuple[int, int], int] = {}  # of the pairs that may still be merged
     places: dict[tuple[int, int], list[int]] = {}  # where they stand, or stood, from left to right
     invalid: set[tuple[int, int]] = set()
@@ -406,6 +409,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     fresh.clear()
     heapify(queue)
 
+    # 5. Merge the first pair of the queue, until the vocabulary is full or no pair is left.
     symbols_left = sum(characters.values())
     merges: list[bytes] = []
     frequencies = array("Q")

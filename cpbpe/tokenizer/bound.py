@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import wraps
+from functools import cache, wraps
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.identity import BEHAVIOUR, restore
 from cpbpe.tokenizer.options import REFUSED
 
 
+@cache
 def bound_class(tokenizer: type) -> Any:
-    """A subclass of Tokenizer whose calls have options bound.
+    """A subclass of Tokenizer, or of one of its subclasses, whose calls have options bound.
 
     The calls of Tokenizer itself need not look for bound options: that would take a tenth of the time of a
     short text.
@@ -31,7 +33,14 @@ def bound_class(tokenizer: type) -> Any:
             self.bound_options = MappingProxyType(dict(options))
             return self
 
-    for name, call in vars(tokenizer).items():
+        def _like(self, facts: ModelFacts) -> BoundTokenizer:
+            return self.of(facts, self.bound_options)
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return restore, (tokenizer, self.to_bytes(), BEHAVIOUR, dict(self.bound_options))
+
+    for name in dir(tokenizer):
+        call = getattr(tokenizer, name)
         if hasattr(call, "__signature__"):  # a call with options, see `described`
             setattr(BoundTokenizer, name, _bound(call))
     return BoundTokenizer

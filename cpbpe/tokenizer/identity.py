@@ -56,7 +56,7 @@ def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any]) -> Any:
+def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any] | None = None) -> Any:
     """What a pickle calls: a function with a name, so that nothing of it is in the pickle but this name.
 
     The behaviour is there for what is derived from pickles, as the caches of datasets are: when it changes,

@@ -1,8 +1,6 @@
-"""The Tokenizer: what users hold. Each call checks what it is given, plans what its options come to, and asks
-an engine.
+"""The Tokenizer, which users hold. Each call checks what it is given, plans, and asks an engine.
 
-It is flat on purpose: what stands behind a call has a file of its own beside this one, such as `plans` (what
-options mean), `alignment`, `splitting`, `vocabulary` and the two streams.
+It is flat on purpose: what a call does has a file of its own, such as `plans`, `alignment` and `splitting`.
 """
 
 from __future__ import annotations
@@ -100,6 +98,10 @@ class Tokenizer:
         self._set(facts)
         return self
 
+    def _like(self: Self, facts: ModelFacts) -> Self:
+        """The same kind of tokenizer for other facts."""
+        return self._of(facts)
+
     @classmethod
     def from_bytes(cls: type[Self], data: bytes | bytearray | memoryview) -> Self:
         """Load a model from the bytes of its file."""
@@ -110,7 +112,7 @@ class Tokenizer:
         """A tokenizer for a model as a value, however it was made."""
         return cls._of(facts_of_spec(spec))
 
-    def with_special_tokens(self, tokens: Mapping[str, int] | Iterable[str]) -> Tokenizer:
+    def with_special_tokens(self: Self, tokens: Mapping[str, int] | Iterable[str]) -> Self:
         """The same tokenizer with more special tokens, which are no pieces of the model.
 
         Without ids they get the next free ones, in the order given. Like a CONTROL piece, an added token is
@@ -121,8 +123,7 @@ class Tokenizer:
         >>> tok.encode("<|user|>Hi<|end|>", allowed_special="all")
         [32000, 15359, 32001]
         """
-        more = Tokenizer._of(facts_with_added(self._facts, tokens))
-        return more.using(**self.bound_options) if self.bound_options else more
+        return self._like(facts_with_added(self._facts, tokens))
 
     def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
         """The same tokenizer with other defaults: its calls have these options, unless they are given others.
@@ -132,7 +133,8 @@ class Tokenizer:
         ([1, 15359, 2], 2, [15359])
         """
         check_names(options, "using", {**ENCODE, **DECODE})
-        bound: Tokenizer = _Bound.of(self._facts, {**self.bound_options, **options})
+        plain = type(self).__base__ if self.bound_options else type(self)
+        bound: Tokenizer = bound_class(plain).of(self._facts, {**self.bound_options, **options})
         return bound
 
     # --- The model --------------------------------------------------------------------------------
@@ -146,8 +148,8 @@ class Tokenizer:
     def settings(self) -> Settings:
         """What the model file says of itself: how it was trained, and how it normalizes.
 
-        >>> Tokenizer("tokenizer.model").settings.trainer["character_coverage"]
-        0.9999499917030334
+        >>> Tokenizer("tokenizer.model").settings.trainer["byte_fallback"]
+        True
         """
         return self._facts.settings
 
@@ -179,12 +181,7 @@ class Tokenizer:
         return self._facts.piece(self._facts.check_id(id, "id_to_piece"))
 
     def piece_to_id(self, piece: str | bytes) -> int | None:
-        """The id of a piece, of any type, or of an added token; None if there is no such piece.
-
-        >>> tok = Tokenizer("tokenizer.model")
-        >>> tok.piece_to_id("▁Hello"), tok.piece_to_id("<s>"), tok.piece_to_id("no such piece")
-        (22557, 1, None)
-        """
+        """The id of a piece, of any type, or of an added token; None if there is no such piece."""
         return find_piece(self._facts, piece)
 
     def get_vocab(self) -> dict[str, int]:
@@ -192,11 +189,7 @@ class Tokenizer:
         return dict(self.vocab.items())
 
     def is_lossless(self) -> Losslessness:
-        """Whether every text comes back from its ids: true, or false with reasons.
-
-        >>> bool(Tokenizer("tokenizer.model").is_lossless())
-        True
-        """
+        """Whether every text comes back from its ids: true, or false with reasons."""
         return losslessness(self._facts.spec)
 
     # --- Text to ids ------------------------------------------------------------------------------
@@ -303,12 +296,9 @@ class Tokenizer:
 
         Spans count characters for `str` and bytes for `bytes`; `unit` ("char" or "byte") chooses.
 
-        >>> tok = Tokenizer("tokenizer.model")
-        >>> encoding = tok.align("Hi 你好")
+        >>> encoding = Tokenizer("tokenizer.model").align("Hi 你好")
         >>> list(zip(encoding.pieces, encoding.offsets, encoding.surfaces))
         [('▁Hi', (0, 2), 'Hi'), ('▁', (2, 3), ' '), ('你', (3, 4), '你'), ('好', (4, 5), '好')]
-        >>> tok.align("你好", unit="byte").offsets
-        [(0, 0), (0, 3), (3, 6)]
         """
         return alignment.align(self._facts, self._plans.encode(options, "align"), text, "align", unit)
 
@@ -357,11 +347,7 @@ class Tokenizer:
         return calls.count_batch(plan, checked, threads_for(checked, threads))
 
     def normalize(self, text: AnyText) -> AnyText:
-        """The text as it is cut into pieces: `str` for `str`, `bytes` for `bytes`.
-
-        >>> Tokenizer("tokenizer.model").normalize("Hello world")
-        '▁Hello▁world'
-        """
+        """The text as it is cut into pieces, `▁Hello▁world`: `str` for `str`, `bytes` for `bytes`."""
         normalized: Any = self._engine.normalize(checked_text(text, "normalize"))
         normalized = text_of(normalized) if isinstance(text, str) else normalized
         return cast(AnyText, normalized)
@@ -486,7 +472,7 @@ class Tokenizer:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
             return NotImplemented
-        return self._facts.file == other._facts.file and self.bound_options == other.bound_options
+        return self.to_bytes() == other.to_bytes() and self.bound_options == other.bound_options
 
     def __hash__(self) -> int:
         return hash(self._facts.file)
@@ -497,16 +483,14 @@ class Tokenizer:
     __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore, (Tokenizer, self._facts.file, BEHAVIOUR, dict(self.bound_options))
+        return restore, (type(self), self._facts.file, BEHAVIOUR)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: transformers' users expect something else here than everybody else."""
         raise TypeError(
             "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
             "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
         )
-
-
-_Bound = bound_class(Tokenizer)
 
 
 def load(source: Source) -> Tokenizer:

@@ -106,7 +106,7 @@ def test_the_core_agrees(keys: list[str], text: str) -> None:
     from cpbpe import _core
 
     encoded = [key.encode() for key in keys]
-    reference, core = Finder(encoded), _core.Matcher(encoded)
+    reference, core = Finder(encoded), _core.Finder(encoded)
     assert core.split(text) == reference.split(text)
     assert core.split(text.encode()) == reference.split(text.encode())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe.model.formats import sentencepiece as model
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
 from cpbpe.tokenizer.lossless import Losslessness, losslessness
 from tests.conftest import ENGINES
 from tests.support import budget, charsmaps, corpus, tiers, zoo
@@ -165,7 +165,7 @@ def test_every_setting(engine: str) -> None:
     ],
 )
 def test_reasons(flags: dict[str, Any], reason: str, example: str) -> None:
-    answer = losslessness(model.parse(edit("llama", **flags).SerializeToString()))
+    answer = losslessness(model.read(edit("llama", **flags).SerializeToString()))
     assert [reason in loss.reason for loss in answer.reasons] == [True]
     assert answer.reasons[0].example == example
 
@@ -189,16 +189,15 @@ def test_reasons(flags: dict[str, Any], reason: str, example: str) -> None:
     ],
 )
 def test_what_does_no_harm(flags: dict[str, Any]) -> None:
-    assert losslessness(model.parse(edit("llama", **flags).SerializeToString())) == Losslessness(())
+    assert losslessness(model.read(edit("llama", **flags).SerializeToString())) == Losslessness(())
 
 
 def test_without_byte_fallback() -> None:
     """There is always a character that the vocabulary lacks, however many it has."""
     characters = [chr(code) for code in (*map(ord, "é€中日ж☃🦙\U0010fffd"), *range(0x100000, 0x100100))]
-    pieces = (b"<unk>", "▁".encode(), *(character.encode() for character in characters))
-    types = (PieceType.UNKNOWN, *[PieceType.NORMAL] * (len(pieces) - 1))
-    normalizer = NormalizerSpec(remove_extra_whitespaces=False)
-    spec = ModelSpec(pieces, (0.0,) * len(pieces), types, normalizer)
+    known = [Piece(character.encode()) for character in ["▁", *characters]]
+    pieces = Pieces.of([Piece(b"<unk>", 0.0, PieceType.UNKNOWN), *known])
+    spec = ModelSpec(pieces, NormalizerSpec(remove_extra_whitespaces=False))
     (loss,) = losslessness(spec).reasons
     assert loss.example == chr(0x100100)
 
@@ -255,7 +254,7 @@ def test_round_trips(name: str, engine: str, data: st.DataObject) -> None:
 
 @cache
 def prefix(name: str) -> bool:
-    return model.parse(zoo.model(name)).normalizer.add_dummy_prefix
+    return model.read(zoo.model(name)).normalizer.add_dummy_prefix
 
 
 @tiers.engines

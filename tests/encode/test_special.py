@@ -185,39 +185,41 @@ def test_parts(engine: str) -> None:
     tok = tokenizer(zoo.REAL[0], engine)
     a, b = "<s>Hi </s>", "more"
     assert tok.encode_parts([Special("<s>"), a, 13, b]) == [1, *tok.encode(a), 13, *tok.encode(b)]
-    assert tok.encode((a,)) == tok.encode([a]) == tok.encode(a)
-    assert tok.encode([]) == tok.encode([""]) == []
-    assert tok.encode([b"Hi", Special("<|im_end|>")], add_bos=True, reverse=True) == [
+    assert tok.encode_parts((a,)) == tok.encode_parts([a]) == tok.encode(a)
+    assert tok.encode_parts([]) == tok.encode_parts([""]) == []
+    assert tok.encode_parts([b"Hi", Special("<|im_end|>")], add_bos=True, reverse=True) == [
         1,
         tok.vocab.special_tokens["<|im_end|>"],
         *tok.encode("Hi"),
     ]
-    later = tok.encode([a, Special("<s>"), b], prefix_after_special=False)
+    later = tok.encode_parts([a, Special("<s>"), b], prefix_after_special=False)
     assert later == [*tok.encode(a), 1, *tok.encode(b, prefix_space=False)]
-    assert tok.encode([a, b], prefix_space=False)[-1:] == tok.encode(b, prefix_space=False)
+    assert tok.encode_parts([a, b], prefix_space=False)[-1:] == tok.encode(b, prefix_space=False)
     # Only the text right after a special token counts as coming after one.
     lists: list[list[Part]] = [[a, b], ["", b], [13, b], [a, 13, b]]
     for parts in lists:
-        expected = [id for part in parts for id in ([part] if isinstance(part, int) else tok.encode([part]))]
-        assert tok.encode(parts, prefix_after_special=False) == expected
+        expected = [
+            id for part in parts for id in ([part] if isinstance(part, int) else tok.encode_parts([part]))
+        ]
+        assert tok.encode_parts(parts, prefix_after_special=False) == expected
     lists = [[1, b], ["x</s>", b], [Special("<s>"), "", b]]
     for parts in lists:
-        found = tok.encode(parts, prefix_after_special=False, allowed_special="all")
+        found = tok.encode_parts(parts, prefix_after_special=False, allowed_special="all")
         assert found[-1:] == tok.encode(b, prefix_space=False)
-    assert tok.encode(["x<s>", 1], allowed_special={"<s>"}) == [*tok.encode("x"), 1, 1]
+    assert tok.encode_parts(["x<s>", 1], allowed_special={"<s>"}) == [*tok.encode("x"), 1, 1]
     with pytest.raises(ValueError, match="holds the special token '</s>'"):
-        tok.encode([a, 1], disallowed_special={"</s>"})
+        tok.encode_parts([a, 1], disallowed_special={"</s>"})
     with pytest.raises(ValueError, match=r"Special\(text='<none>'\) is no special token"):
         tok.encode_parts([Special("<none>")])
     with pytest.raises(IndexError, match="outside the vocabulary"):
-        tok.encode(["a", 10**9])
+        tok.encode_parts(["a", 10**9])
     with pytest.raises(TypeError, match="not float; for several texts use encode_batch"):
-        tok.encode(["a", 1.5])  # type: ignore[list-item]
+        tok.encode_parts(["a", 1.5])  # type: ignore[list-item]
     for wrong in (1, b"<s>", ["a"]):
         with pytest.raises(TypeError, match="the text of a Special is a str"):
             Special(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no alpha for a list"):
-        tok.encode(["a"], alpha=0.5)
+        tok.encode_parts(["a"], alpha=0.5)
 
 
 # --- Adding tokens --------------------------------------------------------------------------------

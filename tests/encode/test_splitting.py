@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe.text.utf8 import is_inside
-from cpbpe.tokenizer import splitting as documents
+from cpbpe.tokenizer import splitting
+from cpbpe.tokenizer.plans import Plans
 from tests.conftest import ENGINES
 from tests.support import budget, charsmaps, corpus, tiers, zoo
 from tests.support.budget import SEED
@@ -30,9 +31,9 @@ quick = budget.quick(60, least=5)
 
 @pytest.fixture
 def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "FIRST_WINDOW", 1)
-    monkeypatch.setattr(documents, "FIRST_MARGIN", 1)
-    monkeypatch.setattr(documents, "MANY", 1 << 40)  # believe only what is certain
+    monkeypatch.setattr(splitting, "FIRST_WINDOW", 1)
+    monkeypatch.setattr(splitting, "FIRST_MARGIN", 1)
+    monkeypatch.setattr(splitting, "MANY", 1 << 40)  # believe only what is certain
 
 
 # --- The oracle -----------------------------------------------------------------------------------
@@ -170,13 +171,13 @@ REACHING = {
 @tiers.models(list(REACHING))
 def test_any_window(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the first window ends, nothing is believed that the rest of the text changes."""
-    monkeypatch.setattr(documents, "MANY", 1 << 40)
+    monkeypatch.setattr(splitting, "MANY", 1 << 40)
     tok = tokenizer(name, engine)
     text = REACHING[name]
     for limit in (0, 1, 2, 3, 5, 8):
         expected = truncated(tok, text, limit, None)
         for window in range(1, len(text) + 1):
-            cutter = documents._Cutter(tok, None, limit)
+            cutter = splitting._Cutter(tok.facts, Plans(tok.facts).encode({}, "truncate"), limit)
             cutter._window = window
             assert text[: cutter.end(text, 0)] == expected, window
 
@@ -185,7 +186,7 @@ def test_any_window(name: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("word", [b"zqzqzqzqzq", "jxjxjxjxjx"])
 def test_rules_and_words_that_reach_far(word: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule, or a user-defined piece that no rule touches, keeps what it begins with from being certain."""
-    monkeypatch.setattr(documents, "MANY", 1 << 40)
+    monkeypatch.setattr(splitting, "MANY", 1 << 40)
     proto = zoo.parse(zoo.model("llama"))
     rules = {b"j": b"of the winter"}
     if isinstance(word, str):
@@ -197,7 +198,7 @@ def test_rules_and_words_that_reach_far(word: str | bytes, monkeypatch: pytest.M
     for text in ("zqzqzqzqzq klm", "jxjxjxjxjx klm"):
         for limit in (1, 2, 3):
             for window in range(1, len(text)):
-                cutter = documents._Cutter(tok, None, limit)
+                cutter = splitting._Cutter(tok.facts, Plans(tok.facts).encode({}, "truncate"), limit)
                 cutter._window = window
                 assert text[: cutter.end(text, 0)] == truncated(tok, text, limit, None)
 
@@ -211,7 +212,7 @@ def test_windows_are_not_seen(engine: str) -> None:
         for limit in (1, 10, 100, 500):
             assert tok.truncate(text, limit) == truncated(tok, text, limit, None)
         usual = [tok.split(text, 64), tok.split(text, 64, overlap=16)]
-        with mock.patch.multiple(documents, FIRST_WINDOW=1, FIRST_MARGIN=1):
+        with mock.patch.multiple(splitting, FIRST_WINDOW=1, FIRST_MARGIN=1):
             assert [tok.split(text, 64), tok.split(text, 64, overlap=16)] == usual
 
 
@@ -302,10 +303,10 @@ def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
 def test_only_the_beginning_is_encoded() -> None:
     tok = tokenizer("tokenizer.model.v1", ENGINES[0])
     text = "\n".join(corpus.lines(400)) * 40
-    cutter = documents._Cutter(tok, None, 10)
-    cutter._engine = engine = mock.Mock(wraps=tok._engine)
+    cutter = splitting._Cutter(tok.facts, Plans(tok.facts).encode({}, "truncate"), 10)
+    cutter._encoder = engine = mock.Mock(wraps=tok.facts.engine)
     assert text[: cutter.end(text, 0)] == tok.truncate(text, 10)
-    assert engine.tokens.called
+    assert engine.align.called
     assert all(len(call.args[0]) < 1000 for call in engine.mock_calls)
 
 

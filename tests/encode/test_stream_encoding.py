@@ -129,7 +129,8 @@ def test_every_part_of_a_text_is_looked_at_a_few_times(name: str, text: str) -> 
     """Not once for every part that follows: that would be the length squared, 18 million here."""
     tok = load(name, ENGINES[0])
     stream: Any = tok.stream_encoder()
-    stream._engine = counting = Counting(stream._engine)
+    segment = stream._segment
+    segment._engine = counting = Counting(segment._engine)
     found = [id for character in text for id in stream.push(character)] + stream.flush()
     assert found == tok.encode(text)
     kinds = [tok.vocab.piece_type(id) for id in range(len(tok) - 5)]

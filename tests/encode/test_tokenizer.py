@@ -68,18 +68,18 @@ def test_every_way_to_load(tok: Tokenizer, tmp_path: Path) -> None:
 def test_wrong_sources() -> None:
     with pytest.raises(FileNotFoundError):
         cpbpe.load("/no/such/file.model")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(FileNotFoundError, match=r"holds no tokenizer\.model; it holds "):
         cpbpe.load(Path(__file__).parent)
     with pytest.raises(TypeError, match="path or an open binary file, not int"):
         cpbpe.load(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"binary mode \('rb'\), its read\(\) gave str"):
         cpbpe.load(io.StringIO("x"))  # type: ignore[arg-type]
     with pytest.raises(
-        TypeError, match=r"takes the bytes of a model, not str; to load a file, use Tokenizer.from_file"
+        TypeError, match=r"takes the bytes of a model, not str; to load a file, use Tokenizer\(path\)"
     ):
         Tokenizer.from_bytes("tokenizer.model")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"Tokenizer\.from_file"):
-        Tokenizer()
+    with pytest.raises(TypeError, match="source"):
+        Tokenizer()  # type: ignore[call-arg]
 
 
 def test_save_replaces_at_once(tok: Tokenizer, tmp_path: Path) -> None:
@@ -114,10 +114,12 @@ def test_copies_are_equal_and_work(tok: Tokenizer) -> None:
 
 
 def test_it_does_not_change(tok: Tokenizer) -> None:
-    with pytest.raises(AttributeError, match="does not change; cannot set 'vocab_size'"):
+    with pytest.raises(AttributeError):
         tok.vocab_size = 3  # type: ignore[misc]
-    with pytest.raises(AttributeError, match="does not change"):
-        del tok._data
+    with pytest.raises(AttributeError):
+        tok.something = 3  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        del tok.bos_id
     with pytest.raises(AttributeError):
         tok.align("a").ids = []  # type: ignore[misc]
 
@@ -209,7 +211,11 @@ def test_batches(tok: Tokenizer) -> None:
             tok.encode_batch(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="decode_batch"):
         tok.decode_batch("ids")  # type: ignore[arg-type]
-    assert tok.encode(texts) == [id for text in texts for id in tok.encode(text)]  # parts of one text
+    with pytest.raises(
+        TypeError, match=r"for several texts use encode_batch\(\), and for one .* encode_parts"
+    ):
+        tok.encode(texts)  # type: ignore[arg-type]
+    assert tok.encode_parts(texts) == [id for text in texts for id in tok.encode(text)]
 
 
 def test_arrays(tok: Tokenizer) -> None:

@@ -78,7 +78,7 @@ def test_the_largest_named_rules() -> None:
     ("name", "length"), [("charsmap-spaces", 2), ("charsmap-broken", 3), ("charsmap-long", 40), ("tsv", 8)]
 )
 def test_longest_key_of_strange_charsmaps(name: str, length: int) -> None:
-    assert Charsmap(model.parse(zoo.model(name)).normalizer.charsmap).longest_key(100) == length
+    assert Charsmap(model.read(zoo.model(name)).normalizer.charsmap).longest_key(100) == length
 
 
 def test_so_many_matches_are_looked_at() -> None:
