@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from cpbpe.engine.training import PieceLimits
+from cpbpe.reference.training_values import PieceLimits
 
 
 def piece_limits(lengths: Sequence[int]) -> st.SearchStrategy[PieceLimits]:

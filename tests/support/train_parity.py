@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from cpbpe.engine.training import learn, make_counter
+from cpbpe.model.formats.sentencepiece import spec_of_settings
+from cpbpe.model.spec import Settings
 from cpbpe.reference.training_values import (
     CountSpec,
     Learned,
@@ -144,7 +146,7 @@ def ours(
     learned = learn(words, learning, threads)
     built = build_at(learned, options, learning.vocab_size)
     return Trained(
-        built, vocab_file(built, options.get("vocabulary_output_piece_score", True)), learned, words
+        built, vocab_file(built.spec, options.get("vocabulary_output_piece_score", True)), learned, words
     )
 
 
@@ -153,8 +155,7 @@ def build_at(learned: Learned, options: Mapping[str, Any], vocab_size: int) -> B
         learned,
         vocab_size=vocab_size,
         special_pieces=special_pieces(options),
-        trainer=trainer({**options, "vocab_size": vocab_size}),
-        normalizer=normalizer(options),
+        base=spec_of_settings(Settings(trainer({**options, "vocab_size": vocab_size}), normalizer(options))),
         auto_character_coverage=options.get("auto_character_coverage", False),
     )
 

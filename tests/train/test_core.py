@@ -80,8 +80,8 @@ def learn_in_ways(words: Words, spec: LearnSpec, **ways: Any) -> Learned:
     many words are laid out in parts."""
     from cpbpe import _core
 
-    given = {"threads": 1, "progress": None, **train_engine._flat(spec), **ways}
-    answer: dict[str, Any] = _core.learn(words.blob, words.ends, words.counts, **given)
+    given = {"threads": 1, "progress": None, **ways}
+    answer: dict[str, Any] = _core.learn(words.blob, words.ends, words.counts, spec, **given)
     return Learned(**{name: train_engine._column(value) for name, value in answer.items()})
 
 

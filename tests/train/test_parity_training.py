@@ -205,13 +205,13 @@ def check(options: Mapping[str, Any], sentences: list[bytes], threads: int = 1) 
 
 def reason(options: Mapping[str, Any], mine: Trained) -> str:
     """Why sentencepiece had to refuse, judged by what was trained here."""
-    if len(mine.built.pieces) < options["vocab_size"] and options.get("hard_vocab_limit", True):
+    if mine.built.size < options["vocab_size"] and options.get("hard_vocab_limit", True):
         return "too few pieces"
     if len(mine.learned.characters) + len(special_pieces(options)) > options["vocab_size"]:
         return "too many characters"
     if not sum(mine.learned.character_counts) + sum(mine.learned.dropped_counts):
         return "nothing to train on"
-    if len(set(mine.built.pieces)) < len(mine.built.pieces):
+    if len(set(mine.built.spec.pieces.texts)) < mine.built.size:
         return "a special piece is a required character too"
     if mine.learned.boundaries and not mine.learned.characters:
         return "nothing but symbols"

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpbpe.errors import TrainingError
+from cpbpe.model.formats.sentencepiece import spec_of_settings
+from cpbpe.model.spec import Settings
 from cpbpe.reference.training import (
     BND,
     NUL,
@@ -371,9 +373,9 @@ def test_auto_coverage_saves_most(counts: dict[str, int], data: st.DataObject, r
 
 def test_special_ids_need_pieces_before_them() -> None:
     found = learned([("ab", 3)], {"a": 3, "b": 3})
-    options: dict[str, Any] = {"trainer": {"model_type": "bpe"}, "normalizer": {}}
+    options: dict[str, Any] = {"base": spec_of_settings(Settings({"model_type": "bpe"}))}
     built = build(found, vocab_size=9, special_pieces={0: ("<unk>", 2), 4: ("<s>", 3)}, **options)
-    assert built.pieces == (b"<unk>", b"ab", b"a", b"b", b"<s>")
-    assert [str(score) for score in built.scores] == ["0.0", "-0.0", "-1.0", "-2.0", "0.0"]
+    assert built.spec.pieces.texts == (b"<unk>", b"ab", b"a", b"b", b"<s>")
+    assert [str(score) for score in built.spec.pieces.numbers()] == ["0.0", "-0.0", "-1.0", "-2.0", "0.0"]
     with pytest.raises(TrainingError, match="'<s>' has the id 5, but the corpus gives only 4 pieces"):
         build(found, vocab_size=9, special_pieces={0: ("<unk>", 2), 5: ("<s>", 3)}, **options)
