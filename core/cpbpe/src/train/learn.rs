@@ -32,6 +32,41 @@ use crate::watch::{LearnPhase, Monitor};
 const PARALLEL: usize = 1 << 15;
 
 /// Learn merges from words.
+///
+/// ```
+/// use cpbpe::train::{learn, LearnSpec, PieceLimits, Tuning, Words, WordsRef};
+/// use cpbpe::watch::Monitor;
+///
+/// let mut words = Words::default();
+/// for word in ["▁low", "▁lower", "▁lowest", "▁newer", "▁newest"] {
+///     words.push(word.as_bytes(), 1);
+/// }
+/// let limits = PieceLimits {
+///     max_sentencepiece_length: 16,
+///     split_by_unicode_script: true,
+///     split_by_number: true,
+///     split_digits: false,
+///     split_by_whitespace: true,
+///     treat_whitespace_as_suffix: false,
+///     allow_whitespace_only_pieces: false,
+/// };
+/// let spec = LearnSpec {
+///     vocab_size: 17,
+///     meta_pieces: 3,
+///     limits,
+///     character_coverage: 1.0,
+///     required_chars: Vec::new(),
+///     auto_character_coverage: false,
+/// };
+/// let words = WordsRef::new(&words.blob, &words.ends, &words.counts)?;
+/// let learned = learn(&words, &spec, &Tuning::DEFAULT, 1, &Monitor::default())?;
+/// let characters: String = learned.characters.accepted.iter().map(|(c, _)| c).collect();
+/// assert_eq!(characters, "ew▁lonrst");
+/// let pieces = ["we", "lo", "▁lo", "ne", "st"].map(|piece| piece.as_bytes().to_vec());
+/// assert_eq!(learned.merges.pieces, pieces);
+/// assert_eq!(learned.merges.frequencies, [4, 3, 3, 2, 2]);
+/// # Ok::<(), cpbpe::error::Error>(())
+/// ```
 pub fn learn(
     words: &WordsRef,
     spec: &LearnSpec,

@@ -155,7 +155,7 @@ where
                 monitor.check()?;
             }
             swap_spaces(record_of(equal[0].location).0, &mut words.blob);
-            let counts = equal.iter().map(|entry| record_of(entry.location).1);
+            let counts = equal.iter().map(|word| record_of(word.location).1);
             words.end_word(counts.fold(0, u64::saturating_add));
         }
         Ok(words)
