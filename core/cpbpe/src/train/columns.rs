@@ -5,6 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicBool;
 
+use crate::text::compact::swap_spaces as expand;
 use crate::text::utf8::SPACE;
 use crate::train::count::Table;
 use crate::train::part::{check, Stopped};
@@ -48,23 +49,6 @@ impl Columns {
         let ends = other.ends.chunks_exact(8).map(|end| end.try_into().map_or(0, u64::from_le_bytes) + begin);
         self.ends.extend(ends.flat_map(u64::to_le_bytes));
         self.counts.extend_from_slice(&other.counts);
-    }
-}
-
-/// The real text of a compact word: a space is U+2581, and U+2581 is a space.
-pub fn expand(word: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < word.len() {
-        if word[at] == b' ' {
-            out.extend_from_slice(SPACE);
-            at += 1;
-        } else if word[at..].starts_with(SPACE) {
-            out.push(b' ');
-            at += SPACE.len();
-        } else {
-            out.push(word[at]);
-            at += 1;
-        }
     }
 }
 

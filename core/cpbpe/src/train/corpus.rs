@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memchr::memmem;
 
+use crate::text::compact::swap_spaces as expand;
 use crate::text::finder::Keys;
 use crate::text::normalize::{Normalizer, NormalizerOptions};
 use crate::text::utf8;
-use crate::train::columns::{expand, joined, sorted, Columns};
+use crate::train::columns::{joined, sorted, Columns};
 use crate::train::count::{Table, SLACK};
 use crate::train::part::Stopped;
 use crate::train::piece::{Class, Classes, Rules, ALONE, BOUNDARY, CLASSES};
