@@ -40,7 +40,7 @@ RULES = charsmap_from_rules([("a", "b"), ("я", ""), (".", " "), ("漢", "a\u030
 limits_of = piece_limits([1, 2, 3, 5, 16, 512])
 specs = st.builds(
     CountSpec,
-    rules=limits_of,
+    limits=limits_of,
     charsmap=st.sampled_from([b"", b"", RULES]),
     add_dummy_prefix=st.booleans(),
     remove_extra_whitespaces=st.booleans(),
@@ -56,7 +56,7 @@ learn_specs = st.builds(
     LearnSpec,
     vocab_size=st.sampled_from([4, 12, 40, 1000]),
     meta_pieces=st.just(3),
-    rules=limits_of,
+    limits=limits_of,
     character_coverage=st.sampled_from([0.98, 0.995, 1.0]),
     required_chars=st.sampled_from(["", "ac", "\0ж ▅"]),
     auto_character_coverage=st.booleans(),

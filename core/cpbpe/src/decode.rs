@@ -245,6 +245,7 @@ impl PieceTexts {
     }
 
     /// Append texts up to the first id that is anything else; how many there were.
+    #[inline(never)]
     fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
         for (count, &id) in ids.iter().enumerate() {
             let Some(piece) = self.pieces.get(id as usize) else { return count };

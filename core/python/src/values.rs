@@ -204,20 +204,20 @@ pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
 fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     let py = list.py();
     // SAFETY: this is a list, and the call checks the index (and returns null). The reference is borrowed from the list, and
-    // is good until Python code runs that changes the list. None does: an item that is exactly an int is read without
-    // calling a method of it.
-    unsafe {
-        let item = ffi::PyList_GetItem(list.as_ptr(), at as ffi::Py_ssize_t);
-        if !item.is_null() && ffi::PyLong_CheckExact(item) != 0 {
-            let number = ffi::PyLong_AsSize_t(item);
-            if number == usize::MAX {
-                let _ = PyErr::take(py); // negative, or too large
-            }
-            return Ok(u32::try_from(number).ok());
+    // is good until Python code runs that changes the list. None does: the number of an int is read without calling a
+    // method, and everything else is refused.
+    let number = unsafe {
+        match ffi::PyList_GetItem(list.as_ptr(), at as ffi::Py_ssize_t) {
+            item if item.is_null() => usize::MAX,
+            item => ffi::PyLong_AsSize_t(item),
         }
+    };
+    if let Ok(id) = u32::try_from(number) {
+        return Ok(Some(id));
     }
-    // Anything else may run code of its own, which may take it out of the list; so here is a reference that we own. (If the
-    // list became shorter by that, this is an IndexError.)
+    let _ = PyErr::take(py);
+    // `__index__` of anything else may run any code, which may take it out of the list; so this is a reference that we own.
+    // (If the list became shorter by that, there is an IndexError.)
     Ok(list.get_item(at)?.extract().ok())
 }
 

@@ -1,11 +1,12 @@
-//! Ids with spans of many texts: in arrays, and faster than one text at a time with all that `Aligned` holds.
+//! Ids with spans of many texts, without the pieces and maps that `Aligned` holds.
 //!
-//! The text of most models is encoded as it is, perhaps after a dummy prefix. Then spans follow from the ids alone: every
-//! piece stands in the text as it is, so one span ends where the next one begins. All other texts take the way of
-//! `Engine::tokens`, and their spans are translated by the map of their normalization.
+//! With most models a text is encoded as it is, perhaps after a dummy prefix. Then its spans follow from its ids (see `walk`).
+//! All other texts are aligned like single ones, by `Engine::tokens`, and their spans translated by the map of their
+//! normalization.
 
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
+use crate::encode::tokens::walk;
 use crate::merge::Dropout;
 use crate::text::utf8;
 
@@ -32,11 +33,11 @@ pub struct AlignedTexts {
 }
 
 impl Engine {
-    /// Append ids and spans of text `number`.
+    /// Append ids and spans of the text with this index.
     pub(crate) fn align_to(
         &self,
         (text, valid): Input,
-        number: usize,
+        index: usize,
         options: AlignOptions,
         scratch: &mut Scratch,
         out: &mut AlignedTexts,
@@ -53,7 +54,7 @@ impl Engine {
             }
         }
         let dropout =
-            options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(number as u64), ..dropout });
+            options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(index as u64), ..dropout });
         let aligned = self.tokens(text, dropout);
         let mut positions = Positions { text, at: 0, count: 0 };
         let mut position = |at: usize| if characters { positions.of(at) } else { at } as i64;
@@ -69,50 +70,25 @@ impl Engine {
     }
 
     /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. False, and nothing done, if some of
-    /// it is unknown, because how much cannot be told.
+    /// it is unknown.
     fn plain_spans(&self, text: &[u8], characters: bool, ids: &[u32], spans: &mut Vec<[i64; 2]>) -> bool {
-        let lengths = &*self.vocab.lengths();
         let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
         let before = spans.len();
         spans.reserve(ids.len());
-        // Both count the dummy prefix. `begin` does not.
-        let (mut bytes, mut count) = (0, 0);
         let mut begin = 0;
-        let mut position = |bytes: usize, count: usize| {
-            let end = (if characters { count } else { bytes }).saturating_sub(prefix) as i64;
-            let span = [begin, end];
+        // What was encoded is the dummy prefix, a byte and a character that the text does not have, and the text.
+        let byte_at = |at: usize| if at < prefix { b' ' } else { text[at - prefix] };
+        let done = walk(&self.vocab, ids, byte_at, |place| {
+            let end = if characters { place.characters } else { place.bytes };
+            let end = end.saturating_sub(prefix) as i64;
+            spans.push([begin, end]);
             begin = end;
-            span
-        };
-        let mut i = 0;
-        while let Some(&id) = ids.get(i) {
-            let length = lengths.of(id);
-            if length.bytes > 0 {
-                bytes += usize::from(length.bytes);
-                count += usize::from(length.characters);
-                spans.push(position(bytes, count));
-                i += 1;
-                continue;
-            }
-            if Some(id) == self.vocab.unk {
-                spans.truncate(before);
-                return false;
-            }
-            // The bytes of one character: all but the last have an empty span.
-            let first = if bytes < prefix { b' ' } else { text[bytes - prefix] };
-            let tokens = if first == b' ' { utf8::SPACE.len() } else { utf8::length_by_first(first) };
-            let empty = position(bytes, count);
-            spans.resize(spans.len() + tokens - 1, empty);
-            bytes += utf8::length_by_first(first);
-            count += 1;
-            spans.push(position(bytes, count));
-            i += tokens;
+        });
+        if !done {
+            spans.truncate(before);
         }
-        debug_assert_eq!(
-            (bytes, ids.len()),
-            (text.len() + prefix * usize::from(!text.is_empty()), spans.len() - before)
-        );
-        true
+        debug_assert!(!done || spans.len() == before + ids.len());
+        done
     }
 }
 

@@ -59,7 +59,7 @@ impl Engine {
     /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
     pub fn encode_batch(&self, texts: &[Input], threads: usize, consumer: &mut impl Consumer<EncodedTexts>) {
         let encode = |run: Range<usize>, scratch: &mut Scratch| {
-            let mut result = EncodedTexts::default();
+            let mut result = EncodedTexts { ids: Vec::new(), lengths: Vec::with_capacity(run.len()) };
             for &(text, valid) in &texts[run] {
                 scratch.ids.clear();
                 self.encode(text, valid, scratch);

@@ -116,10 +116,6 @@ struct Encoder<'a, O> {
     cache: &'a mut Cache,
     chunk: &'a mut Vec<u32>,
     out: &'a mut O,
-    /// The UNKNOWN piece, if unknown symbols become it: those side by side must be made one across chunks.
-    fuse: Option<u32>,
-    /// The most ids that a byte can become.
-    ids_per_byte: usize,
 }
 
 impl<O: Output> Encoder<'_, O> {
@@ -127,7 +123,7 @@ impl<O: Output> Encoder<'_, O> {
     /// it is not compact.
     fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> bool {
         debug_assert!(padded.len() >= length + PAD);
-        self.out.reserve_ids(length * self.ids_per_byte + PAD);
+        self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD);
         let Pending { batches: [now, before], lookup } = pending;
         let (mut now, mut before) = (now, before);
         let (mut start, mut base) = (0, 0);
@@ -212,7 +208,7 @@ impl<O: Output> Encoder<'_, O> {
         self.cache.find_rest(keys, lookup);
         let mut at = 0;
         while at < keys.len() {
-            if self.fuse.is_none() {
+            if self.vocab.fused.is_none() {
                 // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
                 at += unsafe { self.out.append_cached(self.cache, &lookup.entries[at..keys.len()]) };
                 if at == keys.len() {
@@ -238,7 +234,8 @@ impl<O: Output> Encoder<'_, O> {
             self.append_new(key, text);
         }
         // Unknown symbols on both sides of a cut are one.
-        let again = self.fuse.is_some() && self.out.last_id() == self.fuse && self.chunk.first() == self.fuse.as_ref();
+        let fused = self.vocab.fused;
+        let again = fused.is_some() && self.out.last_id() == fused && self.chunk.first() == fused.as_ref();
         self.out.append(&self.chunk[usize::from(again)..]);
     }
 
@@ -262,12 +259,9 @@ pub fn encode_compact<O: Output>(
     buffers: &mut Buffers,
     out: &mut O,
 ) -> bool {
-    let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
-    // A space that is no piece becomes the three bytes of U+2581.
-    let ids_per_byte = if vocab.find_mergeable(b" ").is_some() || vocab.byte_ids.is_none() { 1 } else { 3 };
     let Buffers { cache, padded, chunk, pending, .. } = buffers;
     let before = out.mark();
-    let mut encoder = Encoder { vocab, joinable, cache, chunk, out, fuse, ids_per_byte };
+    let mut encoder = Encoder { vocab, joinable, cache, chunk, out };
     let mut copy = |encoder: &mut Encoder<O>, pending: &mut Pending, prefix: bool, text: &[u8]| {
         padded.clear();
         if prefix {

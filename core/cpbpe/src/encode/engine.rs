@@ -291,20 +291,22 @@ impl Engine {
         let (mut normalized, mut origins) = self.origins(text);
         let way = self.way_for(&mut normalized, Some(&mut origins));
         let tokens = match dropout {
-            None => self.spans(&normalized, way).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, way)),
+            None => {
+                self.cached_tokens(&normalized, way).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, way))
+            }
             Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout),
         };
         Aligned { tokens, text: normalized, compact: way.is_compact(), origins }
     }
 
     /// The tokens of a segmented text by way of its ids, which come from the cache; `None` if they do not tell enough.
-    fn spans(&self, text: &[u8], way: Way) -> Option<Vec<Token>> {
+    fn cached_tokens(&self, text: &[u8], way: Way) -> Option<Vec<Token>> {
         if let Way::Whole { .. } = way {
             return None;
         }
         self.with_scratch(|scratch| {
             encode_normalized(&self.vocab, way, text, &mut scratch.buffers, &mut scratch.ids);
-            tokens::spans(&self.vocab, text, &scratch.ids)
+            tokens::tokens_of(&self.vocab, text, &scratch.ids)
         })
     }
 

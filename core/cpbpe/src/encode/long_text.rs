@@ -50,10 +50,10 @@ impl Engine {
             results
         });
         let mut ids: Vec<u32> = Vec::with_capacity(results.iter().map(Vec::len).sum());
-        let fuse = if vocab.byte_ids.is_none() { vocab.unk } else { None };
+        let fused = vocab.fused;
         for part in results {
             // Unknown symbols on both sides of a cut are one.
-            let again = fuse.is_some() && ids.last() == fuse.as_ref() && part.first() == fuse.as_ref();
+            let again = fused.is_some() && ids.last() == fused.as_ref() && part.first() == fused.as_ref();
             ids.extend_from_slice(&part[usize::from(again)..]);
         }
         ids

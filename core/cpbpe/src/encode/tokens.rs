@@ -9,13 +9,13 @@ use crate::text::compact::swap_spaces;
 use crate::text::utf8;
 use crate::vocab::{piece_type, Vocab, NONE};
 
-/// One token with its span.
+/// One token with its span in the segmented text.
 pub struct Token {
     /// Its id.
     pub id: u32,
-    /// The part of the segmented text it stands for; empty for all but the last byte of a character.
+    /// Where the part of the text begins that it stands for. That is empty for all but the last byte of a character.
     pub begin: usize,
-    /// See `begin`.
+    /// Where it ends.
     pub end: usize,
 }
 
@@ -89,33 +89,65 @@ pub fn tokens(vocab: &Vocab, text: &[u8], way: Way) -> Vec<Token> {
     sink.out
 }
 
-/// Where the ids of a compact text stand in it: every piece is there as it is, and a character without a piece has an id
-/// for each of its bytes. `None` if some of it is unknown, because how much cannot be told.
-pub fn spans(vocab: &Vocab, text: &[u8], ids: &[u32]) -> Option<Vec<Token>> {
-    let mut tokens = Vec::with_capacity(ids.len());
-    let mut at = 0;
-    while let Some(&id) = ids.get(tokens.len()) {
-        if Some(id) == vocab.unk {
-            return None;
-        }
-        if vocab.kind(id) != piece_type::BYTE {
-            let end = at + vocab.pieces.text(id).len();
-            tokens.push(Token { id, begin: at, end });
-            at = end;
+/// A place in a text, counted in bytes and in characters.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// How many bytes are before it.
+    pub bytes: usize,
+    /// How many characters are before it.
+    pub characters: usize,
+}
+
+/// Walk through a compact text by its ids, and give out where each token ends, which is where the next one begins: every
+/// piece stands in the text as it is, and a character without a piece has an id for each of its bytes, of which all but the
+/// last have an empty span. `byte_at` tells a byte of the text. False if some of the text is unknown, because how much of it
+/// cannot be told.
+#[inline]
+pub fn walk(vocab: &Vocab, ids: &[u32], byte_at: impl Fn(usize) -> u8, mut end: impl FnMut(Place)) -> bool {
+    let lengths = &*vocab.lengths();
+    let mut place = Place { bytes: 0, characters: 0 };
+    let mut i = 0;
+    while let Some(&id) = ids.get(i) {
+        let length = lengths.of(id);
+        if length.bytes > 0 {
+            place.bytes += usize::from(length.bytes);
+            place.characters += usize::from(length.characters);
+            end(place);
+            i += 1;
             continue;
         }
-        let length = utf8::length_at(text, at);
-        let count = if text[at] == b' ' && vocab.swapped { utf8::SPACE.len() } else { length };
-        for &id in &ids[tokens.len()..][..count] {
-            tokens.push(Token { id, begin: at, end: at });
+        if Some(id) == vocab.unk {
+            return false;
         }
-        at += length;
-        if let Some(last) = tokens.last_mut() {
-            last.end = at;
+        let first = byte_at(place.bytes);
+        let bytes = utf8::length_by_first(first);
+        let tokens = if first == b' ' && vocab.swapped { utf8::SPACE.len() } else { bytes };
+        for _ in 1..tokens {
+            end(place);
         }
+        place.bytes += bytes;
+        place.characters += 1;
+        end(place);
+        i += tokens;
     }
-    debug_assert_eq!(at, text.len());
-    Some(tokens)
+    true
+}
+
+/// The tokens of a compact text that has these ids. `None` if some of it is unknown, see `walk`.
+pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32]) -> Option<Vec<Token>> {
+    let mut tokens = Vec::with_capacity(ids.len());
+    let mut begin = 0;
+    let done = walk(
+        vocab,
+        ids,
+        |at| text[at],
+        |end| {
+            tokens.push(Token { id: ids[tokens.len()], begin, end: end.bytes });
+            begin = end.bytes;
+        },
+    );
+    debug_assert!(!done || begin == text.len());
+    done.then_some(tokens)
 }
 
 /// The tokens of a segmented text when merges are left out by chance.

@@ -23,6 +23,10 @@ pub struct Vocab {
     pub byte_ids: Option<Box<[u32; 256]>>,
     /// The piece of type UNKNOWN.
     pub unk: Option<u32>,
+    /// The UNKNOWN piece, if unknown symbols become it. Those side by side are one token, also across a cut.
+    pub fused: Option<u32>,
+    /// The most ids that a byte of compact text can become.
+    pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
     pub specials: [Option<u32>; 4],
     /// Which characters may join; `None` if cutting could change a result.
@@ -109,6 +113,8 @@ impl Vocab {
             unk_surface: columns.unk_surface,
             byte_ids: byte_fallback.then(|| Box::new(byte_ids)),
             unk,
+            fused: if byte_fallback { None } else { unk },
+            ids_per_byte: 1,
             specials: [None; 4],
             joinable: None,
             utf8: true,
@@ -118,6 +124,9 @@ impl Vocab {
             user_defined: Keys::new(user_defined),
             user_defined_compact: Keys::new(user_defined_compact),
         };
+        if byte_fallback && vocab.find_mergeable(b" ").is_none() {
+            vocab.ids_per_byte = 3; // a space that is no piece becomes the three bytes of U+2581
+        }
         vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.utf8 = (0..count as u32)
             .filter(|&id| vocab.pieces.mergeable(id))
