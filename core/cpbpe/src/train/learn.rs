@@ -65,7 +65,7 @@ const PARALLEL: usize = 1 << 15;
 /// let pieces = ["we", "lo", "▁lo", "ne", "st"].map(|piece| piece.as_bytes().to_vec());
 /// assert_eq!(learned.merges.pieces, pieces);
 /// assert_eq!(learned.merges.frequencies, [4, 3, 3, 2, 2]);
-/// # Ok::<(), cpbpe::error::Error>(())
+/// # Ok::<(), cpbpe::Error>(())
 /// ```
 pub fn learn(
     words: &WordsRef,
