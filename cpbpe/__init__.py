@@ -14,17 +14,17 @@ from cpbpe.engine.choice import engine_name
 from cpbpe.errors import ModelError, TrainingError
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
 from cpbpe.tokenizer.alignment import Encoding
-from cpbpe.tokenizer.lossless import Losslessness
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part
 from cpbpe.tokenizer.special_tokens import Special
-from cpbpe.tokenizer.stream_decoder import StreamDecoder
-from cpbpe.tokenizer.stream_encoder import StreamEncoder
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tokenizer.vocabulary import Vocabulary
 from cpbpe.version import VERSION
 
 if TYPE_CHECKING:
+    from cpbpe.tokenizer.lossless import Losslessness
+    from cpbpe.tokenizer.stream_decoder import StreamDecoder
+    from cpbpe.tokenizer.stream_encoder import StreamEncoder
     from cpbpe.training.options import PRESETS, TrainOptions
     from cpbpe.training.report import Report
     from cpbpe.training.train import TrainingResult, train
@@ -61,7 +61,10 @@ __all__ = [
     "train",
 ]
 
-_TRAINING = {
+_LATER = {
+    "Losslessness": "tokenizer.lossless",
+    "StreamDecoder": "tokenizer.stream_decoder",
+    "StreamEncoder": "tokenizer.stream_encoder",
     "PRESETS": "training.options",
     "Report": "training.report",
     "TrainOptions": "training.options",
@@ -72,15 +75,15 @@ _TRAINING = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what training needs when it is first asked for: most programs only encode."""
-    if name not in _TRAINING:
+    """Import training and streams when they are first asked for: most programs only encode."""
+    if name not in _LATER:
         raise AttributeError(f"module 'cpbpe' has no attribute {name!r}")
     from cpbpe.lazy import imported
 
-    value = getattr(imported(f"cpbpe.{_TRAINING[name]}"), name)
+    value = getattr(imported(f"cpbpe.{_LATER[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_TRAINING} - {"TYPE_CHECKING"})
+    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})

@@ -8,9 +8,8 @@ from functools import cache
 
 from cpbpe.engine.columns import columns_of
 from cpbpe.engine.protocol import Engine
-from cpbpe.model.formats import sentencepiece
+from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec
-from cpbpe.model.validity import check
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
@@ -19,17 +18,16 @@ VARIABLE = "CPBPE_ENGINE"
 def make_engine(spec: ModelSpec) -> Engine:
     """The best engine there is, or the one that was asked for, built for a model."""
     if engine_name() == "reference":
-        from cpbpe.engine.reference_engine import PythonEngine
-
         say_if_slow()
-        check(spec)
-        return PythonEngine(spec)
+        imported("cpbpe.model.validity").check(spec)
+        engine: Engine = imported("cpbpe.engine.reference_engine").PythonEngine(spec)
+        return engine
     from cpbpe import _core
 
     try:
         made: Engine = _core.Engine.from_columns(**columns_of(spec))
     except ValueError as error:
-        check(spec)  # says what is wrong, and with which piece
+        imported("cpbpe.model.validity").check(spec)  # says what is wrong, and with which piece
         raise RuntimeError(
             "the core refuses a model that the reference accepts; please report this"
         ) from error
@@ -48,7 +46,7 @@ def load_engine(data: bytes) -> Engine:
         made = _core.Engine.from_model(data)
         if made is not None:
             return made
-    return make_engine(sentencepiece.read(data))
+    return make_engine(imported("cpbpe.model.formats.sentencepiece").read(data))
 
 
 def engine_name() -> str:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from secrets import token_hex
 from typing import BinaryIO
 
 from cpbpe.errors import ModelError
+from cpbpe.lazy import imported
 from cpbpe.model.formats.sniff import describe
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -57,7 +56,10 @@ def _in_folder(folder: str) -> str:
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
-    models = sorted(path.name for path in Path(folder).glob("*.model") if path.is_file())
+    there = sorted(os.listdir(folder))
+    models = [
+        name for name in there if name.endswith(".model") and os.path.isfile(os.path.join(folder, name))
+    ]
     if len(models) == 1:
         return os.path.join(folder, models[0])
     if models:
@@ -65,7 +67,6 @@ def _in_folder(folder: str) -> str:
             f"the folder {folder!r} holds no {NAMES[0]}, and several other models: {', '.join(models)}; "
             f"give the path of one of them"
         )
-    there = sorted(os.listdir(folder))
     shown = f"it holds {', '.join(there[:5])}{', ...' if len(there) > 5 else ''}" if there else "it is empty"
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]}; {shown}")
 
@@ -85,7 +86,7 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
                 with open(path, "wb") as file:
                     write(file)
                 continue
-            temporary[path] = f"{path}.{token_hex(8)}.tmp"
+            temporary[path] = f"{path}.{imported('secrets').token_hex(8)}.tmp"
             with open(temporary[path], "xb") as file:
                 write(file)
         for path, written in list(temporary.items()):

@@ -9,20 +9,25 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import numpy
+from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.alignment import Unit, align_arrays
 from cpbpe.tokenizer.checks import Text, as_ids, refuse_single, repeatable, threads_for, utf8
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part, SpecialDecoder, SpecialEncoder, checked_parts
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids as IdArray
+    from cpbpe.tokenizer.lossless import Losslessness
+    from cpbpe.tokenizer.stream_decoder import StreamDecoder
+    from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 T = TypeVar("T")
+AnyText = TypeVar("AnyText", bound=str | bytes)
 
 
 # --- Text to ids ----------------------------------------------------------------------------------
@@ -148,3 +153,41 @@ def _known(text: T | None) -> T:
     """What an engine gives for ids that have been checked, which is never None."""
     assert text is not None
     return text
+
+
+# --- What is imported when it is first asked for: most programs never do ---------------------------
+
+
+def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:
+    """The beginning of a text."""
+    cut: AnyText = imported("cpbpe.tokenizer.splitting").truncate(facts, plan, text, max_tokens)
+    return cut
+
+
+def split(
+    facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex, overlap: SupportsIndex
+) -> list[AnyText]:
+    """A text in parts."""
+    parts: list[AnyText] = imported("cpbpe.tokenizer.splitting").split(facts, plan, text, max_tokens, overlap)
+    return parts
+
+
+def stream_encoder(facts: ModelFacts, plan: EncodePlan) -> StreamEncoder:
+    """An encoder for text that arrives in parts."""
+    stream: StreamEncoder = imported("cpbpe.tokenizer.stream_encoder").StreamEncoder(facts, plan)
+    return stream
+
+
+def stream_decoder(facts: ModelFacts, prompt_ids: Ids | None, options: DecodeOptions) -> StreamDecoder:
+    """A decoder for ids that arrive one by one."""
+    check_names(options, "stream_decoder", DECODE)
+    prompt = [] if prompt_ids is None else prompt_ids
+    module = imported("cpbpe.tokenizer.stream_decoder")
+    stream: StreamDecoder = module.StreamDecoder(facts, prompt, **options)
+    return stream
+
+
+def losslessness(facts: ModelFacts) -> Losslessness:
+    """Whether every text comes back."""
+    answer: Losslessness = imported("cpbpe.tokenizer.lossless").losslessness(facts.spec)
+    return answer

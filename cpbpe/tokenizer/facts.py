@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import kept
-from cpbpe.model.formats import sentencepiece
+from cpbpe.lazy import imported, kept
 from cpbpe.model.spec import ModelSpec, PieceType, Settings
-from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
 from cpbpe.tokenizer.special_tokens import SpecialTokens
-from cpbpe.tokenizer.stream_normalizer import Shape
+
+if TYPE_CHECKING:
+    from cpbpe.tokenizer.stream_normalizer import Shape
 
 
 class StreamTexts(NamedTuple):
@@ -73,7 +73,8 @@ class ModelFacts:
     @kept
     def settings(self) -> Settings:
         """What the file says of itself."""
-        return sentencepiece.read(self.file).settings
+        settings: Settings = imported("cpbpe.model.formats.sentencepiece").read(self.file).settings
+        return settings
 
     @kept
     def types(self) -> bytes:
@@ -160,11 +161,10 @@ class ModelFacts:
     def lookahead(self) -> int:
         """How many bytes decide at most how the first of them are rewritten."""
         spec = self.spec
-        longest = (
-            Charsmap(spec.normalizer.charsmap, trusted=True).longest_key(MAX_KEY)
-            if spec.normalizer.charsmap
-            else 0
-        )
+        longest: int | None = 0
+        if spec.normalizer.charsmap:
+            charsmap = imported("cpbpe.text.charsmap").Charsmap(spec.normalizer.charsmap, trusted=True)
+            longest = charsmap.longest_key(MAX_KEY)
         keys = (len(spec.pieces.texts[id]) for id in self.of_type(PieceType.USER_DEFINED))
         return NO_END if longest is None else max(4, longest, *keys)
 
@@ -175,7 +175,9 @@ class ModelFacts:
         shape = None
         if engine.cut(_PROBE):
             pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
-            shape = Shape(self.spec.normalizer, [piece for piece in pieces if piece != b"\0"])
+            shape = imported("cpbpe.tokenizer.stream_normalizer").Shape(
+                self.spec.normalizer, [piece for piece in pieces if piece != b"\0"]
+            )
         unk = -1 if engine.byte_fallback else self.types.index(PieceType.UNKNOWN)
         return StreamPlan(shape if shape is not None and shape.is_text else None, unk)
 

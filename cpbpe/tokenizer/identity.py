@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cpbpe.engine.choice import load_engine, make_engine
 from cpbpe.engine.protocol import Engine
-from cpbpe.model.formats import sentencepiece
+from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
@@ -17,6 +16,11 @@ from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_t
 
 BEHAVIOUR = 1
 """Part of every fingerprint: it goes up when the same model would give other ids, or other text."""
+
+
+def _model_file() -> Any:
+    """What writes model files, and brings protobuf along."""
+    return imported("cpbpe.model.formats.sentencepiece")
 
 
 def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
@@ -32,14 +36,14 @@ def facts_of_spec(spec: ModelSpec) -> ModelFacts:
     """The model that a spec describes."""
     if not isinstance(spec, ModelSpec):
         raise TypeError(f"from_spec() takes a ModelSpec, not {type(spec).__name__}")
-    return _facts(make_engine(spec), sentencepiece.write(spec))
+    return _facts(make_engine(spec), _model_file().write(spec))
 
 
 def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str]) -> ModelFacts:
     """The same model with more special tokens, which stand at the end of its file."""
     new = checked_tokens(facts.engine, facts.special, tokens)
     special = SpecialTokens(facts.engine, {**facts.special.added, **new})
-    return ModelFacts(facts.engine, special, facts.file + sentencepiece.added_fields(new))
+    return ModelFacts(facts.engine, special, facts.file + _model_file().added_fields(new))
 
 
 def _facts(engine: Engine, file: bytes) -> ModelFacts:
@@ -48,12 +52,13 @@ def _facts(engine: Engine, file: bytes) -> ModelFacts:
 
 def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
     """A hash of a model, of how cpbpe reads it, and of options that are bound to it."""
-    digest = hashlib.sha256(b"cpbpe %d\0" % BEHAVIOUR)
+    digest = imported("hashlib").sha256(b"cpbpe %d\0" % BEHAVIOUR)
     for name, value in sorted(bound_options.items()):
         shown = sorted(value) if isinstance(value, (set, frozenset)) else value
         digest.update(f"{name}={shown!r}\0".encode())
     digest.update(file)
-    return digest.hexdigest()
+    result: str = digest.hexdigest()
+    return result
 
 
 def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any] | None = None) -> Any:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from inspect import Parameter, signature
-from secrets import randbits
 from textwrap import indent
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
+
+from cpbpe.lazy import imported
 
 AllowedSpecial = Collection[str] | Literal["all"]
 DisallowedSpecial = Collection[str] | Literal["raise"]
@@ -163,7 +164,7 @@ def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[
     if not 0 <= chance <= 1:
         raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {alpha!r}")
     if seed is None:
-        return chance, randbits(64)
+        return chance, imported("secrets").randbits(64)
     if not hasattr(seed, "__index__"):
         raise TypeError(f"seed is an integer or None, not {type(seed).__name__}")
     return chance, seed.__index__() % (1 << 64)

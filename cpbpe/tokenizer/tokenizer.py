@@ -15,7 +15,7 @@ from cpbpe.lazy import numpy
 from cpbpe.model.files import Source, read_model_file, write_all
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer import alignment, calls, splitting
+from cpbpe.tokenizer import alignment, calls
 from cpbpe.tokenizer.alignment import Encoding, Unit
 from cpbpe.tokenizer.bound import bound_class
 from cpbpe.tokenizer.calls import Ids
@@ -30,19 +30,20 @@ from cpbpe.tokenizer.identity import (
     restore,
     summary,
 )
-from cpbpe.tokenizer.lossless import Losslessness, losslessness
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, check_names, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part
-from cpbpe.tokenizer.stream_decoder import StreamDecoder
-from cpbpe.tokenizer.stream_encoder import StreamEncoder
 from cpbpe.tokenizer.vocabulary import Vocabulary, find_piece
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Unpack
+
+    from cpbpe.tokenizer.lossless import Losslessness
+    from cpbpe.tokenizer.stream_decoder import StreamDecoder
+    from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
     class BoundOptions(EncodeOptions, DecodeOptions, total=False):
         """The options of encoding and of decoding."""
@@ -190,7 +191,7 @@ class Tokenizer:
 
     def is_lossless(self) -> Losslessness:
         """Whether every text comes back from its ids: true, or false with reasons."""
-        return losslessness(self._facts.spec)
+        return calls.losslessness(self._facts)
 
     # --- Text to ids ------------------------------------------------------------------------------
 
@@ -359,7 +360,7 @@ class Tokenizer:
         >>> Tokenizer("tokenizer.model").truncate("Hello world, hello", 3, add_bos=True)
         'Hello world'
         """
-        return splitting.truncate(self._facts, self._plans.encode(options, "truncate"), text, max_tokens)
+        return calls.truncate(self._facts, self._plans.encode(options, "truncate"), text, max_tokens)
 
     @described(ENCODE)
     def split(
@@ -370,7 +371,7 @@ class Tokenizer:
         >>> Tokenizer("tokenizer.model").split("Hello world, and more", 2)
         ['Hello world', ', and', ' more']
         """
-        return splitting.split(self._facts, self._plans.encode(options, "split"), text, max_tokens, overlap)
+        return calls.split(self._facts, self._plans.encode(options, "split"), text, max_tokens, overlap)
 
     @described(ENCODE)
     def stream_encoder(self, **options: Unpack[EncodeOptions]) -> StreamEncoder:
@@ -380,7 +381,7 @@ class Tokenizer:
         >>> stream.push("Hel") + stream.push("lo wor") + stream.push("ld") + stream.flush()
         [22557, 1526]
         """
-        return StreamEncoder(self._facts, self._plans.encode(options, "stream_encoder"))
+        return calls.stream_encoder(self._facts, self._plans.encode(options, "stream_encoder"))
 
     # --- Ids to text ------------------------------------------------------------------------------
 
@@ -448,8 +449,7 @@ class Tokenizer:
         >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
         (['Hi', ' ', '', '', '', '🦙', '!'], '')
         """
-        check_names(options, "stream_decoder", DECODE)
-        return StreamDecoder(self._facts, [] if prompt_ids is None else prompt_ids, **options)
+        return calls.stream_decoder(self._facts, prompt_ids, options)
 
     # --- Being a value ----------------------------------------------------------------------------
 

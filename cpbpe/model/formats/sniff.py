@@ -6,9 +6,7 @@ Asked only about data that did not parse, or about the beginning of a file befor
 
 from __future__ import annotations
 
-import base64
 import binascii
-import json
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"GGUF", "it is a GGUF file (llama.cpp weights); its tokenizer must be exported to a .model file first"),
@@ -54,6 +52,8 @@ def describe(data: bytes, complete: bool = True) -> str | None:
 
 
 def _describe_json(data: bytes) -> str | None:
+    import json
+
     try:
         content = json.loads(data)
     except ValueError:
@@ -69,6 +69,8 @@ def _describe_json(data: bytes) -> str | None:
 
 
 def _is_rank_line(line: bytes) -> bool:
+    import base64
+
     token, _, rank = line.partition(b" ")
     try:
         base64.b64decode(token, validate=True)
