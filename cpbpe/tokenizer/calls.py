@@ -79,6 +79,8 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
     pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
+    if not (plan.around or plan.reverse):
+        return pieces
     front, back = ([text_of(facts.engine.piece(id)) for id in ids] for ids in (plan.front, plan.back))
     return [*front, *(reversed(pieces) if plan.reverse else pieces), *back]
 
@@ -105,21 +107,21 @@ def count_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[int]:
 def decode(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> str:
     """The text of ids."""
     ids = repeatable(ids)
-    if decoder is facts.engine:
-        text = facts.engine.decode(_given(facts, ids, "decode"))
-        if text is not None:
-            return text
-    return _known(decoder.decode(facts.check_ids(ids, "decode")))
+    plain = _plain(decoder)
+    text = None if plain is None else plain.decode(_given(facts, ids, "decode"))
+    if text is None:  # there is a special token, or something wrong
+        text = decoder.decode(facts.check_ids(ids, "decode"))
+    return _known(text)
 
 
 def decode_bytes(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> bytes:
     """The same as bytes."""
     ids = repeatable(ids)
-    if decoder is facts.engine:
-        text = facts.engine.decode_bytes(_given(facts, ids, "decode_bytes"))
-        if text is not None:
-            return text
-    return _known(decoder.decode_bytes(facts.check_ids(ids, "decode_bytes")))
+    plain = _plain(decoder)
+    text = None if plain is None else plain.decode_bytes(_given(facts, ids, "decode_bytes"))
+    if text is None:
+        text = decoder.decode_bytes(facts.check_ids(ids, "decode_bytes"))
+    return _known(text)
 
 
 def decode_batch(
@@ -127,16 +129,23 @@ def decode_batch(
 ) -> list[str]:
     """The texts of many sequences of ids."""
     refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
-    listed = [repeatable(ids) for ids in batch]
-    if decoder is facts.engine:
-        given = [_given(facts, ids, "decode_batch") for ids in listed]
-        texts = facts.engine.decode_batch(given, threads_for(given, threads))
+    listed = [ids if type(ids) is list else repeatable(ids) for ids in batch]
+    plain = _plain(decoder)
+    if plain is not None:
+        size = facts.special.size
+        given = [ids if type(ids) is list else as_ids(ids, size, "decode_batch") for ids in listed]
+        texts = plain.decode_batch(given, threads_for(given, threads))
         if texts is not None:
             return texts
     rows: list[list[int] | bytes] = [
         facts.check_ids(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)
     ]
     return _known(decoder.decode_batch(rows, threads_for(rows, threads)))
+
+
+def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:
+    """The engine that decodes most ids, and says None to others; ids need not be checked for it."""
+    return decoder.plain if isinstance(decoder, SpecialDecoder) else decoder
 
 
 def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes]) -> str:

@@ -105,10 +105,13 @@ class Plans:
 
     def __init__(self, facts: ModelFacts):
         self._facts = facts
+        self._plain = EncodePlan(facts.engine, [], [], False, None, True)
         self._kept: dict[tuple[tuple[str, object], ...], EncodePlan] = {}
 
     def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
         """The plan for the options of a call that encodes."""
+        if not options:
+            return self._plain
         key = tuple(options.items())
         plan = None
         lasting = {type(value) for _, value in key} <= _LASTING
@@ -164,6 +167,8 @@ class Plans:
 
     def decode(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
         """What decodes ids that have been checked, as the options ask for."""
+        if not options and not self._facts.special.added:
+            return self._facts.engine
         check_names(options, method, DECODE)
         facts = self._facts
         skip, keep_space = options.get("skip_special_tokens"), options.get("keep_prefix_space", False)

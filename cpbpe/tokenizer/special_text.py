@@ -254,6 +254,9 @@ class SpecialDecoder:
         self._later = later
         self._shown = shown
         self._hidden = hidden
+        added_only = all(id >= first.size for tokens in (shown, hidden) for id in tokens)
+        self.plain = first if added_only else None
+        """The engine that decodes ids without special tokens, and refuses others; None if it would not."""
 
     def _is_plain(self, ids: Iterable[int]) -> bool:
         return self._shown.keys().isdisjoint(ids) and self._hidden.keys().isdisjoint(ids)
