@@ -21,7 +21,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::InvalidModel(reason) => write!(f, "not a valid BPE model: {reason}"),
-            Error::InvalidKeys => f.write_str("the keys of a finder must not be empty, and not more than it can hold"),
+            Error::InvalidKeys => f.write_str("a key of a finder is empty, or there are more keys than it can hold"),
             Error::Stopped => f.write_str("stopped on request"),
             Error::CountOverflow => f.write_str("a count reached 2**63"),
             Error::TextTooLong => f.write_str("the text is too long to be merged in memory"),

@@ -42,7 +42,7 @@ mod text;
 pub mod train;
 mod vocab;
 
-pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Input};
+pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine};
 pub use error::Error;
 pub use merge::Dropout;
 pub use text::finder::Finder;
