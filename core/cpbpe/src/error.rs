@@ -27,7 +27,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::InvalidModel(reason) => write!(f, "not a valid BPE model: {reason}"),
-            Error::InvalidKeys => f.write_str("the keys of a finder must not be empty, and not more than it can hold"),
+            Error::InvalidKeys => f.write_str("a key of a finder is empty, or there are more keys than it can hold"),
             Error::Stopped => f.write_str("stopped on request"),
             Error::CountOverflow => f.write_str("a word was counted 2**63 times or more"),
             Error::BytesOverflow => f.write_str("the bytes of text, repetitions included, are 2**63 or more"),

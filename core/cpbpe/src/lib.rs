@@ -44,7 +44,7 @@ pub mod train;
 mod vocab;
 pub mod watch;
 
-pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Input};
+pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine};
 pub use error::Error;
 pub use merge::Dropout;
 pub use text::finder::Finder;

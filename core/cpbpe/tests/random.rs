@@ -5,7 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use cpbpe::{AlignOptions, AlignedTexts, Columns, Dropout, EncodedTexts, Engine, Input};
+use cpbpe::{AlignOptions, AlignedTexts, Columns, Dropout, EncodedTexts, Engine};
+
+/// A text, and whether it is known to be UTF-8.
+type Input<'a> = (&'a [u8], bool);
 
 /// A generator of numbers that is good enough, and the same everywhere.
 struct Chance(u64);

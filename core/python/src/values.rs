@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use cpbpe::{Consumer, EncodedTexts, Input};
+use cpbpe::{Consumer, EncodedTexts};
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -68,7 +68,7 @@ impl Drop for Ints {
 }
 
 /// The bytes of a str or bytes, and whether they are known to be UTF-8.
-pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<Input<'a>> {
+pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
     if let Ok(text) = text.cast::<PyString>() {
         Ok((text.to_str()?.as_bytes(), true))
     } else if let Ok(data) = text.cast::<PyBytes>() {

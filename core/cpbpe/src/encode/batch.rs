@@ -39,7 +39,7 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
 /// Runs of texts, of such a size that a thread comes back for more a few dozen times, and soon enough to be told to stop.
 fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
     let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
-    let size = (total / (threads * 64)).clamp(1 << 12, 1 << 20);
+    let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
     let mut runs = Vec::new();
     let (mut begin, mut bytes) = (0, 0);
     for (i, (text, _)) in texts.iter().enumerate() {

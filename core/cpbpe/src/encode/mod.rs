@@ -26,5 +26,5 @@ mod tokens;
 
 pub use align::{AlignOptions, AlignedTexts};
 pub use batch::{Consumer, EncodedTexts};
-pub use engine::{Engine, Input};
+pub use engine::Engine;
 pub use join::join;
