@@ -4,7 +4,6 @@
 use std::sync::{Arc, OnceLock};
 
 use numpy::{PyArray1, PyArray2};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
@@ -17,6 +16,7 @@ mod training;
 mod values;
 
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
+use crate::errors::exception;
 use crate::values::{ids_of, string, utf8, Ints, Lists, PausedCollector, Results};
 
 /// From this size on the interpreter is free for other threads while we work. Below, letting go of it costs more than
@@ -107,7 +107,7 @@ impl Engine {
             added,
         };
         let made = py.detach(|| cpbpe::Engine::from_columns(columns));
-        made.map(Engine::new).map_err(|error| PyValueError::new_err(error.to_string()))
+        made.map(Engine::new).map_err(exception)
     }
 
     /// The same model as columns.
@@ -375,7 +375,7 @@ impl Finder {
     fn new(py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let made = py.detach(|| cpbpe::Finder::new(&keys));
-        made.map(Finder).map_err(|error| PyValueError::new_err(error.to_string()))
+        made.map(Finder).map_err(exception)
     }
 
     /// The text before a key, the key's number, the text after it, and so on; None if the text holds no key.
