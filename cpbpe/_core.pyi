@@ -1,32 +1,17 @@
-"""The compiled core; see `cpbpe.engine.choice.Engine` and `cpbpe.engine.training` for what its methods do."""
+"""The compiled core; see `cpbpe.engine.protocol` and `cpbpe.engine.training` for what its methods do."""
 
 from collections.abc import Callable
-from typing import Any, TypedDict, final, type_check_only
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.engine.columns import Columns, NormalizerColumns
 from cpbpe.reference.training_values import CountSpec, LearnSpec
 
 __all__ = ["Counter", "Engine", "Finder", "learn", "merge_words", "read_model"]
 
-# Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
-_Normalizer = tuple[bytes, bytes, bool, bool, bool, bool]
-
-@type_check_only
-class _Columns(TypedDict):
-    blob: bytes
-    ends: bytes
-    scores: bytes
-    types: bytes
-    byte_fallback: bool
-    unk_surface: bytes
-    special_pieces: tuple[bytes, bytes, bytes, bytes]
-    normalizer: _Normalizer
-    denormalizer: _Normalizer | None
-    added: list[tuple[bytes, int]]
-
-def read_model(data: bytes) -> _Columns | None: ...
+def read_model(data: bytes) -> Columns | None: ...
 
 @final
 class Engine:
@@ -42,11 +27,11 @@ class Engine:
         byte_fallback: bool,
         unk_surface: bytes,
         special_pieces: tuple[bytes, bytes, bytes, bytes],
-        normalizer: _Normalizer,
-        denormalizer: _Normalizer | None,
+        normalizer: NormalizerColumns,
+        denormalizer: NormalizerColumns | None,
         added: list[tuple[bytes, int]],
     ) -> Engine: ...
-    def columns(self) -> _Columns: ...
+    def columns(self) -> Columns: ...
     @property
     def size(self) -> int: ...
     @property
