@@ -7,7 +7,6 @@ model is loaded.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.engine.columns import spec_of
@@ -73,8 +72,7 @@ class ModelFacts:
     @kept
     def settings(self) -> Settings:
         """What the file says of itself."""
-        settings: Settings = imported("cpbpe.model.formats.sentencepiece").read(self.file).settings
-        return settings
+        return self.full_spec().settings
 
     @kept
     def types(self) -> bytes:
@@ -208,5 +206,6 @@ class ModelFacts:
         return StreamTexts(plain, self.stream_texts.raw)
 
     def full_spec(self) -> ModelSpec:
-        """The model as a value, settings included."""
-        return replace(self.spec, settings=self.settings)
+        """The model as a value with all that its file says."""
+        spec: ModelSpec = imported("cpbpe.model.formats.sentencepiece").read(self.file)
+        return spec
