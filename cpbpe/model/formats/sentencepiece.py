@@ -183,7 +183,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def write(spec: ModelSpec) -> bytes:
-    r"""The file of a model: the one it was read from; or a new one, if there is none or it says something else.
+    r"""The file of a model: the one it was read from, or a new one if that says something else.
 
     A new one holds what sentencepiece would write: the fields of `settings`, whatever else of the spec
     differs from what these say, a score for every piece, and a type for each that is not NORMAL.
