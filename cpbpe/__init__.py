@@ -19,7 +19,7 @@ from cpbpe.tokenizer.special_text import Part
 from cpbpe.tokenizer.special_tokens import Special
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tokenizer.vocabulary import Vocabulary
-from cpbpe.version import VERSION
+from cpbpe.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.lossless import Losslessness
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from cpbpe.training.train import TrainingResult, train
     from cpbpe.training.word_counts import WordCounts
 
-__version__ = VERSION
 
 __all__ = [
     "PRESETS",
