@@ -19,7 +19,7 @@ from cpbpe.tokenizer.special_text import Part
 from cpbpe.tokenizer.special_tokens import Special
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tokenizer.vocabulary import Vocabulary
-from cpbpe.version import VERSION as __version__
+from cpbpe.version import __version__
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.lossless import Losslessness

@@ -24,12 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     1
     """
     from cpbpe.cli import count, quickstart, train
-    from cpbpe.version import VERSION
+    from cpbpe.version import __version__
 
     parser = argparse.ArgumentParser(
         prog="cpbpe", description="SentencePiece BPE tokenizers: train them, exactly as sentencepiece does."
     )
-    parser.add_argument("--version", action="version", version=f"cpbpe {VERSION}")
+    parser.add_argument("--version", action="version", version=f"cpbpe {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     train.add_to(commands)
     count.add_to(commands)
