@@ -72,12 +72,13 @@ class Pieces(Sequence[Piece]):
     def of(cls, pieces: Iterable[Piece | tuple[bytes, float, PieceType]]) -> Pieces:
         """The columns of these pieces."""
         rows = list(pieces)
-        return cls(
-            b"".join(row[0] for row in rows),
-            array("I", accumulate(len(row[0]) for row in rows)).tobytes(),
-            array("f", [row[1] for row in rows]).tobytes(),
-            bytes(row[2] for row in rows),
-        )
+        return cls.of_lists([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+
+    @classmethod
+    def of_lists(cls, texts: Sequence[bytes], scores: Iterable[float], types: Iterable[int]) -> Pieces:
+        """The same for columns that are lists, which are faster to make."""
+        ends = array("I", accumulate(map(len, texts)))
+        return cls(b"".join(texts), ends.tobytes(), array("f", scores).tobytes(), bytes(types))
 
     @kept
     def texts(self) -> tuple[bytes, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
 from cpbpe.model.formats import sentencepiece
-from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType, Settings
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType, Settings
 from cpbpe.reference.training_values import Learned
 
 
@@ -54,7 +54,9 @@ def build(
     merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
     texts = iter([*merges, *(character.encode() for character in characters)])
     last_special = max(special_pieces, default=-1)
-    pieces: list[Piece] = []
+    pieces: list[bytes] = []
+    scores: list[float] = []
+    types = bytearray()
     score = -0.0
     for id in range(vocab_size):
         if id in special_pieces:
@@ -64,13 +66,18 @@ def build(
                     f"{special!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
                     f"ids before it; choose a smaller vocab_size, or a smaller id"
                 )
-            pieces.append(Piece(special.encode(), 0.0, PieceType(type)))
+            pieces.append(special.encode())
+            scores.append(0.0)
+            types.append(type)
         elif (text := next(texts, None)) is not None:
-            pieces.append(Piece(text, score))
+            pieces.append(text)
+            scores.append(score)
+            types.append(PieceType.NORMAL)
             score -= 1.0
         elif id > last_special:
             break
-    spec = replace(base, pieces=Pieces.of(pieces), settings=_sized(base.settings, len(pieces)))
+    columns = Pieces.of_lists(pieces, scores, types)
+    spec = replace(base, pieces=columns, settings=_sized(base.settings, len(pieces)))
     return Built(spec, merges=len(merges), characters=tuple(characters))
 
 
