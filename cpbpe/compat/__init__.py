@@ -1,7 +1,8 @@
-"""Doing as other packages do, call by call, for programs that were written for them.
+"""The interfaces of other packages, call by call, for programs that were written for them.
 
-`cpbpe.compat.sentencepiece` does as sentencepiece. A program that can be changed imports it by that name; for
-code that cannot, in a library for example, `install` gives it the name `sentencepiece`:
+`cpbpe.compat.transformers` has a tokenizer class for transformers. `cpbpe.compat.sentencepiece` is the interface
+of sentencepiece. A program that can be changed imports it by that name; for code that cannot be changed, in a
+library for example, `install` gives it the name `sentencepiece`:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install(replace=True)

@@ -1,1 +1,1 @@
-"""A model as a value (`spec`), and the files it is read from and written to."""
+"""A model as a value (`spec`), whether it is valid, and the files it is read from and written to."""

@@ -1,1 +1,1 @@
-"""The book: the whole algorithm in plain Python, written to be read, and the oracle of the tests."""
+"""The whole algorithm in plain Python, written to be read: the oracle of the tests, and an engine."""

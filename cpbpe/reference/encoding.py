@@ -33,6 +33,7 @@ longest normalization rule there (`charsmap.py`).
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
+>>> from cpbpe.model.spec import Piece, Pieces
 >>> texts = ["ab", "ra", "abra", "▁", "a", "b", "c", "d", "r"]
 >>> toy = ReferenceEngine(ModelSpec(Pieces.of(
 ...     [Piece(b"<unk>", 0, PieceType.UNKNOWN)]
@@ -250,6 +251,7 @@ class ReferenceEngine:
         them, the joined symbol would have to be a piece that does. Every chunk then merges as if it
         stood alone, because merges in one chunk do not change the symbols of another.
 
+        >>> from cpbpe.model.spec import Piece, Pieces
         >>> toy = ReferenceEngine(ModelSpec(Pieces.of(
         ...     [Piece(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"a"), Piece(b"b"), Piece(b"ab")])))
         >>> list(toy._segment(b"abba"))        # chunks: 'ab', 'b', 'a'

@@ -1,1 +1,1 @@
-"""Characters and rules, without a model: UTF-8, charsmaps, scripts, finding keys in text."""
+"""Characters and rules, without a model: UTF-8, charsmaps, scripts, and the finder of keys in text."""

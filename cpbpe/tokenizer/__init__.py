@@ -1,1 +1,1 @@
-"""What users hold: the tokenizer, and what stands around it."""
+"""What users hold: the Tokenizer, and a file for each thing around it (options, vocabulary, streams ...)."""
