@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cpbpe.engine.choice import load_engine, make_engine
@@ -32,6 +33,8 @@ def facts_of_spec(spec: ModelSpec) -> ModelFacts:
     """The model that a spec describes."""
     if not isinstance(spec, ModelSpec):
         raise TypeError(f"from_spec() takes a ModelSpec, not {type(spec).__name__}")
+    if spec.file is not None and sentencepiece.read(spec.file) != spec:
+        spec = replace(spec, file=None)  # it was changed after it was read
     return _facts(make_engine(spec), sentencepiece.write(spec))
 
 
@@ -50,8 +53,7 @@ def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
     """A hash of a model, of how cpbpe reads it, and of options that are bound to it."""
     digest = hashlib.sha256(b"cpbpe %d\0" % BEHAVIOUR)
     for name, value in sorted(bound_options.items()):
-        shown = sorted(value) if isinstance(value, (set, frozenset)) else value
-        digest.update(f"{name}={shown!r}\0".encode())
+        digest.update(f"{name}={value!r}\0".encode())
     digest.update(file)
     return digest.hexdigest()
 

@@ -15,21 +15,12 @@ from cpbpe.lazy import numpy
 from cpbpe.model.files import Source, read_model_file, write_all
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer import alignment, calls, splitting
+from cpbpe.tokenizer import alignment, calls, identity, splitting
 from cpbpe.tokenizer.alignment import Encoding, Unit
-from cpbpe.tokenizer.bound import bound_class
+from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.identity import (
-    BEHAVIOUR,
-    facts_of,
-    facts_of_spec,
-    facts_with_added,
-    fingerprint,
-    restore,
-    summary,
-)
 from cpbpe.tokenizer.lossless import Losslessness, losslessness
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, check_names, described
 from cpbpe.tokenizer.plans import Plans
@@ -85,7 +76,7 @@ class Tokenizer:
 
     def __init__(self, source: Source):
         """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode."""
-        self._set(facts_of(read_model_file(source)))
+        self._set(identity.facts_of(read_model_file(source)))
 
     def _set(self, facts: ModelFacts) -> None:
         self._facts = facts
@@ -105,12 +96,12 @@ class Tokenizer:
     @classmethod
     def from_bytes(cls: type[Self], data: bytes | bytearray | memoryview) -> Self:
         """Load a model from the bytes of its file."""
-        return cls._of(facts_of(data))
+        return cls._of(identity.facts_of(data))
 
     @classmethod
     def from_spec(cls: type[Self], spec: ModelSpec) -> Self:
         """A tokenizer for a model as a value, however it was made."""
-        return cls._of(facts_of_spec(spec))
+        return cls._of(identity.facts_of_spec(spec))
 
     def with_special_tokens(self: Self, tokens: Mapping[str, int] | Iterable[str]) -> Self:
         """The same tokenizer with more special tokens, which are no pieces of the model.
@@ -123,7 +114,7 @@ class Tokenizer:
         >>> tok.encode("<|user|>Hi<|end|>", allowed_special="all")
         [32000, 15359, 32001]
         """
-        return self._like(facts_with_added(self._facts, tokens))
+        return self._like(identity.facts_with_added(self._facts, tokens))
 
     def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
         """The same tokenizer with other defaults: its calls have these options, unless they are given others.
@@ -132,10 +123,8 @@ class Tokenizer:
         >>> tok.encode("Hi</s>"), tok.count("Hi"), tok.encode("Hi", add_bos=False)
         ([1, 15359, 2], 2, [15359])
         """
-        check_names(options, "using", {**ENCODE, **DECODE})
-        plain = type(self).__base__ if self.bound_options else type(self)
-        bound: Tokenizer = bound_class(plain).of(self._facts, {**self.bound_options, **options})
-        return bound
+        self._plans.check({**self.bound_options, **options})
+        return bind(self, options)
 
     # --- The model --------------------------------------------------------------------------------
 
@@ -464,10 +453,10 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """A hash of the model and of how cpbpe reads it, the same everywhere: a key for caches."""
-        return fingerprint(self._facts.file, self.bound_options)
+        return identity.fingerprint(self._facts.file, self.bound_options)
 
     def __repr__(self) -> str:
-        return f"<cpbpe.Tokenizer: {summary(self._facts)}>"
+        return f"<cpbpe.Tokenizer: {identity.summary(self._facts)}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
@@ -483,7 +472,7 @@ class Tokenizer:
     __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore, (type(self), self._facts.file, BEHAVIOUR)
+        return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: transformers' users expect something else here than everybody else."""
