@@ -237,8 +237,9 @@ def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) 
 def align(facts: ModelFacts, plan: EncodePlan, text: Text, method: str, unit: Unit | None) -> Encoding:
     """Encode a text with its alignment, as planned."""
     data = utf8(text, method)
-    unit = _unit(unit, text)
-    ids, pieces, begins, ends = plan.encoder.align(data, plan.alpha, plan.seed)
+    unit = checked_unit(unit, text)
+    given = text if isinstance(text, str) else data
+    ids, pieces, begins, ends = plan.encoder.align(given, plan.alpha, plan.seed)
     length = len(data)
     if unit == "char" and not data.isascii():
         positions = character_positions(data)
@@ -246,7 +247,6 @@ def align(facts: ModelFacts, plan: EncodePlan, text: Text, method: str, unit: Un
         ends = [positions[end] for end in ends]
         length = positions[-1]
     spans = list(zip(begins, ends, strict=True))
-    given = text if isinstance(text, str) else data
     return _encoding(facts, plan, ids, [text_of(piece) for piece in pieces], spans, given, unit, length)
 
 
@@ -254,7 +254,7 @@ def align_batch(
     facts: ModelFacts, plan: EncodePlan, texts: list[Text], threads: int, unit: Unit | None
 ) -> list[Encoding]:
     """The same for many texts."""
-    chars = None if unit is None else _unit(unit, "") == "char"
+    chars = None if unit is None else checked_unit(unit, "") == "char"
     arrays = plan.encoder.align_arrays(texts, threads, chars, plan.alpha, plan.seed)
     ids, offsets, spans = (column.tolist() for column in arrays[:3])
     names = facts.pieces
@@ -264,7 +264,7 @@ def align_batch(
     spans = [(begin, end) for begin, end in spans]
     encodings: list[Encoding] = []
     for text, begin, end in zip(texts, offsets, offsets[1:], strict=False):
-        own = _unit(unit, text)
+        own = checked_unit(unit, text)
         length = _length(text, own) if plan.back else 0
         rows = ids[begin:end], pieces[begin:end], spans[begin:end]
         encodings.append(_encoding(facts, plan, *rows, text, own, length))
@@ -273,9 +273,9 @@ def align_batch(
 
 def align_arrays(plan: EncodePlan, texts: list[Text], threads: int, unit: Unit | None) -> Ragged:
     """The ids of many texts as arrays, with their spans."""
-    chars = None if unit is None else _unit(unit, "") == "char"
+    chars = None if unit is None else checked_unit(unit, "") == "char"
     ids, offsets, spans, _ = plan.encoder.align_arrays(texts, threads, chars, plan.alpha, plan.seed)
-    lengths = [_length(text, _unit(unit, text)) for text in texts] if plan.back else None
+    lengths = [_length(text, checked_unit(unit, text)) for text in texts] if plan.back else None
     return plan.finish_ragged(Ragged(ids, offsets, spans), lengths)
 
 
@@ -312,7 +312,8 @@ def _length(text: Text, unit: Unit) -> int:
     return len(text) if isinstance(text, str) else character_positions(text)[-1]
 
 
-def _unit(unit: Unit | None, text: Text) -> Unit:
+def checked_unit(unit: Unit | None, text: Text) -> Unit:
+    """What the spans of a text count."""
     if unit is None:
         return "char" if isinstance(text, str) else "byte"
     if unit not in ("char", "byte"):

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache, wraps
 from inspect import signature
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import BEHAVIOUR, restore
 from cpbpe.tokenizer.options import REFUSED
+
+T = TypeVar("T")
+
+
+def bind(tokenizer: T, options: Mapping[str, Any]) -> T:
+    """The same tokenizer with options bound, which have been checked; it may have some already."""
+    given: Any = tokenizer
+    plain: Any = given.unbound if hasattr(given, "unbound") else type(given)
+    kept = {name: _lasting(value) for name, value in options.items()}
+    bound: T = bound_class(plain).of(given.facts, {**given.bound_options, **kept})
+    return bound
+
+
+def _lasting(value: Any) -> Any:
+    """A value that does not change when its owner's does, and that is pickled alike in every process."""
+    return (
+        tuple(sorted(set(value))) if isinstance(value, Collection) and not isinstance(value, str) else value
+    )
 
 
 @cache
@@ -26,6 +44,12 @@ def bound_class(tokenizer: type) -> Any:
 
         __slots__ = ("bound_options",)
 
+        unbound = tokenizer
+
+        def _set(self, facts: ModelFacts) -> None:
+            super()._set(facts)
+            self.bound_options: Mapping[str, Any] = MappingProxyType({})
+
         @classmethod
         def of(cls, facts: ModelFacts, options: Mapping[str, Any]) -> BoundTokenizer:
             """A tokenizer with these options bound."""
@@ -40,15 +64,21 @@ def bound_class(tokenizer: type) -> Any:
             return restore, (tokenizer, self.to_bytes(), BEHAVIOUR, dict(self.bound_options))
 
     for name in dir(tokenizer):
-        call = getattr(tokenizer, name)
-        if hasattr(call, "__signature__"):  # a call with options, see `described`
-            setattr(BoundTokenizer, name, _bound(call))
+        described = _described(tokenizer, name)
+        if described is not None:
+            setattr(BoundTokenizer, name, _bound(getattr(tokenizer, name), described))
     return BoundTokenizer
 
 
-def _bound(call: Any) -> Any:
+def _described(tokenizer: type, name: str) -> Any:
+    """The call with options, see `described`, that a method is, or that it overrides in a subclass."""
+    methods = (vars(kind).get(name) for kind in tokenizer.__mro__)
+    return next((method for method in methods if hasattr(method, "__signature__")), None)
+
+
+def _bound(call: Any, described: Any) -> Any:
     """The call with the bound options, as far as it has them. Those that it refuses, it shall refuse."""
-    known = {*signature(call).parameters, *REFUSED.get(call.__name__, ())}
+    known = {*signature(described).parameters, *REFUSED.get(described.__name__, ())}
 
     @wraps(call)
     def with_bound_options(self: Any, *args: Any, **options: Any) -> Any:

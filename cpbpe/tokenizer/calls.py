@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.alignment import Unit, align_arrays
+from cpbpe.tokenizer.alignment import Unit, align_arrays, checked_unit
 from cpbpe.tokenizer.checks import Text, as_ids, refuse_single, repeatable, threads_for, utf8
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
@@ -61,6 +61,7 @@ def encode_arrays(
 ) -> Ragged:
     """The ids of many texts as arrays, with their spans if these are asked for."""
     numpy()
+    checked_unit(unit, "")
     if spans or plan.alpha is not None:
         rows = align_arrays(plan, texts, threads, unit)
         return rows if spans else Ragged(rows.ids, rows.offsets)

@@ -49,9 +49,10 @@ _BATCHES = {
 
 
 def _hint(text: object, method: str) -> str:
-    if text is None:
+    is_nan = isinstance(text, float) and text != text
+    if text is None or is_nan or type(text).__name__ == "NAType":  # as pandas writes missing values
         return "; is a value missing?"
-    if isinstance(text, (list, tuple)):
+    if isinstance(text, Iterable) and not isinstance(text, Mapping):
         batch = _BATCHES.get(method)
         several = f"; for several texts use {batch}()" if batch else "; give it one text after the other"
         parts = ", and for one text in parts encode_parts()" if method == "encode" else ""
@@ -86,11 +87,7 @@ def _listed(texts: Any, method: str) -> list[Any]:
     name = kind.__name__
     if isinstance(texts, _TEXTS):
         raise TypeError(f"{method}() takes a list of texts, not {name}; put it into a list: [text]")
-    way_out = table_way_out(texts)
-    if way_out is not None:
-        raise TypeError(f"{method}() takes a list of texts, not {name}; {way_out}")
-    if isinstance(texts, (set, frozenset)):
-        raise TypeError(f"{method}() takes texts in an order, not a {name}; give it sorted(texts)")
+    refuse_unordered(texts, method, "texts")
     if getattr(texts, "ndim", 1) != 1:
         raise TypeError(f"{method}() takes an array with one dimension, not {texts.ndim}")
     if not isinstance(texts, Iterable):
@@ -98,36 +95,42 @@ def _listed(texts: Any, method: str) -> list[Any]:
     return list(listed_column(texts))
 
 
+def refuse_unordered(items: object, method: str, what: str) -> None:
+    """Refuse tables, which have more than one column, and sets, which have no order."""
+    name = type(items).__name__
+    way_out = table_way_out(items)
+    if way_out is not None:
+        raise TypeError(f"{method}() takes a list of {what}, not {name}; {way_out}")
+    if isinstance(items, (set, frozenset)):
+        raise TypeError(f"{method}() takes {what} in an order, not a {name}; give it sorted({what})")
+
+
+_AS_LIST = {"pyarrow": "to_pylist", "polars": "to_list", "pandas": "tolist", "numpy": "tolist"}
+
+
 def listed_column(texts: Any) -> Any:
     """A column of a table as Python's own values; anything else as it is."""
-    library = type(texts).__module__.partition(".")[0]
-    if library == "pyarrow":
-        return texts.to_pylist()
-    if library == "polars":
-        return texts.to_list()
-    return texts.tolist() if library in ("pandas", "numpy") else texts
+    method = _AS_LIST.get(type(texts).__module__.partition(".")[0], "")
+    return getattr(texts, method)() if hasattr(texts, method) else texts
 
 
 def table_way_out(table: Any) -> str | None:
     """What to say to somebody who gives a whole table where texts are expected; None if it is none."""
-    kind = type(table)
-    library, name = kind.__module__.partition(".")[0], kind.__name__
-    if isinstance(table, Mapping):
-        return "give it one of its values, such as texts['text']"
-    if library in ("pandas", "polars", "pyarrow") and name in (
-        "DataFrame",
-        "LazyFrame",
-        "Table",
-        "RecordBatch",
-    ):
-        collect = ".collect()" if name == "LazyFrame" else ""
-        return f"give it the column that holds the texts, such as table{collect}['text']"
-    if library == "datasets" and name in ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict"):
-        split = "['train']" if name.endswith("Dict") else ""
-        if name.startswith("Iterable"):
-            return f"give it the texts, such as (row['text'] for row in dataset{split})"
-        return f"give it the column that holds the texts, such as dataset{split}['text']"
-    return None
+    for kind in type(table).__mro__:  # GeoPandas and others have subclasses
+        library, name = kind.__module__.partition(".")[0], kind.__name__
+        if library == "datasets" and name in _DATASETS:
+            split = "['train']" if name.endswith("Dict") else ""
+            if name.startswith("Iterable"):
+                return f"give it the texts, such as (row['text'] for row in dataset{split})"
+            return f"give it the column that holds the texts, such as dataset{split}['text']"
+        if library in ("pandas", "polars", "pyarrow") and name in _TABLES:
+            collect = ".collect()" if name == "LazyFrame" else ""
+            return f"give it the column that holds the texts, such as table{collect}['text']"
+    return "give it one of its values, such as texts['text']" if isinstance(table, Mapping) else None
+
+
+_TABLES = ("DataFrame", "LazyFrame", "Table", "RecordBatch")
+_DATASETS = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
 
 
 # --- Threads --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ model is loaded.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.engine.columns import spec_of
@@ -67,7 +68,8 @@ class ModelFacts:
     @kept
     def spec(self) -> ModelSpec:
         """The model as a value. It is made when it is asked for: to hold it would take a megabyte."""
-        return spec_of(self.engine.columns(), self.file)
+        added = tuple((text.encode(), id) for text, id in self.special.added.items())
+        return replace(spec_of(self.engine.columns(), self.file), added=added)
 
     @kept
     def settings(self) -> Settings:
@@ -105,7 +107,9 @@ class ModelFacts:
         if not 0 <= number < self.special.size:
             raise IndexError(f"id {number} is outside the vocabulary: {checks.bounds(self.special.size)}")
         if number >= self.engine.size and number not in self.special.texts:
-            raise IndexError(f"id {number} is not in use: no added token has it")
+            raise IndexError(
+                f"id {number} is not in use: no added token has it; tok.vocab.added_tokens lists theirs"
+            )
         return number
 
     def piece(self, id: int) -> str:

@@ -18,6 +18,23 @@ BEHAVIOUR = 1
 """Part of every fingerprint: it goes up when the same model would give other ids, or other text."""
 
 
+class SpecialId:
+    """A property of Tokenizer: one of the ids that models name, or None."""
+
+    def __init__(self, place: int, meaning: str):
+        self._place = place
+        self.__doc__ = meaning
+
+    def __get__(self, tokenizer: Any, owner: type) -> int | None:
+        """The id; of the class, None."""
+        specials: list[int | None] = [None] * 4 if tokenizer is None else tokenizer.facts.engine.specials
+        return specials[self._place]
+
+    def __set__(self, tokenizer: object, value: object) -> None:
+        """Refuse: a Tokenizer does not change."""
+        raise AttributeError("a Tokenizer does not change; its special ids are those of the model")
+
+
 def _model_file() -> Any:
     """What writes model files, and brings protobuf along."""
     return imported("cpbpe.model.formats.sentencepiece")
@@ -54,8 +71,7 @@ def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
     """A hash of a model, of how cpbpe reads it, and of options that are bound to it."""
     digest = imported("hashlib").sha256(b"cpbpe %d\0" % BEHAVIOUR)
     for name, value in sorted(bound_options.items()):
-        shown = sorted(value) if isinstance(value, (set, frozenset)) else value
-        digest.update(f"{name}={shown!r}\0".encode())
+        digest.update(f"{name}={value!r}\0".encode())
     digest.update(file)
     result: str = digest.hexdigest()
     return result

@@ -8,6 +8,7 @@ parameter in every call, and this many of them took a third of the time of a sho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from inspect import Parameter, signature
 from textwrap import indent
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
@@ -151,9 +152,23 @@ def check_names(options: Mapping[str, object], method: str, table: Mapping[str, 
     refused = REFUSED.get(method, {})
     for name in options:
         if name not in table:
-            raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(table.keys() - refused)}")
+            there = ", ".join(option for option in table if option not in refused)
+            raise TypeError(f"{method}() has no option {name!r}; it has {there}")
         if name in refused:
             raise TypeError(f"{method}() has no option {name!r}: {refused[name]}")
+
+
+def checked_flag(name: str, value: Any, or_none: bool = False) -> Any:
+    """An option that is True or False, or perhaps None. Numbers and numpy's bool that equal one are taken.
+
+    What is merely truthy is not: "no" and "false" would mean the opposite of what they say.
+    """
+    if isinstance(value, bool) or (or_none and value is None):
+        return value
+    with suppress(TypeError, ValueError):  # arrays do not compare
+        if value in (True, False):
+            return bool(value)
+    raise TypeError(f"{name} is {'True, False or None' if or_none else 'True or False'}, not {value!r}")
 
 
 def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
@@ -17,6 +17,7 @@ from cpbpe.tokenizer.options import (
     DecodeOptions,
     EncodeOptions,
     check_names,
+    checked_flag,
     checked_sampling,
 )
 from cpbpe.tokenizer.ragged import Ragged
@@ -126,24 +127,28 @@ class Plans:
                 self._kept[key] = plan
         elif method in REFUSED:
             check_names(options, method, ENCODE)
-        alpha = options.get("alpha", 0.0)
-        if alpha or options.get("seed") is not None:
-            chance, seed = checked_sampling(alpha, options.get("seed"))
+        if "alpha" in options or "seed" in options:
+            chance, seed = checked_sampling(options.get("alpha", 0.0), options.get("seed"))
             if chance:
                 return replace(plan, alpha=chance, seed=seed)
         return plan
 
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse what every call would refuse of options that are to be bound."""
+        check_names(options, "using", {**ENCODE, **DECODE})
+        encode, decode = (
+            {name: options[name] for name in options if name in table} for table in (ENCODE, DECODE)
+        )
+        self.encode(cast(EncodeOptions, encode), "using")
+        self.decode(cast(DecodeOptions, decode), "using")
+
     def _make(self, options: EncodeOptions) -> EncodePlan:
         facts = self._facts
-        prefix_space = options.get("prefix_space")
-        if prefix_space is not None:
-            if prefix_space not in (True, False):
-                raise TypeError(f"prefix_space is True, False or None, not {prefix_space!r}")
-            prefix_space = bool(prefix_space)
+        prefix_space = checked_flag("prefix_space", options.get("prefix_space"), or_none=True)
         engine = facts.engine if prefix_space is None else facts.engine.variant(prefix=prefix_space)
         front, back = self._around(options)
-        reverse = bool(options.get("reverse", False))
-        after_special = bool(options.get("prefix_after_special", True))
+        reverse = checked_flag("reverse", options.get("reverse", False))
+        after_special = checked_flag("prefix_after_special", options.get("prefix_after_special", True))
         plan = EncodePlan(engine, front, back, reverse, prefix_space, after_special)
         allowed, disallowed = options.get("allowed_special", ()), options.get("disallowed_special", ())
         finder = facts.special.finder(allowed, disallowed)
@@ -156,7 +161,7 @@ class Plans:
         _, bos, eos, _ = self._facts.engine.specials
         around: list[list[int]] = []
         for option, id in (("add_bos", bos), ("add_eos", eos)):
-            wanted = options.get(option, False)
+            wanted = checked_flag(option, options.get(option, False))
             if wanted and id is None:
                 raise ValueError(
                     f"{option}=True, but this model defines no {option[4:]} piece of type CONTROL; "
@@ -171,10 +176,12 @@ class Plans:
             return self._facts.engine
         check_names(options, method, DECODE)
         facts = self._facts
-        skip, keep_space = options.get("skip_special_tokens"), options.get("keep_prefix_space", False)
+        skip = checked_flag("skip_special_tokens", options.get("skip_special_tokens"), or_none=True)
+        keep_space = checked_flag("keep_prefix_space", options.get("keep_prefix_space", False))
+        after_special = checked_flag("prefix_after_special", options.get("prefix_after_special", True))
         engine = facts.engine.variant(keep_space=True) if keep_space else facts.engine
         if not facts.special.added and skip is not False:
             return engine
-        later = engine if options.get("prefix_after_special", True) else engine.variant(keep_space=True)
+        later = engine if after_special else engine.variant(keep_space=True)
         shown = {} if skip else facts.special.texts if skip is None else facts.special.shown
         return SpecialDecoder(engine, later, shown, facts.special.texts if skip else {})

@@ -19,7 +19,7 @@ from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.text.utf8 import character_positions
-from cpbpe.tokenizer.checks import checked_text
+from cpbpe.tokenizer.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.tokenizer.special_tokens import Special, SpecialFinder, SpecialTokens
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ class SpecialEncoder:
         """The segments of a text."""
         return (self.finder and self.finder.split(text)) or [text]
 
+    def checked(self, text: Text) -> SpecialEncoder:
+        """What encodes parts of a text. ValueError if the text holds a token that it must not hold.
+
+        A part is not refused by itself: where it ends, it may hold the beginning of a longer token.
+        """
+        if self.finder is None or len(self.finder.ids) == len(self.finder.texts):
+            return self
+        self.finder.split(text)
+        return SpecialEncoder(self.first, self._later, self.finder.allowed)
+
     def engine_at(self, position: int | bool) -> Engine:
         """The engine for the segment at a position of a row."""
         return self._later if position else self.first
@@ -69,7 +79,10 @@ class SpecialEncoder:
         return ids
 
     def encode_parts(self, parts: Row, special: Container[int], alpha: float | None, seed: int) -> list[int]:
-        """The ids of texts, each of which begins anew unless it stands after a special token, and of ids."""
+        """The ids of texts, each of which begins anew unless it stands after a special token, and of ids.
+
+        The first text is sampled as if it were alone. The seeds of others are not those of its segments.
+        """
         ids: list[int] = []
         after_special = False
         for number, part in enumerate(parts):
@@ -81,7 +94,8 @@ class SpecialEncoder:
                 if alpha is None:
                     ids += self._encode(row, after_special)
                 else:
-                    ids += self._align(row, alpha, mixed(mixed(seed) ^ number), after_special)[0]
+                    own = mixed(mixed(seed) ^ number << 32) if number else seed
+                    ids += self._align(row, alpha, own, after_special)[0]
                 after_special = len(row) > 1 and not row[-1]  # it ends with a special token
         return ids
 
@@ -104,7 +118,7 @@ class SpecialEncoder:
         return sum(1 if isinstance(part, int) else self.engine_at(i).count(part) for i, part in row)
 
     def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
-        return self._align(self.split(text.encode() if isinstance(text, str) else text), alpha, seed)
+        return self._align(self.split(text), alpha, seed)
 
     def _align(self, row: Row, alpha: float | None, seed: int, after_special: bool = False) -> Aligned:
         """The tokens of a row. Positions count bytes, also where its segments are str."""
@@ -327,8 +341,8 @@ def checked_parts(
     parts: Iterable[Part], special: SpecialTokens, check_id: Callable[[Any, str], int]
 ) -> list[str | bytes | int]:
     """A text in parts: texts, and ids, among them those of special tokens."""
-    if isinstance(parts, (str, bytes, bytearray, memoryview)) or not isinstance(parts, Iterable):
-        raise TypeError(f"encode_parts() takes a list of parts, not {type(parts).__name__}")
+    refuse_single(parts, (str, bytes, bytearray, memoryview), "encode_parts", "parts")
+    refuse_unordered(parts, "encode_parts", "parts")
     checked: list[str | bytes | int] = []
     for part in parts:
         if isinstance(part, Special):

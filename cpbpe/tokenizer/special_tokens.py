@@ -75,6 +75,11 @@ class SpecialTokens:
         """The text of each id."""
         return {id: text for text, id in self.ids.items()}
 
+    def find(self, token: bytes) -> int | None:
+        """The id of an added token. Bytes that are not UTF-8 are none, whatever they read as."""
+        text = text_of(token)
+        return self.added.get(text) if text.encode() == token else None
+
     def id_of(self, special: Special) -> int:
         """The id of a special token."""
         id = self.ids.get(special.text)
@@ -86,12 +91,12 @@ class SpecialTokens:
 
     def finder(self, allowed: AllowedSpecial, disallowed: DisallowedSpecial) -> SpecialFinder | None:
         """What finds tokens in text, made when a choice is first met; None if there is nothing to find."""
-        if not allowed and not disallowed:
-            return None
         key = (
-            allowed if allowed == "all" else self._checked(allowed, "allowed_special", "all"),
-            disallowed if disallowed == "raise" else self._checked(disallowed, "disallowed_special", "raise"),
+            self._checked(allowed, "allowed_special", "all"),
+            self._checked(disallowed, "disallowed_special", "raise"),
         )
+        if not key[0] and not key[1]:
+            return None
         made = self._finders.get(key)
         if made is None:
             allowed_ids = self.ids if key[0] == "all" else {text: self.ids[text] for text in key[0]}
@@ -110,7 +115,9 @@ class SpecialTokens:
             self._finders[key] = made
         return made
 
-    def _checked(self, given: Collection[str], option: str, every: str) -> frozenset[str]:
+    def _checked(self, given: Collection[str], option: str, every: str) -> frozenset[str] | str:
+        if isinstance(given, str) and given == every:
+            return every
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
             raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}")
         for text in given:
@@ -148,6 +155,11 @@ class SpecialFinder:
     def ids(self) -> dict[bytes, int | None]:
         """The keys as bytes, for those who look for them in another way."""
         return {text.encode(): id for text, id in self._keys}
+
+    @kept
+    def allowed(self) -> SpecialFinder:
+        """The finder for a text that holds none of the tokens which it must not hold."""
+        return SpecialFinder(self._engine, {text: id for text, id in self._keys if id is not None})
 
     def split(self, text: str | bytes) -> list[str | bytes | int] | None:
         """The parts of a text: segments of it, which may be empty, with ids between them; None without ids.

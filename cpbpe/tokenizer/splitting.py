@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 from typing import SupportsIndex, TypeVar, cast
 
@@ -41,7 +42,7 @@ def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: Sup
     """
     limit = _limit(plan, max_tokens, 0)
     given = _checked(text, "truncate")
-    return cast(AnyText, given[: _Cutter(facts, plan, limit).end(given, 0)])
+    return cast(AnyText, given[: _Cutter(facts, _for_parts(plan, given), limit).end(given, 0)])
 
 
 def split(
@@ -58,7 +59,7 @@ def split(
     if shared >= limit:
         raise ValueError(f"overlap is less than max_tokens, which is {limit}; it is {shared}")
     given = _checked(text, "split")
-    parts = _Cutter(facts, plan, limit).parts(given, shared)
+    parts = _Cutter(facts, _for_parts(plan, given), limit).parts(given, shared)
     return [cast(AnyText, given[begin:end]) for begin, end in parts]
 
 
@@ -75,6 +76,15 @@ def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
 def _checked(text: AnyText, method: str) -> AnyText:
     given: AnyText = checked_text(text, method)  # type: ignore[assignment]
     return given
+
+
+def _for_parts(plan: EncodePlan, text: AnyText) -> EncodePlan:
+    """The plan for parts of a text, all of which is searched for tokens that it must not hold.
+
+    That does not depend on where the text is cut, nor on how much of it is looked at for that.
+    """
+    encoder = plan.encoder
+    return replace(plan, encoder=encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
 
 
 class _Cutter:

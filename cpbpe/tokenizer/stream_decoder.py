@@ -17,6 +17,7 @@ from typing import Any, NoReturn, SupportsIndex
 from cpbpe.model.spec import PieceType
 from cpbpe.text.utf8 import SPACE, certain
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.options import checked_flag
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 
@@ -64,6 +65,9 @@ class StreamDecoder:
                 "this model has a denormalizer, which rewrites a text when all of it is there, so it cannot "
                 "be decoded as a stream; collect the ids and call decode() with all of them"
             )
+        skip_special_tokens = checked_flag("skip_special_tokens", skip_special_tokens, or_none=True)
+        keep_prefix_space = checked_flag("keep_prefix_space", keep_prefix_space)
+        prefix_after_special = checked_flag("prefix_after_special", prefix_after_special)
         special = facts.special
         self._facts = facts
         if skip_special_tokens is None or skip_special_tokens:

@@ -69,7 +69,8 @@ class StreamEncoder:
     def push(self, text: str | bytes) -> list[int]:
         """Take the next part of the text, and give the ids that are certain now, and were not before.
 
-        All parts of a text are str, or all are bytes; bytes may be cut inside a character.
+        All parts of a text are str, or all are bytes; bytes may be cut inside a character. After an error,
+        such as that for a special token which the text must not hold, nothing of the part was taken.
         """
         if self._ended:
             raise ValueError("the stream has ended with flush(); make a new one with stream_encoder()")
@@ -80,16 +81,16 @@ class StreamEncoder:
                 f"push() takes {self._kind.__name__}, as the parts before, not {type(given).__name__}; "
                 f"a stream has one kind of text"
             )
+        whole = type(given) is str
+        ids = self._push(data, whole, final=False)
         self._kind = type(given)
-        if self._special is None and not self._front:
-            return self._segment.push(data, whole=self._kind is str)
-        return self._begin() + self._push(data, final=False)
+        return ids
 
     def flush(self) -> list[int]:
         """End the stream and give the ids that are left."""
         if self._ended:
             return []
-        ids = self._begin() + self._push(b"", final=True) + self._segment.flush() + self._back
+        ids = self._push(b"", self._kind is str, final=True) + self._segment.flush() + self._back
         self._ended = True
         return ids
 
@@ -117,30 +118,40 @@ class StreamEncoder:
         front, self._front = self._front, []
         return front
 
-    def _push(self, data: bytes, final: bool) -> list[int]:
-        """The ids of more text, in which special tokens are looked for."""
-        whole = self._kind is str
+    def _push(self, data: bytes, whole: bool, final: bool) -> list[int]:
+        """The ids of more text, in which special tokens are looked for. `whole`: it is str."""
         if self._special is None:
-            return self._segment.push(data, whole=whole)
+            return self._begin() + self._segment.push(data, whole=whole)
         text = self._waiting + data if self._waiting else data
-        ids: list[int] = []
+
+        # 1. All tokens, before anything is taken: one that is refused leaves the stream as it was.
+        tokens: list[tuple[int, int, int]] = []
         done = 0
         while (key := self._special.next(text, done, final)) is not None:
-            begin, end, name, id = key
+            begin, done, name, id = key
             if id is None:
-                raise not_allowed(name, self._at + self._length(text[:begin]))
+                raise not_allowed(name, self._at + _length(text[:begin], whole))
+            tokens.append((begin, done, id))
+
+        # 2. The segments before them.
+        ids = [*self._begin()]
+        done = 0
+        for begin, end, id in tokens:
             ids += self._segment.push(text[done:begin], whole=whole) + self._segment.flush()
             ids.append(id)
             self._segment = _Segment(self._facts, self._later)
             done = end
+
+        # 3. The rest, but for what may be the beginning of another.
         certain = len(text) if final else self._special.first_open(text, done)
         ids += self._segment.push(text[done:certain], whole=whole)
-        self._at += self._length(text[:certain])
+        self._at += _length(text[:certain], whole)
         self._waiting = text[certain:]
         return ids
 
-    def _length(self, text: bytes) -> int:
-        return len(text.decode()) if self._kind is str else len(text)
+
+def _length(text: bytes, whole: bool) -> int:
+    return len(text.decode()) if whole else len(text)
 
 
 class _SpecialKeys:

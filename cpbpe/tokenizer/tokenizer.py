@@ -15,22 +15,13 @@ from cpbpe.lazy import numpy
 from cpbpe.model.files import Source, read_model_file, write_all
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer import alignment, calls
+from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.alignment import Encoding, Unit
-from cpbpe.tokenizer.bound import bound_class
+from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.identity import (
-    BEHAVIOUR,
-    facts_of,
-    facts_of_spec,
-    facts_with_added,
-    fingerprint,
-    restore,
-    summary,
-)
-from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, check_names, described
+from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part
@@ -52,11 +43,6 @@ if TYPE_CHECKING:
 Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
 Self = TypeVar("Self", bound="Tokenizer")
-
-
-def _special(place: int, meaning: str) -> Any:
-    """A property with one of the ids that models name."""
-    return property(lambda self: self._engine.specials[place], doc=meaning)
 
 
 class Tokenizer:
@@ -86,7 +72,7 @@ class Tokenizer:
 
     def __init__(self, source: Source):
         """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode."""
-        self._set(facts_of(read_model_file(source)))
+        self._set(identity.facts_of(read_model_file(source)))
 
     def _set(self, facts: ModelFacts) -> None:
         self._facts = facts
@@ -106,12 +92,12 @@ class Tokenizer:
     @classmethod
     def from_bytes(cls: type[Self], data: bytes | bytearray | memoryview) -> Self:
         """Load a model from the bytes of its file."""
-        return cls._of(facts_of(data))
+        return cls._of(identity.facts_of(data))
 
     @classmethod
     def from_spec(cls: type[Self], spec: ModelSpec) -> Self:
         """A tokenizer for a model as a value, however it was made."""
-        return cls._of(facts_of_spec(spec))
+        return cls._of(identity.facts_of_spec(spec))
 
     def with_special_tokens(self: Self, tokens: Mapping[str, int] | Iterable[str]) -> Self:
         """The same tokenizer with more special tokens, which are no pieces of the model.
@@ -124,7 +110,7 @@ class Tokenizer:
         >>> tok.encode("<|user|>Hi<|end|>", allowed_special="all")
         [32000, 15359, 32001]
         """
-        return self._like(facts_with_added(self._facts, tokens))
+        return self._like(identity.facts_with_added(self._facts, tokens))
 
     def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
         """The same tokenizer with other defaults: its calls have these options, unless they are given others.
@@ -133,10 +119,8 @@ class Tokenizer:
         >>> tok.encode("Hi</s>"), tok.count("Hi"), tok.encode("Hi", add_bos=False)
         ([1, 15359, 2], 2, [15359])
         """
-        check_names(options, "using", {**ENCODE, **DECODE})
-        plain = type(self).__base__ if self.bound_options else type(self)
-        bound: Tokenizer = bound_class(plain).of(self._facts, {**self.bound_options, **options})
-        return bound
+        self._plans.check({**self.bound_options, **options})
+        return bind(self, options)
 
     # --- The model --------------------------------------------------------------------------------
 
@@ -172,10 +156,10 @@ class Tokenizer:
     def __len__(self) -> int:
         return self._facts.special.size
 
-    unk_id = _special(0, "The id of the UNKNOWN piece, or None if the model has none.")
-    bos_id = _special(1, "The id of the piece that begins a text, or None if the model has none.")
-    eos_id = _special(2, "The id of the piece that ends a text, or None if the model has none.")
-    pad_id = _special(3, "The id of the piece that fills a batch, or None if the model has none.")
+    unk_id = identity.SpecialId(0, "The id of the UNKNOWN piece, or None if the model has none.")
+    bos_id = identity.SpecialId(1, "The id of the piece that begins a text, or None if the model has none.")
+    eos_id = identity.SpecialId(2, "The id of the piece that ends a text, or None if the model has none.")
+    pad_id = identity.SpecialId(3, "The id of the piece that fills a batch, or None if the model has none.")
 
     def id_to_piece(self, id: SupportsIndex) -> str:
         """The piece of an id."""
@@ -464,10 +448,10 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """A hash of the model and of how cpbpe reads it, the same everywhere: a key for caches."""
-        return fingerprint(self._facts.file, self.bound_options)
+        return identity.fingerprint(self._facts.file, self.bound_options)
 
     def __repr__(self) -> str:
-        return f"<cpbpe.Tokenizer: {summary(self._facts)}>"
+        return f"<cpbpe.Tokenizer: {identity.summary(self._facts)}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
@@ -483,7 +467,7 @@ class Tokenizer:
     __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore, (type(self), self._facts.file, BEHAVIOUR)
+        return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: transformers' users expect something else here than everybody else."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
-from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import utf8
 from cpbpe.tokenizer.facts import ModelFacts
 
@@ -59,14 +58,21 @@ class Vocabulary(Mapping[str, int]):
     def __getitem__(self, key: SupportsIndex) -> str: ...
     def __getitem__(self, key: str | bytes | SupportsIndex) -> int | str:
         """The id of a piece (KeyError if there is none), or the piece of an id (IndexError)."""
-        if not isinstance(key, (str, bytes)):
-            number = self._facts.check_id(key, "vocab")
-            engine = self._facts.engine
-            return _key(engine.piece(number)) if number < engine.size else self._facts.special.texts[number]
-        id = self._find(key)
-        if id is None:
-            raise KeyError(key)
-        return id
+        if isinstance(key, (str, bytes)):
+            id = self._find(key)
+            if id is None:
+                raise KeyError(
+                    f"{key!r} is no piece of the vocabulary; vocab.get() gives None for such, and "
+                    f"tok.encode() the ids of any text"
+                )
+            return id
+        if not hasattr(key, "__index__"):
+            raise TypeError(
+                f"vocab[...] takes a piece (str or bytes) or an id (an integer), not {type(key).__name__}"
+            )
+        number = self._facts.check_id(key, "vocab")
+        engine = self._facts.engine
+        return _key(engine.piece(number)) if number < engine.size else self._facts.special.texts[number]
 
     def __contains__(self, key: object) -> bool:
         """Whether this piece, or this id, is there."""
@@ -83,17 +89,24 @@ class Vocabulary(Mapping[str, int]):
     def get(self, key: str | bytes, default: int, /) -> int: ...
     @overload
     def get(self, key: str | bytes, default: T, /) -> int | T: ...
-    def get(self, key: str | bytes, default: Any = None, /) -> Any:
-        """The id of a piece, or something else if there is no such piece."""
-        id = self._find(key)
-        return default if id is None else id
+    @overload
+    def get(self, key: SupportsIndex, default: None = None, /) -> str | None: ...
+    @overload
+    def get(self, key: SupportsIndex, default: T, /) -> str | T: ...
+    def get(self, key: Any, default: Any = None, /) -> Any:
+        """The id of a piece, or the piece of an id; something else if there is no such piece or id."""
+        if key not in self:
+            return default
+        return self[key]
 
     def _find(self, key: str | bytes) -> int | None:
         facts = self._facts
-        data = key.encode(errors="surrogateescape") if isinstance(key, str) else key
+        data = key if isinstance(key, bytes) else _bytes(key)
+        if data is None:
+            return None
         id = facts.engine.find(data)
         if id is None and facts.special.added:
-            id = facts.special.added.get(text_of(data))
+            id = facts.special.find(data)
         if id is None and data == b"\0":  # sentencepiece never finds it; it is there all the same
             id = facts.spec.pieces.texts.index(data) if data in facts.spec.pieces.texts else None
         return id
@@ -205,11 +218,26 @@ def find_piece(facts: ModelFacts, piece: str | bytes) -> int | None:
     """The id of a piece as sentencepiece finds it, or of an added token; None if there is no such piece."""
     data = utf8(piece, "piece_to_id")
     id = facts.engine.find(data)
-    return facts.special.added.get(text_of(data)) if id is None and facts.special.added else id
+    return facts.special.find(data) if id is None and facts.special.added else id
 
 
 def _key(piece: bytes) -> str:
     return piece.decode(errors="surrogateescape")
+
+
+def _bytes(key: str) -> bytes | None:
+    """The piece that a key stands for; None for what `_key` never gives: other lone surrogates, and escapes
+    of what is UTF-8.
+    """
+    try:
+        return key.encode()
+    except UnicodeEncodeError:
+        pass
+    try:
+        data = key.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return None
+    return data if _key(data) == key else None
 
 
 def packed(table: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe.text.utf8 import character_positions, is_inside, repair, valid_character
 from cpbpe.tokenizer.alignment import Encoding
+from tests.conftest import ENGINES
 from tests.support import budget, tiers
 from tests.support.budget import SEED
 from tests.support.texts import broken, texts
@@ -221,6 +222,24 @@ def test_batches_of_arrays(mistral: cpbpe.Tokenizer, unit: Any) -> None:
         "int64",
         "int64",
     ]
+
+
+SPACED = (
+    "the core's fast way of spans takes the parts of a user-defined piece with a space for single characters"
+)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(engine, marks=pytest.mark.xfail(reason=SPACED, strict=True) if engine == "core" else ())
+        for engine in ENGINES
+    ],
+)
+def test_batches_with_user_defined_pieces_that_hold_a_space(engine: str) -> None:
+    tok = tokenizer("user-defined-llama", engine)  # its piece "a b" is copied, and only then escaped
+    assert tok.align("xa b").offsets == [(0, 0), (0, 1), (1, 1), (1, 1), (1, 4)]
+    assert tok.align_batch(["xa b"]) == [tok.align("xa b")]
 
 
 def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:

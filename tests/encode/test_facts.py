@@ -7,8 +7,8 @@ import pytest
 
 import cpbpe
 from cpbpe import PieceType
-from cpbpe.model.formats.sentencepiece import parse
-from cpbpe.tokenizer.facts import packed
+from cpbpe.model.formats import sentencepiece
+from cpbpe.tokenizer.vocabulary import packed
 from tests.support import tiers, zoo
 from tests.support.budget import SEED
 from tests.support.tokenizers import with_gaps
@@ -51,8 +51,8 @@ def test_all_models(name: str, engine: str) -> None:
 def test_by_hand(name: str, engine: str) -> None:
     """What the type of a piece makes of its text."""
     tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
-    spec = parse(zoo.model(name))
-    for id, (piece, kind) in enumerate(zip(spec.pieces, spec.types, strict=True)):
+    spec = sentencepiece.read(zoo.model(name))
+    for id, (piece, _, kind) in enumerate(spec.pieces):
         expected = {
             PieceType.CONTROL: b"",
             PieceType.UNKNOWN: spec.unk_surface,
@@ -95,7 +95,7 @@ def test_a_table_belongs_to_its_caller() -> None:
 )
 def test_wrong_ids(id: Any, error: type[Exception], message: str, engine: str) -> None:
     with pytest.raises(error, match=message):
-        load("llama", engine).id_to_bytes(id)
+        load("llama", engine).vocab.id_to_bytes(id)
 
 
 def test_packed() -> None:

@@ -218,8 +218,12 @@ def test_parts(engine: str) -> None:
     for wrong in (1, b"<s>", ["a"]):
         with pytest.raises(TypeError, match="the text of a Special is a str"):
             Special(wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="no alpha for a list"):
-        tok.encode_parts(["a"], alpha=0.5)
+    # Sampled as well, each text with a seed of its own; ids and Special tokens stay what they are.
+    sampled = tok.encode_parts(["Seeds", 13, "Seeds", Special("<s>")], alpha=0.5, seed=3)
+    assert sampled == tok.encode_parts(["Seeds", 13, "Seeds", Special("<s>")], alpha=0.5, seed=3)
+    rows = [tok.encode_parts(["Seeds", 13, "Seeds"], alpha=0.5, seed=seed) for seed in range(9)]
+    assert {tok.decode(row).replace("\n ", "\n") for row in rows} == {"Seeds\nSeeds"}
+    assert any(row[: row.index(13)] != row[row.index(13) + 1 :] for row in rows)
 
 
 # --- Adding tokens --------------------------------------------------------------------------------

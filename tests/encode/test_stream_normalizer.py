@@ -6,8 +6,11 @@ import tracemalloc
 from itertools import product
 
 from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, Matcher, repair
-from cpbpe.tokenizer.stream_normalizer import Shape, Words, certain
+from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
+from cpbpe.text.finder import Finder
+from cpbpe.text.utf8 import certain, repair
+from cpbpe.tokenizer.stream_normalizer import Shape
+from tests.encode.test_finder import Naive
 from tests.support import budget
 from tests.support.budget import SEED
 
@@ -30,7 +33,7 @@ def test_certain_is_repair() -> None:
                 assert any(re.fullmatch(r"[^\ufffd].*", repair(rest + bytes(end)).decode()) for end in ends)
 
 
-def test_words() -> None:
+def test_user_defined_pieces() -> None:
     """The same as when all keys are tried one by one."""
     rng = random.Random(SEED)
     for number in range(EXAMPLES):
@@ -39,22 +42,21 @@ def test_words() -> None:
         some = [bytes(rng.choices(letters, k=rng.randint(1, length))) for _ in range(count)]
         if number % 10 == 0:  # more of them inside each other than are looked at
             some += [b"a" * n for n in range(1, rng.randint(1, 2 * MAX_USER_DEFINED_MATCHES))]
-        words, matcher = Words(some), Matcher(some)
-        reachable = [word for word in some if matcher.longest(word, 0) == len(word)]
+        finder = Finder(some, MAX_USER_DEFINED_MATCHES)
+        naive = Naive([*set(some)], MAX_USER_DEFINED_MATCHES)  # which counts keys, each of them once
+        reachable = [key for key in some if naive.longest(key, 0) == len(key)]
         text = bytes(rng.choices(letters, k=20)) + b"a" * rng.choice([0, 100])
-        starts = [0]
-        while starts[-1] < len(text):
-            starts.append(starts[-1] + (matcher.longest(text, starts[-1]) or 1))
+        starts = naive.starts(text)
         for at in range(len(text)):
-            assert words.longest(text, at) == matcher.longest(text, at)
+            assert finder.longest(text, at) == naive.longest(text, at)
             rest = text[at:]
-            expected = any(word.startswith(rest) and word != rest for word in reachable)
-            assert words.could_grow(text, at) == expected
-            assert words.last_start(text, 0, at + 1) == max(start for start in starts if start <= at)
-    assert Words([]).last_start("é🦙".encode(), 0, 4) == 2
+            expected = any(key.startswith(rest) and key != rest for key in reachable)
+            assert finder.could_grow(text, at) == expected
+            assert finder.last_start(text, 0, at + 1) == max(start for start in starts if start <= at)
+    assert Finder([]).last_start("é🦙".encode(), 0, 4) == 2
 
 
-def test_long_words_take_little_memory() -> None:
+def test_long_pieces_take_little_memory() -> None:
     """Not all beginnings of each, which are its length squared."""
     some = [b"%d" % number + b"ab" * 5_000 for number in range(10)]
     tracemalloc.start()
@@ -63,4 +65,4 @@ def test_long_words_take_little_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
-    assert shape.words.could_grow(b"0abab", 0)
+    assert shape.user_defined.could_grow(b"0abab", 0)
