@@ -1,1 +1,1 @@
-"""What training needs beside the algorithm: options, corpora, counts, the model file, the report."""
+"""What training needs besides the algorithm: options, corpora, counts, the model file, the report."""
