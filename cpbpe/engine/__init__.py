@@ -1,1 +1,1 @@
-"""One protocol for what does the work, and the choice between the compiled core and the reference."""
+"""The protocol that every engine follows, and the choice between the compiled core and the reference."""
