@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _guarded(options: argparse.Namespace) -> int:
     before = None
-    with suppress(ValueError):  # that is, not in the main thread
+    with suppress(ValueError):  # it is not the main thread
         before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
     try:
         with warnings.catch_warnings():

@@ -50,10 +50,10 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "which sentences": {
         "max_sentence_length": "sentences of more bytes are skipped; 0 for no limit",
-        "input_sentence_size": "train on so many sentences, more than 100; 0 for all",
+        "input_sentence_size": "train on this many sentences, more than 100; 0 for all",
         "shuffle_input_sentence": "with --input-sentence-size: sample from all, or take the first",
         "seed": "another number gives another sample",
-        "keep_newlines": "the newlines behind a line are part of its sentence",
+        "keep_newlines": "the newlines after a line are part of its sentence",
         "keep_reserved": "keep sentences that hold U+2585",
     },
     "files": {
@@ -70,7 +70,7 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="CORPUS",
         help="files, directories or globs in quotes; - is the standard input. Names that end in .tsv, .jsonl "
-        "and .parquet tell the format, and .gz, .xz, .bz2 and .zst that it is compressed",
+        "or .parquet tell the format; those that end in .gz, .xz, .bz2 or .zst are decompressed",
     )
     reading = parser.add_argument_group("reading")
     reading.add_argument("--format", choices=["text", "tsv", "jsonl", "parquet"], help="format of all files")
@@ -96,7 +96,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--preset",
         choices=list(PRESETS),
         default="llama2",
-        help="where options come from that are not given (default: llama2)",
+        help="the defaults of the options (default: llama2)",
     )
     kinds = {item.name: str(item.type) for item in fields(TrainOptions)}
     for title, names in GROUPS.items():
@@ -122,20 +122,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(arguments: argparse.Namespace) -> TrainOptions:
-    """The options that the command was given."""
+    """The options that the arguments stand for."""
     names = [name for group in GROUPS.values() for name in group]
-    given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    changes = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     if getattr(arguments, "vocab_size", None) is not None:
-        given["vocab_size"] = arguments.vocab_size
-    return preset(arguments.preset).replace(**given)
+        changes["vocab_size"] = arguments.vocab_size
+    return preset(arguments.preset).replace(**changes)
 
 
 def _size(text: str) -> int:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(i?)b?", text.strip().lower())
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; give one such as 500MB or 4GB")
-    base = 1024 if found[3] else 1000
-    return int(float(found[1]) * base ** " kmgt".index(found[2] or " "))
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(i?)b?", text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; give one such as 500MB or 4GB")
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** " kmgt".index(match[2] or " "))
 
 
 def _list(text: str) -> list[str]:
@@ -153,7 +153,7 @@ def _shown(value: object) -> str:
 
 
 def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `cpbpe.train` and `WordCounts.build` are told about how to read a corpus."""
+    """The arguments of `cpbpe.train` and `WordCounts.build` that say how to read a corpus."""
     return {
         "threads": arguments.threads,
         "progress": False if arguments.quiet else None,

@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
 
 
 def refuse_options(arguments: argparse.Namespace) -> None:
-    """Counts that are merged were made under options, and no others can be given now."""
+    """Refuse options where counts are merged: they were made under options of their own."""
     for name in ("format", "memory_limit", *(name for group in GROUPS.values() for name in group)):
         if getattr(arguments, name, None) is not None:
             flag = "--" + name.replace("_", "-")

@@ -1,4 +1,4 @@
-"""``cpbpe quickstart``: the whole of it in a few seconds, without a file of one's own."""
+"""``cpbpe quickstart``: training, encoding and decoding in a few seconds, without any file of your own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLOURS = (
     "\x1b[30;48;5;182m",
     "\x1b[30;48;5;187m",
 )
-_PLAIN = "\x1b[0m"
+_NO_COLOUR = "\x1b[0m"
 
 
 def add_to(commands: Commands) -> None:
@@ -81,7 +81,7 @@ def _first_merges(tokenizer: Tokenizer, begin: int) -> str:
 
 
 def _pieces(tokenizer: Tokenizer, ids: list[int]) -> str:
-    """The pieces, each over its id, in columns; in colour where there are colours."""
+    """The pieces, each over its id, in columns; in colour if the terminal shows colours."""
     colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     cells = [(tokenizer.id_to_piece(id), str(id)) for id in ids]
     rows: list[list[tuple[str, str, int]]] = [[]]
@@ -93,17 +93,17 @@ def _pieces(tokenizer: Tokenizer, ids: list[int]) -> str:
             used = 0
         rows[-1].append((piece, id, width))
         used += width
-    out: list[str] = []
+    lines: list[str] = []
     number = 0
     for row in rows:
         top, bottom = "", ""
         for piece, id, width in row:
-            begin, end = (_COLOURS[number % len(_COLOURS)], _PLAIN) if colours else ("", "")
+            begin, end = (_COLOURS[number % len(_COLOURS)], _NO_COLOUR) if colours else ("", "")
             top += f"{begin}{piece}{end}" + " " * (width - _width(piece))
             bottom += id.ljust(width)
             number += 1
-        out += [f"  {top.rstrip()}", f"  {bottom.rstrip()}"]
-    return "\n".join(out)
+        lines += [f"  {top.rstrip()}", f"  {bottom.rstrip()}"]
+    return "\n".join(lines)
 
 
 def _width(text: str) -> int:

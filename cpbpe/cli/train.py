@@ -39,7 +39,11 @@ def add_to(commands: Commands) -> None:
         "--vocab-size", type=int, metavar="N", help="how many pieces (llama2: 32000, sentencepiece: 8000)"
     )
     parser.add_argument(
-        "--out", "-o", required=True, metavar="NAME", help="write NAME.model and NAME.vocab; folders are made"
+        "--out",
+        "-o",
+        required=True,
+        metavar="NAME",
+        help="write NAME.model and NAME.vocab; folders are created",
     )
     parser.add_argument("--report", metavar="FILE", help="write the report to a file, as JSON")
     add_options(parser)
@@ -75,16 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def load_counts(paths: list[str]) -> WordCounts | None:
-    """The counts in files, merged, if the paths are such files, as `cpbpe count` writes them."""
+    """The counts in files that `cpbpe count` wrote, merged; None if no path is such a file."""
     from cpbpe.training.word_counts import MAGIC, WordCounts
 
-    found = [path for path in paths if os.path.isfile(path) and _begins(path, MAGIC)]
-    if not found:
+    count_files = [path for path in paths if os.path.isfile(path) and _begins(path, MAGIC)]
+    if not count_files:
         return None
-    if len(found) < len(paths):
-        other = next(path for path in paths if path not in found)
-        raise ValueError(f"{found[0]} holds word counts, and {other} does not; count that first")
-    first, *others = map(WordCounts.load, found)
+    if len(count_files) < len(paths):
+        other = next(path for path in paths if path not in count_files)
+        raise ValueError(f"{count_files[0]} holds word counts, and {other} does not; count that first")
+    first, *others = map(WordCounts.load, count_files)
     return first.merge(*others)
 
 

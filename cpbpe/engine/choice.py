@@ -1,4 +1,4 @@
-"""Which engine does the work: the compiled core where it is there, the reference where it is not."""
+"""Which engine does the work: the compiled core if it is installed, otherwise the reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLE = "CPBPE_ENGINE"
 
 
 def make_engine(spec: ModelSpec) -> Engine:
-    """The best engine there is, or the one that was asked for, built for a model."""
+    """The engine for a model: the best there is, or the one that CPBPE_ENGINE names."""
     if engine_name() == "reference":
         say_if_slow()
         imported("cpbpe.model.validity").check(spec)
@@ -25,27 +25,27 @@ def make_engine(spec: ModelSpec) -> Engine:
     from cpbpe import _core
 
     try:
-        made: Engine = _core.Engine.from_columns(**columns_of(spec))
+        core: Engine = _core.Engine.from_columns(**columns_of(spec))
     except ValueError as error:
         imported("cpbpe.model.validity").check(spec)  # says what is wrong, and with which piece
         raise RuntimeError(
             "the core refuses a model that the reference accepts; please report this"
         ) from error
-    return made
+    return core
 
 
 def load_engine(data: bytes) -> Engine:
     """The engine for a `.model` file: that of `make_engine(sentencepiece.read(data))`.
 
-    The core reads the usual files itself, which takes a tenth of the time that protobuf takes in Python; and
-    it gives the spec back when somebody asks for it. What it does not know goes the other way.
+    The core reads the usual files itself, which takes a tenth of the time that protobuf takes in Python. It
+    can give the model back as columns. Files that it cannot read itself are read in Python.
     """
     if engine_name() == "core":
         from cpbpe import _core
 
-        made = _core.Engine.from_model(data)
-        if made is not None:
-            return made
+        core = _core.Engine.from_model(data)
+        if core is not None:
+            return core
     return make_engine(imported("cpbpe.model.formats.sentencepiece").read(data))
 
 
@@ -57,16 +57,16 @@ def engine_name() -> str:
     >>> engine_name() in ("core", "reference")
     True
     """
-    asked = os.environ.get(VARIABLE)
-    if asked not in (None, "", "core", "reference"):
-        raise ValueError(f'{VARIABLE} is "core" or "reference", not {asked!r}')
-    if asked == "reference":
+    chosen = os.environ.get(VARIABLE)
+    if chosen not in (None, "", "core", "reference"):
+        raise ValueError(f'{VARIABLE} is "core" or "reference", not {chosen!r}')
+    if chosen == "reference":
         return "reference"
     try:
         import cpbpe._core  # noqa: F401
     except ImportError as error:
-        if asked == "core":
-            raise ImportError(f"{VARIABLE}=core, but the compiled core is not there: {error}") from error
+        if chosen == "core":
+            raise ImportError(f"{VARIABLE}=core, but the compiled core is not installed: {error}") from error
         return "reference"
     return "core"
 
@@ -81,7 +81,7 @@ def say_if_slow() -> None:
 def _say_once() -> None:
     warnings.warn(
         "cpbpe runs on its reference engine, which is exact but slow, because the compiled core is not "
-        "there. Install cpbpe again with a Rust toolchain (https://rustup.rs), or set "
+        "installed. Install cpbpe again with a Rust toolchain (https://rustup.rs), or set "
         f"{VARIABLE}=reference to choose this engine in silence.",
         RuntimeWarning,
         stacklevel=6,

@@ -1,4 +1,4 @@
-"""A `ModelSpec` as what crosses the border to the core, and back: bytes, numbers and flags."""
+"""A `ModelSpec` as columns (bytes, numbers and flags), which cross the border to the core, and back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def columns_of(spec: ModelSpec) -> Columns:
 
 
 def spec_of(columns: Columns, file: bytes | None = None) -> ModelSpec:
-    """The model in columns, with the file that it is from; without `settings`, which only a file has."""
+    """The model in columns, and the file it came from. Its `settings` are empty: only files have them."""
     denormalizer = columns["denormalizer"]
     return ModelSpec(
         pieces=Pieces(columns["blob"], columns["ends"], columns["scores"], columns["types"]),

@@ -1,6 +1,6 @@
 """What every engine offers. An engine does all the work that concerns one model.
 
-It looks pieces up, turns text into ids and ids into text, and expects what `cpbpe.tokenizer` has checked.
+It looks pieces up, turns text into ids and ids into text. `cpbpe.tokenizer` has checked the arguments.
 Text is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is
 one; the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
 """
@@ -59,14 +59,14 @@ class Engine(Protocol):
         """The model that the engine was built from."""
 
     def variant(self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False) -> Engine:
-        """The same engine with other options. It shares everything else, and is made once.
+        """The same engine with other options. It shares everything else, and is built once.
 
         `prefix`: whether to add a dummy prefix, instead of what the model says. `keep_space`: whether
         decoding keeps a space at the beginning. `raw`: text is taken as already normalized.
         """
 
     def finder(self, keys: list[bytes]) -> Finder:
-        """What finds these keys in text: special tokens."""
+        """A finder of these keys, such as special tokens."""
 
     def piece(self, id: int) -> bytes:
         """The text of a piece; the id is inside the vocabulary, here and below."""
@@ -83,7 +83,7 @@ class Engine(Protocol):
     # --- Text to ids ------------------------------------------------------------------------------
 
     def normalize(self, text: Text) -> bytes:
-        """The normalized text, which is what is cut into pieces."""
+        """The normalized text, which is what is merged into pieces."""
 
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
         """The normalized text, and for each of its bytes, and its end, the place it came from."""
@@ -104,7 +104,7 @@ class Engine(Protocol):
         """The ids of many texts."""
 
     def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
-        """The ids of many texts, one after the other; and where each text begins in them, and the end."""
+        """The ids of many texts in one array, and where each text begins in it, and the end."""
 
     def count(self, text: Text) -> int:
         """How many ids a text has."""
@@ -134,7 +134,7 @@ class Engine(Protocol):
         """The text of ids (a list, or u32 as bytes); None if one is outside the vocabulary."""
 
     def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
-        """The same as bytes, with those that make no character as they are."""
+        """The same as bytes; those that belong to no character stay as they are."""
 
     def decode_pieces(self, pieces: list[bytes]) -> bytes:
         """The text of pieces; one that the vocabulary does not hold stands for itself."""

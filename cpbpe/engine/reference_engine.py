@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PythonEngine:
-    """The reference engine. It has no use for threads."""
+    """The reference engine. It uses one thread, whatever `threads` says."""
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         self._spec = spec
@@ -40,8 +40,8 @@ class PythonEngine:
     def variant(
         self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False
     ) -> PythonEngine:
-        made = self._variants.get((prefix, keep_space, raw))
-        if made is None:
+        engine = self._variants.get((prefix, keep_space, raw))
+        if engine is None:
             normalizer = self._spec.normalizer
             if prefix is not None:
                 normalizer = replace(normalizer, add_dummy_prefix=prefix)
@@ -49,9 +49,9 @@ class PythonEngine:
                 normalizer = replace(
                     normalizer, add_dummy_prefix=False, remove_extra_whitespaces=False, charsmap=b""
                 )
-            made = PythonEngine(replace(self._spec, normalizer=normalizer), keep_space)
-            self._variants[prefix, keep_space, raw] = made
-        return made
+            engine = PythonEngine(replace(self._spec, normalizer=normalizer), keep_space)
+            self._variants[prefix, keep_space, raw] = engine
+        return engine
 
     def finder(self, keys: list[bytes]) -> Finder:
         return Finder(keys)

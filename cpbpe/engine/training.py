@@ -31,7 +31,7 @@ class Counter(Protocol):
         """
 
     def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        """Count sentences that need no further work but to be cut into words."""
+        """Count sentences that `prepare` has prepared, and that only need to be cut into words."""
 
     def add_words(self, words: Words) -> None:
         """Count words that another counter with the same spec has counted. No tallies."""
@@ -46,7 +46,7 @@ class Counter(Protocol):
         """About how many bytes the words take."""
 
     def drain(self) -> Words:
-        """Give out all words and forget them; the tallies stay."""
+        """Return all words and forget them; the tallies stay."""
 
 
 def make_counter(spec: CountSpec) -> Counter:
@@ -84,7 +84,7 @@ def merge_words(parts: Sequence[Words]) -> Words:
 
 
 def _column(value: Any) -> Any:
-    """What the core gives for a field of Learned: integers as bytes, lists, and numbers."""
+    """A field of `Learned` from what the core returns for it: u64 as bytes, a list, or a number."""
     if isinstance(value, (bytes, bytearray)):
         column = array("Q")
         column.frombytes(value)
@@ -93,7 +93,7 @@ def _column(value: Any) -> Any:
 
 
 class _CoreCounter:
-    """The core's counter, which speaks in tuples."""
+    """The core's counter, with the values of this package instead of the core's tuples."""
 
     def __init__(self, spec: CountSpec):
         from cpbpe import _core

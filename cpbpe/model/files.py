@@ -1,4 +1,4 @@
-"""Reading and writing files: where a model lies, and how nobody ever finds half a file."""
+"""Reading and writing files: where a model is, and how no file is ever left half written."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ MAX_FILE_BYTES = (1 << 31) - 1
 """Protobuf reads no message beyond this."""
 
 NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-"""The names that models have in the folders of transformers and others, the first one first."""
+"""The names of models in the folders of transformers and others, in the order in which they are tried."""
 
 _HEAD_BYTES = 4096
 
 
 def read_model_file(source: Source) -> bytes:
-    """Everything in a model's file; of a folder, in its tokenizer.model.
+    """The bytes of a model's file. A folder stands for the model file in it, see `NAMES`.
 
-    A huge file that cannot be a model is not read: its beginning is returned, for a reader to complain.
+    A file that begins as no model can is not read further: its beginning is returned, for the reader of the
+    format to refuse it.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -56,9 +57,9 @@ def _in_folder(folder: str) -> str:
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
-    there = sorted(os.listdir(folder))
+    names = sorted(os.listdir(folder))
     models = [
-        name for name in there if name.endswith(".model") and os.path.isfile(os.path.join(folder, name))
+        name for name in names if name.endswith(".model") and os.path.isfile(os.path.join(folder, name))
     ]
     if len(models) == 1:
         return os.path.join(folder, models[0])
@@ -67,7 +68,7 @@ def _in_folder(folder: str) -> str:
             f"the folder {folder!r} holds no {NAMES[0]}, and several other models: {', '.join(models)}; "
             f"give the path of one of them"
         )
-    shown = f"it holds {', '.join(there[:5])}{', ...' if len(there) > 5 else ''}" if there else "it is empty"
+    shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]}; {shown}")
 
 

@@ -32,7 +32,7 @@ class PieceType(IntEnum):
     USER_DEFINED = 4
     """Always kept whole when text contains it."""
     UNUSED = 5
-    """Takes part in merging, but is split again before the result is given out."""
+    """Takes part in merging, but is split again before the result is returned."""
     BYTE = 6
     """``<0x00>`` to ``<0xFF>``: one byte of a character that has no piece."""
 
@@ -70,7 +70,7 @@ class Pieces(Sequence[Piece]):
 
     @classmethod
     def of(cls, pieces: Iterable[Piece | tuple[bytes, float, PieceType]]) -> Pieces:
-        """The columns of these pieces."""
+        """These pieces as columns."""
         rows = list(pieces)
         return cls.of_lists([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
@@ -125,7 +125,7 @@ class NormalizerSpec:
     """How text is rewritten before it is cut into pieces (or, for a denormalizer, after decoding)."""
 
     name: str = ""
-    """The rule set's name, for people; nothing depends on it."""
+    """What the model calls its rules, for people; nothing depends on it."""
     charsmap: bytes = b""
     """The rules, compiled (see `cpbpe.text.charsmap`); empty when there are none."""
     add_dummy_prefix: bool = True
@@ -142,15 +142,15 @@ class NormalizerSpec:
 class Settings:
     """What a model file says of itself: the fields that it sets, by the names that the format gives them.
 
-    Most of them only record how the model was trained. Fields that the file leaves out are not there.
+    Most of them only record how the model was trained. Fields that the file does not set are missing here.
     """
 
     trainer: Mapping[str, Any] = field(default_factory=dict)
-    """Those of the training."""
+    """The fields of trainer_spec."""
     normalizer: Mapping[str, Any] = field(default_factory=dict)
-    """Those of the normalizer."""
+    """The fields of normalizer_spec."""
     denormalizer: Mapping[str, Any] | None = None
-    """Those of the denormalizer, if there is one."""
+    """The fields of denormalizer_spec, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,9 @@ class ModelSpec:
 
     @kept
     def unknown_id(self) -> int | None:
-        """The piece of type UNKNOWN, whatever it is called."""
-        found = self.pieces.types.find(PieceType.UNKNOWN)
-        return None if found < 0 else found
+        """The id of the piece of type UNKNOWN, whatever it is called; None if there is none."""
+        id = self.pieces.types.find(PieceType.UNKNOWN)
+        return None if id < 0 else id
 
     @property
     def unk_id(self) -> int | None:

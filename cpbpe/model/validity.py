@@ -1,4 +1,4 @@
-"""What makes a model invalid: everything that sentencepiece refuses, said with the piece to blame."""
+"""What makes a model invalid: everything that sentencepiece refuses. Errors name the piece."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Chances for BPE-dropout: numbers that look like chance, but depend on nothing but the seed and the place.
+"""Chances for BPE-dropout: numbers that look random, but depend only on the seed and the place.
 
-When a text is sampled, every merge that is about to happen is left out with a certain chance. Whether it
-is, is decided by its place: by the two symbols that would merge, and by the seed. So the result does not
-depend on the order in which an engine looks at merges, and all engines agree.
+When a text is sampled, every merge that is about to happen is left out with a certain chance. The places of
+the two symbols and the seed decide whether it is. So the result does not depend on the order in which an
+engine looks at merges, and all engines agree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _MASK = (1 << 64) - 1
 
 
 def mixed(number: int) -> int:
-    """A number of 64 bits, all of which depend on all bits of another one (SplitMix64).
+    """A number of 64 bits, each of which depends on all bits of `number` (SplitMix64).
 
     >>> mixed(0) != mixed(1), 0 <= mixed(2**64 - 1) < 2**64
     (True, True)
@@ -23,7 +23,7 @@ def mixed(number: int) -> int:
 
 
 def chance(mixed_seed: int, left: int, right: int, end: int) -> float:
-    """The number from 0 to 1 (excluded) that decides about one merge.
+    """The number from 0 to 1 (exclusive) that decides about one merge.
 
     The symbol that begins with the character `left` merges with the one from `right` to `end`; two merges
     that differ in one of these are independent.

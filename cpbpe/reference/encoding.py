@@ -2,12 +2,12 @@ r"""SentencePiece BPE, the whole algorithm in plain Python, to be read from top 
 
 This file is the specification of cpbpe: faster engines must give what it gives, and it must give
 what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). It has
-no more cleverness than a heap and a memory of results, and is therefore slow.
+no more cleverness than a heap and a cache of results, and is therefore slow.
 
 A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
 texts, each with a score and a type. The index of a piece is its *id*. The types are in `cpbpe/model/spec.py`;
-most pieces are NORMAL, that is, learned from text. While a text is being encoded, what it is cut into
-at that moment are its *symbols*. Five ideas make up the rest:
+most pieces are NORMAL, that is, learned from text. While a text is being encoded, the parts that it
+consists of at that moment are its *symbols*. Five ideas make up the rest:
 
 1. **A space is a letter.** Spaces are written as `▁` (U+2581, three bytes) and then treated like any
    other character, so joining the pieces gives the text back and no rule about words is needed.
@@ -18,8 +18,8 @@ at that moment are its *symbols*. Five ideas make up the rest:
    symbol; repeat until no pair is left. This is byte pair encoding, BPE, and the scores are all that
    was learned: training gave the first merge it found the highest. (`ReferenceEngine._merge`)
 3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
-   merge will ever join them, so the text may be cut there and the parts be merged on their own. The
-   parts are short and come again and again, so their results are remembered. (`_segment`)
+   merge will ever join them, so the text may be cut there and the chunks be merged on their own. The
+   chunks are short and come again and again, so their results are cached. (`_segment`)
 4. **No character is lost.** One that has no piece becomes the bytes that UTF-8 writes it with, each a
    piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
    This happens after all merging, so bytes never merge. (`encode`)
@@ -27,7 +27,7 @@ at that moment are its *symbols*. Five ideas make up the rest:
    space, and the space that idea 1 put in front goes away. (`_join`)
 
 All text in this file is bytes in UTF-8, because positions are counted in bytes and because input may
-be broken: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools lie in
+be broken: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools are in
 `cpbpe/text`: what a character is (`utf8.py`), the longest of some keys at a place (`finder.py`), and the
 longest normalization rule there (`charsmap.py`).
 
@@ -91,10 +91,10 @@ class Token(NamedTuple):
 class Normalizer:
     r"""Rewrites text into the form that is segmented, and remembers where each byte came from.
 
-    >>> plain = Normalizer(NormalizerSpec(), Finder([]))
-    >>> plain.normalize("  Hello   world ".encode())[0].decode()
+    >>> normalizer = Normalizer(NormalizerSpec(), Finder([]))
+    >>> normalizer.normalize("  Hello   world ".encode())[0].decode()
     '▁Hello▁world'
-    >>> plain.normalize(b"a  b")        # '▁a▁b': the map says that b came from position 3
+    >>> normalizer.normalize(b"a  b")        # '▁a▁b': the map says that b came from position 3
     (b'\xe2\x96\x81a\xe2\x96\x81b', [0, 0, 0, 0, 1, 1, 1, 3, 4])
     """
 
@@ -104,7 +104,7 @@ class Normalizer:
         self._charsmap = Charsmap(spec.charsmap, where) if spec.charsmap else None
 
     def rewrite(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
-        """What stands at `at` once rewritten, and how many bytes of `text` that uses up.
+        """The rewritten form of what stands at `at`, and how many bytes of `text` it replaces.
 
         No rule may break a user-defined piece, so one that stands here is taken as it is. (It is
         looked for again when the normalized text is segmented.) If there is none, the longest rule
@@ -124,7 +124,7 @@ class Normalizer:
     def normalize(self, text: bytes, keep_invalid: bool = False) -> tuple[bytes, list[int]]:
         """The normalized text, and for each of its bytes (and its end) the place in `text` it came from.
 
-        With `keep_invalid`, bytes that belong to no character stay what they are.
+        With `keep_invalid`, bytes that belong to no character stay as they are.
         """
         squeeze = self.spec.remove_extra_whitespaces
         space = SPACE if self.spec.escape_whitespaces else b" "
@@ -188,7 +188,7 @@ def score_key(score: float) -> int:
 
 
 class ReferenceEngine:
-    """Encodes and decodes for one model. It never changes, except for what `_segment_chunk` remembers."""
+    """Encodes and decodes for one model. It never changes, except for the cache of `_segment_chunk`."""
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         """`keep_space`: a space that decoding would drop at the beginning stays."""
@@ -210,7 +210,7 @@ class ReferenceEngine:
         scores = spec.pieces.numbers()
         self._rank = {piece: -score_key(scores[self._ids[piece]]) for piece in mergeable}
         self.joinable = self._joinable_pairs()
-        self._remembered: dict[bytes, list[tuple[bytes, int]]] = {}
+        self._cache: dict[bytes, list[tuple[bytes, int]]] = {}
 
         self.normalizer = Normalizer(spec.normalizer, self.user_defined)
         self._denormalizer = None
@@ -278,21 +278,21 @@ class ReferenceEngine:
     def _segment_chunk(
         self, chunk: list[bytes], frozen: set[int], begin: int, dropout: Dropout | None
     ) -> list[tuple[bytes, int]]:
-        """The result for one chunk, from memory if it is there. The memory is emptied when full.
+        """The result for one chunk, from the cache if it is there. The cache is emptied when full.
 
-        Remembering by text alone is enough: where a user-defined piece begins, it was found, so the
+        The text is enough as a key: wherever a user-defined piece begins, it became a symbol, so the
         same text always has the same frozen symbols. (A chunk that is sampled depends on its place, too.)
         """
         if dropout is not None:
             return self._merge(chunk, frozen, begin, dropout)
         text = b"".join(chunk)
-        symbols = self._remembered.get(text)
+        symbols = self._cache.get(text)
         if symbols is None:
             symbols = self._merge(chunk, frozen)
             if len(text) <= CACHED_CHUNK_BYTES:
-                if len(self._remembered) >= CACHED_CHUNKS:
-                    self._remembered.clear()
-                self._remembered[text] = symbols
+                if len(self._cache) >= CACHED_CHUNKS:
+                    self._cache.clear()
+                self._cache[text] = symbols
         return symbols
 
     # --- Idea 2: merge the best pair, again and again ---------------------------------------------
@@ -354,10 +354,10 @@ class ReferenceEngine:
         """Yield a symbol with its id; an UNUSED one in two parts, and these again if they are UNUSED.
 
         UNUSED pieces are how a vocabulary is made smaller after training: they still merge, so
-        that longer pieces built on them can be reached, but must not be seen. `splits` holds the
+        that longer pieces built on them can be reached, but must not appear in the result. `splits` holds the
         last pair that was seen to make each, whether it was merged or not. An UNUSED piece that no
         pair makes, a single character, is unknown. sentencepiece stops at a depth of 100, so that
-        a crafted model cannot exhaust the stack, and gives out what it has there.
+        a crafted model cannot exhaust the stack, and returns what it has there.
         """
         if depth > MAX_SPLIT_DEPTH:
             yield symbol, self._ids.get(symbol, self._unk)
@@ -384,7 +384,7 @@ class ReferenceEngine:
         tokens: list[Token] = []
         at = 0
         segmented = self._segment(normalized, dropout)
-        for unknown, group in groupby(segmented, lambda found: found[1] == self._unk):
+        for unknown, group in groupby(segmented, lambda symbol: symbol[1] == self._unk):
             symbols = list(group)
             if unknown and not self.spec.byte_fallback:
                 symbols = [(b"".join(symbol for symbol, _ in symbols), self._unk)]
@@ -406,7 +406,7 @@ class ReferenceEngine:
         return self._join(((self._texts[id], id) for id in ids), keep_invalid)
 
     def decode_pieces(self, pieces: Sequence[bytes]) -> bytes:
-        """The text of a sequence of pieces; what is no piece counts as unknown and stays as it is."""
+        """The text of a sequence of pieces; anything that is not a piece is unknown and stays as it is."""
         return self._join(((piece, self._ids.get(piece, self._unk)) for piece in pieces), False)
 
     def _join(self, pieces: Iterable[tuple[bytes, int]], keep_invalid: bool) -> bytes:
@@ -415,8 +415,8 @@ class ReferenceEngine:
         Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The
         beginning" lasts until there is text or a `▁` was dropped, so a CONTROL piece does not end
         it. With remove_extra_whitespaces the text had no space in front at all, so the first `▁` of
-        every piece goes as long as there is no text. (A dummy prefix that stands behind, `suffix`,
-        is not dropped: decoding then ends in a space.)
+        every piece goes as long as there is no text. (A dummy prefix at the end, `suffix`, is not
+        dropped: decoding then ends in a space.)
 
         A denormalizer, in the few models that have one, rewrites the result as a normalizer would.
         """

@@ -2,13 +2,13 @@ r"""How SentencePiece BPE is trained, the whole algorithm in plain Python, to be
 
 This file is the specification of training: the compiled core must give what it gives, and it must give
 what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). What a piece, a
-score and `▁` are is told in `cpbpe/reference.py`, which uses what is learned here. Four ideas:
+score and `▁` are is explained in `cpbpe/reference/encoding.py`, which uses what is learned here. Four ideas:
 
 1. **Count words, not text.** Merging looks at neighbours only, and most neighbours can never merge: no
    piece crosses a space, or goes from Latin to Cyrillic. So the text is cut between them, and equal parts are
    counted once. Nothing is approximated: a cut is made only where no piece could span it. (`can_join`)
 2. **Rare characters are left out.** The most frequent ones are accepted until they cover enough of the text;
-   each of the others becomes a wall that nothing merges with. (`accept_characters`)
+   each of the others becomes a wall that nothing merges across. (`accept_characters`)
 3. **Merge the most frequent pair, again and again.** That is all of training: the pair becomes a symbol, its
    text the next piece, and the counts around every place where it stood change. (`learn`)
 4. **What is equally frequent is ordered by its text**: fewer characters first, then the smaller bytes. So the
@@ -19,10 +19,10 @@ A corpus small enough to follow by hand:
 >>> counter = ReferenceCounter(CountSpec())
 >>> counter.add([b"low lower lowest", b"newer newest"])
 >>> words = counter.drain()
->>> found = learn(words, LearnSpec(vocab_size=17, meta_pieces=3, character_coverage=1.0))
->>> "".join(found.characters)
+>>> learned = learn(words, LearnSpec(vocab_size=17, meta_pieces=3, character_coverage=1.0))
+>>> "".join(learned.characters)
 'ew▁lonrst'
->>> [(piece.decode(), frequency) for piece, frequency in zip(found.merges, found.frequencies)]
+>>> [(piece.decode(), frequency) for piece, frequency in zip(learned.merges, learned.frequencies)]
 [('we', 4), ('lo', 3), ('▁lo', 3), ('ne', 2), ('st', 2)]
 """
 
@@ -70,7 +70,7 @@ MAX_SYMBOL_MATCHES = 64
 
 
 def piece_script(character: str, before: str, limits: PieceLimits) -> str:
-    """The script of a character that is not `▁`, behind a piece whose script so far is `before`.
+    """The script of a character that is not `▁`, after a piece whose script so far is `before`.
 
     Japanese mixes three scripts inside a word, so they count as one. The long vowel mark has no
     script in Unicode and joins them. A combining mark takes the script before it.
@@ -116,19 +116,19 @@ def is_valid(piece: str, limits: PieceLimits) -> bool:
 
 
 def can_join(a: str, b: str, limits: PieceLimits) -> bool:
-    """Whether some valid piece could hold the character `b` right behind `a`; if not, the text is cut here.
+    """Whether some valid piece could hold the character `b` right after `a`; if not, the text is cut here.
 
     Merging makes valid pieces only, so it never joins two symbols across a place where the answer is no; and
-    whether a pair is merged, and how often it is seen, depends on nothing but what stands beside it. So
-    cutting there changes no count. Each no has its reason in `is_valid`, for any piece that holds `ab`:
+    whether a pair is merged, and how often it is seen, depends only on what stands beside it. So cutting
+    there changes no count. The answer is no where `is_valid` refuses every piece that holds `ab`:
 
-    * it has two characters or more, and none that no piece holds; with split_digits no digit.
-    * With split_by_whitespace, `b` is not at its start, so it is no `▁`, unless the piece is nothing but
-      `▁`, in which case `a` is one too. (As suffixes, `a` is not at its end.) Without split_by_whitespace
-      a `▁` may have anything on both sides.
-    * With split_by_unicode_script, the script of `a` is what `b` is compared with. It is known, unless `a` is
-      `▁` or a combining mark, whose script is that of what stood before. If `b` is one of these it goes with
-      anything. So does a digit, without split_by_number.
+    * Such a piece has two characters or more, and none of NEVER_IN_A_PIECE; with split_digits no digit.
+    * With split_by_whitespace, `b` is not at its start, so `b` cannot be `▁`, unless the piece is nothing
+      but `▁`, in which case `a` is one too. (As suffixes, `a` is not at its end.) Without
+      split_by_whitespace a `▁` may have anything on both sides.
+    * With split_by_unicode_script, the script of `b` is compared with that of `a`. This is known, unless `a`
+      is `▁` or a combining mark, which has the script of what stands before it. If `b` is one of these it
+      goes with anything. So does a digit, without split_by_number.
 
     >>> [can_join(a, b, PieceLimits()) for a, b in ("ab", "a▁", "▁a", "aя", "a1", "1.")]
     [True, False, True, False, False, True]
@@ -152,7 +152,7 @@ class ReferenceCounter:
 
     def __init__(self, spec: CountSpec):
         self.spec = spec
-        # While training, no symbol is protected from the rules: they are looked for in what the rules left.
+        # In training no symbol is protected from the rules: symbols are looked for in the normalized text.
         self._normalizer = Normalizer(
             NormalizerSpec(
                 charsmap=spec.charsmap,
@@ -167,7 +167,7 @@ class ReferenceCounter:
         self._joins: dict[tuple[str, str], bool] = {}
         self._words: Multiset[bytes] = Multiset()
         self._sentences = self._bytes = 0
-        self._skipped = {rule: Skipped() for rule in SKIP_REASONS}
+        self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
 
     def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
         for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
@@ -211,17 +211,17 @@ class ReferenceCounter:
         number = self._sentences
         self._sentences += 1
         self._bytes += len(sentence)
-        rule = skip_reason(sentence, self.spec.max_sentence_length)
-        if rule is None or (rule == "reserved" and not self.spec.skip_reserved):
+        reason = skip_reason(sentence, self.spec.max_sentence_length)
+        if reason is None or (reason == "reserved" and not self.spec.skip_reserved):
             text = self._normalizer.normalize(sentence)[0]
             if text:
                 parts = self._symbols.split(text)
                 text = BOUNDARY.join(parts[::2]) if parts else text
                 return text.replace(self.spec.delimiter, BOUNDARY) if self.spec.delimiter else text
-            rule = "blank"
-        seen = self._skipped[rule]
+            reason = "blank"
+        seen = self._skipped[reason]
         example = [(number, sentence[:EXAMPLE_BYTES])] if seen.sentences < EXAMPLES else []
-        self._skipped[rule] = Skipped(
+        self._skipped[reason] = Skipped(
             seen.sentences + 1, seen.size + len(sentence), (*seen.examples, *example)
         )
         return None
@@ -327,7 +327,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     """Accept characters, then merge until the vocabulary is full or no pair is left.
 
     **Frequencies.** The frequency of a pair is how often it stands in the text, overlaps included: `aaa`
-    holds `a`+`a` twice. Merging goes from left to right, so that it merges once.
+    holds `a`+`a` twice. Merging goes from left to right, so `aaa` merges once.
 
     **Nothing is forgotten.** When every pair that stands in the text has been merged and the vocabulary is
     not full, pairs that stood in the text once follow, with a frequency of 0, in the order of idea 4. It is
@@ -375,11 +375,11 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     frequency: dict[tuple[int, int], int] = {}  # of the pairs that may still be merged
     places: dict[tuple[int, int], list[int]] = {}  # where they stand, or stood, from left to right
     invalid: set[tuple[int, int]] = set()
-    fresh: list[tuple[int, int]] = []  # pairs that are not in the queue yet
+    new_pairs: list[tuple[int, int]] = []  # pairs that are not in the queue yet
     queue: list[tuple[int, int, bytes, tuple[int, int]]] = []
 
-    def see(left: int, right: int) -> None:
-        """A pair stands at these two places of the text."""
+    def add(left: int, right: int) -> None:
+        """Count the pair that stands at these two places of the text."""
         pair = text[left], text[right]
         if pair not in frequency:
             if 0 in pair or pair in invalid:
@@ -387,26 +387,27 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
             if not is_valid(texts[pair[0]] + texts[pair[1]], spec.limits):
                 invalid.add(pair)
                 return
-            fresh.append(pair)
+            new_pairs.append(pair)
             frequency[pair] = 0
             places[pair] = []
         frequency[pair] += weight[left]
         places[pair].append(left)
 
-    def unsee(left: int, right: int) -> None:
+    def remove(left: int, right: int) -> None:
+        """Uncount the pair at these two places: one of them is about to change."""
         pair = text[left], text[right]
         if pair in frequency:
             frequency[pair] -= weight[left]
 
     def entry(pair: tuple[int, int]) -> tuple[int, int, bytes, tuple[int, int]]:
-        """What is smallest for the pair to merge next."""
+        """The entry of a pair in the queue: the smallest belongs to the pair to merge next."""
         left, right = texts[pair[0]], texts[pair[1]]
         return -frequency[pair], len(left + right), (left + right).encode(), pair
 
     for at in range(len(text) - 1):
-        see(at, at + 1)
-    queue += map(entry, fresh)
-    fresh.clear()
+        add(at, at + 1)
+    queue += map(entry, new_pairs)
+    new_pairs.clear()
     heapify(queue)
 
     # 5. Merge the first pair of the queue, until the vocabulary is full or no pair is left.
@@ -433,17 +434,17 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
             if (text[left], text[right]) != pair:
                 continue  # something else was merged here, or this pair overlapped with itself
             previous, following = before[left], after[right]
-            unsee(previous, left)
-            unsee(right, following)
+            remove(previous, left)
+            remove(right, following)
             text[left], text[right] = new, 0
             after[left], before[following] = following, left
-            see(previous, left)
-            see(left, following)
+            add(previous, left)
+            add(left, following)
             symbols_left -= weight[left]
         remaining.append(symbols_left)
-        for pair in fresh:
+        for pair in new_pairs:
             heappush(queue, entry(pair))
-        fresh.clear()
+        new_pairs.clear()
 
     left_out = [c for c in ranked if c not in accepted and c not in (BND, NUL)]
     return Learned(

@@ -1,4 +1,4 @@
-"""What training is told, and what it answers: the values that both engines of training share.
+"""What training takes and what it returns: the values that both engines of training share.
 
 Training has two halves with a value between them. A counter turns text into *words* with counts; `learn`
 turns words into merges. `Words` is what lies between: it can be saved, loaded and merged with the words of
@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 UNKNOWN = "\u2585".encode()
-"""Stands for every character that the model will not know. A sentence that holds it is skipped."""
+"""Stands for every character that the model will not know. Sentences that hold it are skipped."""
 BOUNDARY = b"\x1f"
-"""Stands where a symbol was (`<s>`, a user-defined one ...) or a pretokenizer cut. No piece holds it."""
+"""Stands where a symbol (such as `<s>`) was, or where a pretokenizer cut. No piece holds it."""
 
 Progress = Callable[[str, int, int], None]
-"""Called a few times a second with what is being done ("characters", "pairs", "merges"), how much of it is
-done, and how much there is in all. It may raise, which ends the work (so Ctrl-C does)."""
+"""Called a few times a second with the phase ("characters", "pairs", "merges"), how much of it is done, and
+how much there is in all. It may raise, which ends the work (so Ctrl-C does)."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,27 @@ class PieceLimits:
     split_by_unicode_script: bool = True
     """A piece holds one script only."""
     split_by_number: bool = True
-    """A digit is a character of its script like others; if not, it goes with anything on both sides."""
+    """Digits have a script, like other characters; if not, they go with any script."""
     split_digits: bool = False
     """A digit is always a piece of its own."""
     split_by_whitespace: bool = True
-    """`▁` stands only at the start of a piece."""
+    """`▁` stands at the start of a piece only."""
     treat_whitespace_as_suffix: bool = False
-    """Say end for start wherever `▁` is spoken of."""
+    """What is said of `▁` at the start holds for the end instead."""
     allow_whitespace_only_pieces: bool = False
-    """Pieces of several `▁` and nothing else are possible."""
+    """A piece may be several `▁` and nothing else."""
 
 
 @dataclass(frozen=True)
 class CountSpec:
-    """All that decides which words a text is counted as."""
+    """Everything that decides which words a text is counted as."""
 
     limits: PieceLimits = PieceLimits()
     """Between two characters that no piece may hold side by side, a text is cut."""
     charsmap: bytes = b""
     """Normalization rules, compiled; empty for none."""
     add_dummy_prefix: bool = True
-    """One `▁` in front of every sentence (or behind it, as a suffix)."""
+    """One `▁` in front of every sentence (or after it, as a suffix)."""
     remove_extra_whitespaces: bool = True
     """No spaces at the ends, single ones elsewhere."""
     symbols: tuple[bytes, ...] = ()
@@ -70,12 +70,12 @@ class CountSpec:
 
 @dataclass(frozen=True)
 class LearnSpec:
-    """All that decides which merges are learned from words."""
+    """Everything that decides which merges are learned from words."""
 
     vocab_size: int
-    """How many pieces the model shall have."""
+    """How many pieces the model is to have."""
     meta_pieces: int
-    """How many of these are spoken for: unknown, control, user-defined and byte pieces."""
+    """How many of these are not learned: unknown, control, user-defined and byte pieces."""
     limits: PieceLimits = PieceLimits()
     """What a piece may hold."""
     character_coverage: float = 0.9995
@@ -110,7 +110,7 @@ class Skipped:
     size: int = 0
     """Their length together."""
     examples: tuple[tuple[int, bytes], ...] = ()
-    """The first few: which sentence it was, of all that were given, from 0; and its first EXAMPLE_BYTES."""
+    """The first few: the number of the sentence, from 0, and its first EXAMPLE_BYTES."""
 
 
 EXAMPLES, EXAMPLE_BYTES = 5, 200
@@ -122,7 +122,7 @@ holds UNKNOWN; nothing is left of it once it is normalized."""
 
 @dataclass(frozen=True)
 class Tallies:
-    """What a counter has seen. A sentence that was given with a count is one sentence here."""
+    """What a counter has seen. A sentence with a count is one sentence here."""
 
     sentences: int
     """All sentences, skipped ones included."""
@@ -134,7 +134,7 @@ class Tallies:
 
 @dataclass(frozen=True)
 class Learned:
-    """What training found, in the order in which it was found."""
+    """What training learned, in the order in which it was learned."""
 
     characters: tuple[str, ...]
     """The accepted characters: most frequent first, then by code point."""
@@ -159,7 +159,7 @@ class Learned:
 def skip_reason(sentence: bytes, max_sentence_length: int) -> str | None:
     """The first of SKIP_REASONS that keeps a sentence out, as far as one can tell before it is normalized.
 
-    For whoever samples sentences: sentencepiece applies these before it samples.
+    Sampling uses it too: sentencepiece applies these before it samples.
 
     >>> skip_reason(b"", 10), skip_reason(b"much too long", 10), skip_reason(b"fine", 10)
     ('empty', 'too_long', None)

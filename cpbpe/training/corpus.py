@@ -1,8 +1,8 @@
 """A corpus: whatever holds text, as a stream of blocks of sentences.
 
-Files are split at newlines and nothing else (a carriage return stays); texts that are given as such
-are sentences, without the newlines at their ends. Both is what sentencepiece does. Documents in JSON
-Lines and Parquet are treated as files are: each line is a sentence. Finding and opening files is done
+Files are split at newlines and nothing else (a carriage return stays). Texts from an iterable are sentences,
+without the newlines at their ends. sentencepiece does both. Documents in JSON Lines and Parquet are treated
+like files: each line is a sentence. Finding and opening files is done
 in `cpbpe.training.corpus_files`.
 """
 
@@ -33,14 +33,14 @@ _PATHLIKE = re.compile(r"\S+\.(txt|text|tsv|jsonl|ndjson|parquet|gz|xz|bz2|zst)"
 
 @dataclass
 class Block:
-    """Some sentences that follow each other: `lines` of a file, or `sentences`, perhaps with counts."""
+    """Consecutive sentences: `lines` of a file, or `sentences`, perhaps with counts."""
 
     name: str
-    """What they come from: a file's name, or "item" for texts that were given as such."""
+    """What they come from: a file's name, or "item" for the texts of an iterable."""
     first: int
     """The number of the first line, record or item, from 1."""
     lines: bytes | None = None
-    """Lines, split at \\n only; the last may lack its newline."""
+    """Lines that end with \\n only; the last may lack its newline."""
     sentences: list[bytes] = field(default_factory=list)
     """Sentences, where `lines` is None."""
     counts: list[int] | None = None
@@ -52,19 +52,11 @@ class Block:
         """The sentences, whichever way they are held."""
         return self.sentences if self.lines is None else split_lines(self.lines, keep_newlines)
 
-    def count_sentences(self, keep_newlines: bool) -> int:
-        """How many sentences there are; those of `lines` as a counter splits them."""
-        if self.lines is None:
-            return len(self.sentences)
-        if keep_newlines:
-            return len(_SENTENCES.findall(self.lines))
-        return self.lines.count(b"\n") + (self.lines[-1:] not in (b"\n", b""))
-
     def where(self, index: int, keep_newlines: bool = False) -> str:
         """Where one of the sentences stands, for people."""
         if self.lines is not None and keep_newlines:
-            found = _SENTENCES.findall(self.lines)[:index]
-            index = sum(sentence.count(b"\n") for sentence in found)
+            before = _SENTENCES.findall(self.lines)[:index]
+            index = sum(sentence.count(b"\n") for sentence in before)
         elif self.sizes is not None:
             index = bisect_right(list(accumulate(self.sizes)), index)
         return (
@@ -81,13 +73,13 @@ def split_lines(lines: bytes, keep_newlines: bool) -> list[bytes]:
     ([b'a', b'', b'b'], [b'a\n\n', b'b\n'])
     """
     if keep_newlines:
-        found: list[bytes] = _SENTENCES.findall(lines)
-        return found
+        sentences: list[bytes] = _SENTENCES.findall(lines)
+        return sentences
     return (lines[:-1] if lines.endswith(b"\n") else lines).split(b"\n") if lines else []
 
 
 class Corpus:
-    """A source, understood but not yet read. Errors that need no reading are raised when it is made.
+    """A source, understood but not yet read. The constructor raises all errors that need no reading.
 
     >>> corpus = Corpus(["One text.", "Another."])
     >>> [block.sentences for block in corpus.blocks()]
@@ -117,7 +109,7 @@ class Corpus:
         self.left_out: list[str] = []
         """Files in a directory that are not text, and are not read."""
         self.total: int | None = None
-        """The size of the files together, as they lie on the disk, if that is known."""
+        """The size of the files together on the disk, if that is known."""
         self.read = 0
         """How much of `total` has been read."""
         self.nulls = 0
@@ -154,9 +146,9 @@ class Corpus:
         elif not isinstance(source, Mapping) and (way_out := table_way_out(source)) is not None:
             raise TypeError(f"source is a whole table, {type(source).__name__}; {way_out}")
         elif hasattr(source, "read") or isinstance(source, Iterable):
-            wanted = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
-            if self._format in wanted:
-                raise TrainingError(f"format={self._format!r} is for files, and source is no path")
+            for_paths = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
+            if self._format in for_paths:
+                raise TrainingError(f"format={self._format!r} is for files, and source is not a path")
             self._items = listed_column(source)
         else:
             raise TypeError(
@@ -197,18 +189,17 @@ class Corpus:
         ]
         if all(exist):
             return True
-        named = [item for item, there in zip(items, exist, strict=True) if there]
-        looks = all(_PATHLIKE.fullmatch(item) is not None for item in items)
-        if looks:
-            missing = next(item for item, there in zip(items, exist, strict=True) if not there)
+        existing = [item for item, exists in zip(items, exist, strict=True) if exists]
+        if all(_PATHLIKE.fullmatch(item) is not None for item in items):
+            missing = next(item for item, exists in zip(items, exist, strict=True) if not exists)
             if "*" not in missing and "?" not in missing:
                 raise FileNotFoundError(
                     f"no such file: {missing!r}; if these are texts and not paths, give iter(texts)"
                 )
             return True
-        if named and len(named) * 2 > len(items):
+        if len(existing) * 2 > len(items):
             raise TrainingError(
-                f"source is a list of str that could be paths or texts: {named[0]!r} is a file, others "
+                f"source is a list of str that could be paths or texts: {existing[0]!r} is a file, others "
                 f"are not; give Path objects for paths, or iter(texts) for texts"
             )
         return False
@@ -218,9 +209,9 @@ class Corpus:
 
     # --- Files --------------------------------------------------------------------------------------
 
-    def _blocks_of_file(self, name: str, chunks: Iterator[bytes], format: str) -> Iterator[Block]:
+    def _blocks_of_file(self, name: str, parts_of_file: Iterator[bytes], format: str) -> Iterator[Block]:
         first = 1
-        for lines in whole_lines(chunks, self._keep and format == "text"):
+        for lines in whole_lines(parts_of_file, self._keep and format == "text"):
             number = first
             if format == "text":
                 first += lines.count(b"\n")
@@ -244,9 +235,9 @@ class Corpus:
                 record = json.loads(line)
             except ValueError as error:
                 hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
-                raise TrainingError(f"{where}: no valid JSON: {error}{hint}") from None
+                raise TrainingError(f"{where}: not valid JSON: {error}{hint}") from None
             except RecursionError:
-                raise TrainingError(f"{where}: the JSON is nested too deep") from None
+                raise TrainingError(f"{where}: the JSON is nested too deeply") from None
             if not isinstance(record, dict) or self._field not in record:
                 fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
                 raise TrainingError(
@@ -267,7 +258,7 @@ class Corpus:
         try:
             file = pyarrow.parquet.ParquetFile(path)
         except pyarrow.ArrowInvalid as error:
-            raise TrainingError(f"{path}: is no valid Parquet file: {error}") from None
+            raise TrainingError(f"{path}: is not a valid Parquet file: {error}") from None
         with file:
             names = file.schema_arrow.names
             if self._column not in names:
@@ -301,7 +292,7 @@ class Corpus:
             self.read = before + size
 
     def _documents(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
-        """Documents as their lines. A document that ends ends its last line."""
+        """The lines of documents. The end of a document ends its last line, too."""
         sentences: list[bytes] = []
         sizes: list[int] = []
         for document in documents:
@@ -349,7 +340,7 @@ class Corpus:
             try:
                 data = item.encode()
             except UnicodeEncodeError as error:
-                raise TrainingError(f"item {number} is no valid Unicode: {error}") from None
+                raise TrainingError(f"item {number} is not valid Unicode: {error}") from None
         elif isinstance(item, (bytes, bytearray, memoryview)):
             data = bytes(item)
         else:
@@ -362,7 +353,7 @@ class Corpus:
         return data if self._keep else data.rstrip(b"\r\n")
 
 
-def whole_lines(chunks: Iterable[bytes], keep_newlines: bool = False) -> Iterator[bytes]:
+def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Iterator[bytes]:
     r"""Parts of a file, cut again so that each ends where a line ends (or where a run of newlines does).
 
     >>> list(whole_lines([b"a\nb", b"c\n", b"d"]))
@@ -370,22 +361,23 @@ def whole_lines(chunks: Iterable[bytes], keep_newlines: bool = False) -> Iterato
     >>> list(whole_lines([b"a\n", b"\nb", b"c"], keep_newlines=True))
     [b'a\n\n', b'bc']
     """
-    rest: list[bytes] = []  # joined only when a line ends, so that one long line costs no more than others
-    for chunk in chunks:
+    # The parts of a line that has not ended. They are joined when it ends, so long lines cost no more.
+    unfinished: list[bytes] = []
+    for part in file_parts:
         if keep_newlines:
-            cut = chunk.rfind(b"\n", 0, len(chunk.rstrip(b"\n"))) + 1
-            if cut == 0 and rest and rest[-1].endswith(b"\n") and not chunk.startswith(b"\n"):
-                yield b"".join(rest)
-                rest = []
+            end = part.rfind(b"\n", 0, len(part.rstrip(b"\n"))) + 1
+            if end == 0 and unfinished and unfinished[-1].endswith(b"\n") and not part.startswith(b"\n"):
+                yield b"".join(unfinished)
+                unfinished = []
         else:
-            cut = chunk.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*rest, memoryview(chunk)[:cut]]) if rest or cut < len(chunk) else chunk
-            rest = []
-        if cut < len(chunk):
-            rest.append(chunk[cut:])
-    if rest:
-        yield b"".join(rest)
+            end = part.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*unfinished, memoryview(part)[:end]]) if unfinished or end < len(part) else part
+            unfinished = []
+        if end < len(part):
+            unfinished.append(part[end:])
+    if unfinished:
+        yield b"".join(unfinished)
 
 
 def _parse_tsv(lines: list[bytes], where: Any) -> tuple[list[bytes], list[int]]:
@@ -396,14 +388,14 @@ def _parse_tsv(lines: list[bytes], where: Any) -> tuple[list[bytes], list[int]]:
         if len(columns) != 2:
             raise TrainingError(
                 f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
-                f"{len(columns) - 1} tabs; give format='text' if it is no such file"
+                f"{len(columns) - 1} tabs; give format='text' if the file is something else"
             )
-        found = _COUNT.fullmatch(columns[1])
-        if found is None or not 1 <= int(found[1]) < 1 << 63:
+        count = _COUNT.fullmatch(columns[1])
+        if count is None or not 1 <= int(count[1]) < 1 << 63:
             shown = columns[1][:40].decode(errors="backslashreplace")
             raise TrainingError(f"{where(index)}: the count is an integer from 1 to 2**63 - 1, not {shown!r}")
         sentences.append(columns[0])
-        counts.append(int(found[1]))
+        counts.append(int(count[1]))
     return sentences, counts
 
 

@@ -45,25 +45,23 @@ _HEAD_BYTES = 8192
 
 
 def expand(path: str) -> tuple[list[str], list[str]]:
-    """The files that a path, a glob or a directory means; and those in a directory that are no text.
+    """The files that a path, a glob or a directory stands for; and files in a directory that are not text.
 
-    A directory means every file below it, in sorted order, but those whose name begins with a dot.
+    A directory stands for every file below it, in sorted order, except those whose name begins with a dot.
     """
     if path == "-":
         return ["-"], []
     if os.path.isdir(path):
-        found = sorted(_walk(path))
-        text = [file for file in found if not _is_binary(file)]
+        files = sorted(_walk(path))
+        text = [file for file in files if not _is_binary(file)]
         if not text:
-            raise TrainingError(
-                f"the directory {path!r} holds no text file; give the files by a glob, or others"
-            )
-        return text, sorted(set(found) - set(text))
+            raise TrainingError(f"the directory {path!r} holds no text file; give another one, or a glob")
+        return text, sorted(set(files) - set(text))
     if not os.path.lexists(path) and glob.has_magic(path):
-        found = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
-        if not found:
+        files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
+        if not files:
             raise FileNotFoundError(f"no file matches {path!r}")
-        return found, []
+        return files, []
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -80,7 +78,7 @@ def expand(path: str) -> tuple[list[str], list[str]]:
 
 
 def format_of(path: str) -> str:
-    """The format that a file's name tells; text is what all others are.
+    """The format that a file's name tells; "text" for all other names.
 
     >>> format_of("a.jsonl.zst"), format_of("a.py")
     ('jsonl', 'text')
@@ -92,15 +90,15 @@ def format_of(path: str) -> str:
 
 
 def size_of(paths: Iterable[str]) -> int | None:
-    """How many bytes the files have together as they lie on the disk; None where one is a pipe."""
+    """The size of the files together on the disk; None if one of them is not a regular file (a pipe)."""
     total = 0
     for path in paths:
         if path == "-":
             return None
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
             return None
-        total += found.st_size
+        total += status.st_size
     return total
 
 
@@ -144,9 +142,9 @@ def _read(path: str, suffix: str, file: IO[bytes]) -> bytes:
             "ZstdError",
             "error",
         ):
-            raise TrainingError(f"{path}: is no valid {suffix[1:]} file: {error}") from error
+            raise TrainingError(f"{path}: is not a valid {suffix[1:]} file: {error}") from error
         if suffix == ".bz2" and isinstance(error, OSError) and error.errno is None:
-            raise TrainingError(f"{path}: is no valid bz2 file: {error}") from error
+            raise TrainingError(f"{path}: is not a valid bz2 file: {error}") from error
         raise
 
 
@@ -184,7 +182,7 @@ class _Zstandard:
             ) from None
         self._context = zstandard.ZstdDecompressor()
         self._frame = self._context.decompressobj()
-        self._between = True  # no frame has begun that has not ended
+        self._between = True  # whether every frame that has begun has ended
         self._file = file
 
     def read(self, size: int) -> bytes:
@@ -224,7 +222,7 @@ def _walk(folder: str) -> Iterator[str]:
 
 
 def _is_binary(path: str) -> bool:
-    """Whether a file that nobody named is something else than text: it holds a NUL near its beginning."""
+    """Whether a file in a directory is something other than text: it holds a NUL near its beginning."""
     if path.lower().endswith(_COMPRESSED) or format_of(path) == "parquet":
         return False
     with open(path, "rb") as file:

@@ -13,10 +13,10 @@ from cpbpe.reference.training_values import (
     BOUNDARY,
     EXAMPLE_BYTES,
     EXAMPLES,
-    UNKNOWN,
     CountSpec,
     PieceLimits,
     Words,
+    skip_reason,
 )
 from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.training.corpus import Block, Corpus
@@ -32,10 +32,10 @@ _SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted
 
 @dataclass(frozen=True)
 class CountSetup:
-    """All that decides the counts of a corpus; counts made under different ones do not go together."""
+    """Everything that the counts of a corpus depend on. Only counts of equal setups can be merged."""
 
     spec: CountSpec
-    """What the engine is told."""
+    """What an engine needs to know."""
     pretokenizer: str = ""
     """The name of the function that cuts sentences, if there is one."""
     sample: tuple[int, bool, int] | None = None
@@ -52,7 +52,7 @@ class CountSetup:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
-        """What `to_dict` gave."""
+        """The setup of which `to_dict` made these values."""
         spec = dict(values["spec"])
         spec["limits"] = PieceLimits(**spec["limits"])
         spec["charsmap"] = bytes.fromhex(spec["charsmap"])
@@ -62,20 +62,20 @@ class CountSetup:
         return cls(CountSpec(**spec), str(values["pretokenizer"]), tuple(sample) if sample else None)
 
     def differences(self, other: CountSetup) -> list[str]:
-        """What is not the same, in words, with both values."""
-        found: list[str] = []
-        one, two = _flat(self), _flat(other)
-        for name, value in one.items():
-            if value != two[name]:
-                if isinstance(value, (str, int, bool)):
-                    found.append(f"{name} ({value!r} and {two[name]!r})")
-                elif name == _SYMBOLS:
-                    ours, theirs = set(value), set(two[name])
-                    differ = sorted(symbol.decode() for symbol in ours ^ theirs)
-                    found.append(f"{name} ({', '.join(differ[:5])}{', ...' if len(differ) > 5 else ''})")
-                else:
-                    found.append(name)
-        return found
+        """The options that differ, in words, with both values."""
+        different: list[str] = []
+        mine, theirs = _flat(self), _flat(other)
+        for name, value in mine.items():
+            if value == theirs[name]:
+                continue
+            if isinstance(value, (str, int, bool)):
+                different.append(f"{name} ({value!r} and {theirs[name]!r})")
+            elif name == _SYMBOLS:
+                symbols = sorted(symbol.decode() for symbol in set(value) ^ set(theirs[name]))
+                different.append(f"{name} ({', '.join(symbols[:5])}{', ...' if len(symbols) > 5 else ''})")
+            else:
+                different.append(name)
+        return different
 
 
 _SYMBOLS = "the special pieces"
@@ -101,7 +101,7 @@ def _flat(setup: CountSetup) -> dict[str, Any]:
 
 
 def piece_limits(options: TrainOptions) -> PieceLimits:
-    """What a piece may be, as engines are told."""
+    """The limits of pieces, as engines take them."""
     return PieceLimits(
         max_sentencepiece_length=options.max_sentencepiece_length,
         split_by_unicode_script=options.split_by_unicode_script,
@@ -114,7 +114,7 @@ def piece_limits(options: TrainOptions) -> PieceLimits:
 
 
 def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
-    """What of the options decides the counts."""
+    """The part of the options that counts depend on."""
     symbols = sorted(piece.encode() for piece, _ in options.special_pieces().values())
     spec = CountSpec(
         limits=piece_limits(options),
@@ -128,7 +128,7 @@ def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
         skip_reserved=not options.keep_reserved,
     )
     size = options.input_sentence_size
-    # One that takes the first sentences has no use for a seed.
+    # The first sentences of a corpus do not depend on a seed.
     sample = (size, options.shuffle_input_sentence, options.seed * options.shuffle_input_sentence)
     return CountSetup(spec, _name(options.pretokenizer), sample if size else None)
 
@@ -168,8 +168,7 @@ def count_corpus(
             work.count(batch)
             spill()
             display.update("sampled", batch.first - 1 + len(batch.sentences), work.chosen)
-        rest = work.counter.drain()
-        words = runs.merge(rest, lambda number: display.update("joining", number, None))
+        words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
         reading = replace(
             work.reading(),
             files=len(corpus.files),
@@ -182,7 +181,7 @@ def count_corpus(
 
 
 class _Counting:
-    """A counter, with what it needs from Python: the sample, the pretokenizer, and places for examples."""
+    """A counter, with what it needs from Python: the sample, the pretokenizer, and where examples stand."""
 
     def __init__(
         self, setup: CountSetup, pretokenizer: Pretokenizer | None, inconsistent: bool, threads: int
@@ -192,11 +191,12 @@ class _Counting:
         self._pretokenizer = pretokenizer
         self._inconsistent = inconsistent
         self._threads = threads
-        self._places: dict[tuple[str, int], str] = {}  # (rule, number of the example) -> where it stands
+        self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it stands
         self._counted = 0
         self._sample = None
-        self._skipped: dict[str, LeftOut] = {}  # by the rules that come before sampling
-        self._before = [0, 0]  # sentences and bytes left out before sampling
+        # Of the sentences that a sample is chosen from, for the counter sees the chosen ones only:
+        self._skipped: dict[str, LeftOut] = {}  # those that were left out, by reason
+        self._sentences = self._bytes = 0  # all of them
         if setup.sample is not None:
             size, shuffle, seed = setup.sample
             self._sample = Sample(size, shuffle, seed)
@@ -218,20 +218,20 @@ class _Counting:
         if self._sample is None:
             return []
         sentences, counts = self._sample.sentences, self._sample.counts
-        plain = all(count == 1 for count in counts)
+        all_once = all(count == 1 for count in counts)
         return [
             Block(
                 "sampled sentence",
                 at + 1,
                 None,
                 sentences[at : at + _BATCH],
-                None if plain else counts[at : at + _BATCH],
+                None if all_once else counts[at : at + _BATCH],
             )
             for at in range(0, len(sentences), _BATCH)
         ]
 
     def count(self, block: Block) -> None:
-        """Count a block, and find out where the sentences stand that were left out."""
+        """Count a block, and note where the examples of sentences that were left out stand."""
         keep = self._spec.keep_newlines
         if self._pretokenizer is not None:
             self._pretokenize(block)
@@ -244,75 +244,71 @@ class _Counting:
             else:
                 self.counter.add(block.sentences, block.counts)
         tallies = self.counter.tallies()
-        for rule, skipped in tallies.skipped.items():
+        for reason, skipped in tallies.skipped.items():
             for index, (number, _) in enumerate(skipped.examples):
-                if number >= self._counted and (rule, index) not in self._places:
-                    self._places[rule, index] = block.where(number - self._counted, keep)
+                if number >= self._counted and (reason, index) not in self._places:
+                    self._places[reason, index] = block.where(number - self._counted, keep)
         self._counted = tallies.sentences
 
     def reading(self) -> Reading:
-        """What was read, sample and all."""
+        """What was read, and what of it was sampled."""
         tallies = self.counter.tallies()
         left_out = {
-            rule: LeftOut(
+            reason: LeftOut(
                 skipped.sentences,
                 skipped.size,
                 tuple(
-                    Example(self._places.get((rule, index), ""), text.decode(errors="replace"))
+                    Example(self._places.get((reason, index), ""), text.decode(errors="replace"))
                     for index, (_, text) in enumerate(skipped.examples)
                 ),
             )
-            for rule, skipped in tallies.skipped.items()
+            for reason, skipped in tallies.skipped.items()
             if skipped.sentences
         }
-        found = Reading(tallies.sentences, tallies.size, left_out)
+        counted = Reading(tallies.sentences, tallies.size, left_out)
         if self._sample is None:
-            return found
-        before = Reading(
-            self._before[0],
-            self._before[1],
+            return counted
+        sampling = Reading(
+            self._sentences,
+            self._bytes,
             self._skipped,
             sampled_from=self._sample.offered,
             sampled=self.chosen,
         )
-        # The counter saw the chosen ones only; the reading is of all.
-        return replace(before + found, sentences=before.sentences, bytes=before.bytes)
+        # The chosen sentences are in both, and are read once.
+        return replace(sampling + counted, sentences=sampling.sentences, bytes=sampling.bytes)
 
     def _as_lines(self, block: Block) -> bytes | None:
-        """Sentences as lines, for the counter works on those with several threads; None if they cannot be."""
+        """Sentences as lines, which the counter can share among threads; None where that is impossible."""
         if self._threads == 1 or block.counts is not None or self._spec.keep_newlines or not block.sentences:
             return None
         lines = b"\n".join(block.sentences) + b"\n"
         return lines if lines.count(b"\n") == len(block.sentences) else None
 
     def _choose(self, block: Block, sample: Sample) -> bool:
-        limit, reserved = self._spec.max_sentence_length, self._spec.skip_reserved
         sentences = block.as_sentences(self._spec.keep_newlines)
         for index, sentence in enumerate(sentences):
-            self._before[0] += 1
-            self._before[1] += len(sentence)
-            if not sentence:
-                self._leave_out("empty", block, index, sentence)
-            elif limit and len(sentence) > limit:
-                self._leave_out("too_long", block, index, sentence)
-            elif reserved and UNKNOWN in sentence:
-                self._leave_out("reserved", block, index, sentence)
+            self._sentences += 1
+            self._bytes += len(sentence)
+            reason = skip_reason(sentence, self._spec.max_sentence_length)
+            if reason is not None and (reason != "reserved" or self._spec.skip_reserved):
+                self._leave_out(reason, block, index, sentence)
             elif not sample.offer(sentence, block.counts[index] if block.counts else 1):
                 return False
         return True
 
-    def _leave_out(self, rule: str, block: Block, index: int, sentence: bytes) -> None:
-        found = self._skipped.get(rule, LeftOut())
-        examples = found.examples
+    def _leave_out(self, reason: str, block: Block, index: int, sentence: bytes) -> None:
+        skipped = self._skipped.get(reason, LeftOut())
+        examples = skipped.examples
         if len(examples) < EXAMPLES:
             text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
             examples = (*examples, Example(block.where(index, self._spec.keep_newlines), text))
-        self._skipped[rule] = LeftOut(found.sentences + 1, found.bytes + len(sentence), examples)
+        self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + len(sentence), examples)
 
     def _pretokenize(self, block: Block) -> None:
         assert self._pretokenizer is not None
         sentences = block.as_sentences(self._spec.keep_newlines)
-        cut: list[bytes] = []
+        texts: list[bytes] = []  # with BOUNDARY between their chunks
         counts: list[int] = []
         for index, prepared in enumerate(self.counter.prepare(sentences)):
             if prepared is None:
@@ -336,9 +332,9 @@ class _Counting:
                     f"a space is U+2581 in normalized text"
                 )
             if joined:
-                cut.append(joined.encode())
+                texts.append(joined.encode())
                 counts.append(block.counts[index] if block.counts else 1)
-        self.counter.add_prepared(cut, counts)
+        self.counter.add_prepared(texts, counts)
 
 
 def _name(function: object) -> str:

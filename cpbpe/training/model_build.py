@@ -1,6 +1,6 @@
 """From what training learned to a model: which piece gets which id and score.
 
-A model of any smaller vocabulary can be built of the same, because merges are learned best first.
+Merges are learned best first, so a model with any smaller vocabulary can be built from the same values.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from cpbpe.reference.training_values import Learned
 
 @dataclass(frozen=True)
 class Built:
-    """A model, and what its pieces are."""
+    """A model, and which of its pieces are merges and characters."""
 
     spec: ModelSpec
     """The model."""
     merges: int
     """How many of the pieces are merges."""
     characters: tuple[str, ...]
-    """Those that are characters, in order."""
+    """The pieces that are characters, in order."""
 
     @property
     def size(self) -> int:
-        """How many pieces there are: fewer than were asked for, when the corpus has too little."""
+        """How many pieces there are: fewer than were asked for if the corpus has too little text."""
         return len(self.spec.pieces)
 
     @kept
@@ -82,7 +82,7 @@ def build(
 
 
 def _sized(settings: Settings, size: int) -> Settings:
-    """The settings with the size that the vocabulary has, where they must tell it."""
+    """The settings with the size of the vocabulary, where they must state it."""
     trainer = settings.trainer
     if "vocab_size" in trainer or not trainer.get("hard_vocab_limit", True):
         trainer = {**trainer, "vocab_size": size}
@@ -92,13 +92,14 @@ def _sized(settings: Settings, size: int) -> Settings:
 def choose(
     learned: Learned, room: int, auto_character_coverage: bool
 ) -> tuple[Sequence[bytes], Sequence[str]]:
-    """The merges and characters of a model that has room for so many pieces.
+    """The merges and characters of a model that has room for this many pieces.
 
     Characters are decided by their coverage, and merges take the room that is left. With
-    auto_character_coverage the two compete. A merge saves as many tokens as its pair stood in the text; a
-    character saves those that its bytes would be, but one. So a character of one byte is worth nothing,
-    unless a chosen merge is made of it: then it is taken along. Of all numbers of merges, that one is chosen
-    which, filled up with the most valuable characters, saves most; of equal ones the largest.
+    auto_character_coverage the two compete. A merge saves one token for each time its pair stood in the
+    text; a character saves the tokens that its bytes would be, less one. So a character of one byte is worth
+    nothing, unless a chosen merge is made of it: then it must be there. For every number of merges, the room
+    that is left is filled with the most valuable characters. The number that saves the most tokens is
+    chosen; if several save the same, the largest of them.
     """
     if not auto_character_coverage:
         if len(learned.characters) > room:

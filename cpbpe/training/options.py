@@ -1,7 +1,7 @@
-"""What training can be told: `TrainOptions`, the presets, and every check that needs no corpus.
+"""The options of training: `TrainOptions`, the presets, and every check that needs no corpus.
 
-Names and meanings are those of sentencepiece 0.2.3. Where it leaves a default to chance of history,
-the presets choose; what means nothing for BPE is in `cpbpe.training.options_refused`, with the reason.
+Names and meanings are those of sentencepiece 0.2.3; the presets have the defaults. Options that mean nothing
+for BPE are in `cpbpe.training.options_refused`, each with the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 """The normalization rules that have a name."""
 
 MAX_SENTENCE_LENGTH = 1 << 30
-"""The longest sentence sentencepiece can be told to take; what a model says when there is no limit."""
+"""The largest `max_sentence_length` that sentencepiece takes. Models record it when there is no limit."""
 
 _MAX_PIECE_BYTES = 7999
 _BYTE_NAMES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
@@ -47,7 +47,8 @@ class TrainOptions:
     vocab_size: int = 32_000
     """How many pieces the model has, all special ones included."""
     hard_vocab_limit: bool = True
-    """When the corpus has too little for `vocab_size` pieces: an error (true), or a smaller model."""
+    """What happens if the corpus has too little text for `vocab_size` pieces: an error (true), or a smaller
+    model."""
     character_coverage: float = 0.99995
     """The share of the corpus that the vocabulary's characters cover, 0.98 to 1; the rarest are left out."""
     auto_character_coverage: bool = False
@@ -121,14 +122,14 @@ class TrainOptions:
     max_sentence_length: int = 4192
     """Sentences of more bytes are skipped, and the report says so; 0 for no limit."""
     input_sentence_size: int = 0
-    """Train on so many sentences, more than 100; 0 for all."""
+    """Train on this many sentences, more than 100; 0 for all."""
     shuffle_input_sentence: bool = True
     """With `input_sentence_size`: sample from the whole corpus (true), or take the first."""
     seed: int = 0
     """Another number gives another sample. (sentencepiece's sample is another one in every run.)"""
     keep_newlines: bool = False
-    """The newlines behind a line are part of its sentence, so pieces can hold them. (Such pieces are there
-    in the ``.vocab`` file too, where they break lines; the ``.model`` file has no such trouble.)"""
+    """The newlines after a line are part of its sentence, so pieces can hold them. (In the ``.vocab`` file
+    such pieces break lines; the ``.model`` file has no such problem.)"""
     keep_reserved: bool = False
     """Keep sentences that hold U+2585 (which training uses as its mark for rare characters)."""
 
@@ -179,9 +180,9 @@ class TrainOptions:
         """The keyword arguments with which ``sentencepiece.SentencePieceTrainer.train`` does the same.
 
         Given these, a ``sentence_iterator`` and a ``model_writer``, sentencepiece 0.2.3 writes the same
-        file, byte for byte. A model file records the options that were given, and so the rule
-        is: those that differ from sentencepiece's own defaults are given, and no others. (What it has no
-        name for is left out: `seed`, `keep_newlines`, `keep_reserved`, rules as pairs, and functions.)
+        file, byte for byte. A model file records the options that were given, so only those that differ
+        from sentencepiece's own defaults are given. (What sentencepiece has no name for is left out: `seed`,
+        `keep_newlines`, `keep_reserved`, rules as pairs, and functions.)
 
         >>> TrainOptions(vocab_size=500, normalization_rule_name="nmt_nfkc").sentencepiece_options()
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -189,18 +190,19 @@ class TrainOptions:
          'split_digits': True, 'allow_whitespace_only_pieces': True, 'remove_extra_whitespaces': False}
         """
         theirs = PRESETS["sentencepiece"]
-        given: dict[str, Any] = {"model_type": "bpe", "vocab_size": self.vocab_size}
+        arguments: dict[str, Any] = {"model_type": "bpe", "vocab_size": self.vocab_size}
         for name in NAMES:
             value = getattr(self, name)
-            if name not in _OURS and value != getattr(theirs, name):
-                given[name] = list(value) if isinstance(value, tuple) else value
+            if name not in _NOT_COMPARED and value != getattr(theirs, name):
+                arguments[name] = list(value) if isinstance(value, tuple) else value
         if self.max_sentence_length == 0:
-            given["max_sentence_length"] = MAX_SENTENCE_LENGTH
-        return given
+            arguments["max_sentence_length"] = MAX_SENTENCE_LENGTH
+        return arguments
 
 
-_OURS = (
-    # What sentencepiece has no name for; the functions are arguments of its own, not of the model.
+_NOT_COMPARED = (
+    # vocab_size is always given. sentencepiece has no names for the others, or they are functions, which no
+    # model records.
     "vocab_size",
     "pretokenizer",
     "allow_inconsistent_pretokenization",
@@ -248,7 +250,7 @@ def special_pieces(options: TrainOptions) -> dict[int, tuple[str, int]]:
         listed += [("byte_fallback", f"<0x{value:02X}>", byte) for value in range(256)]
     for where, piece, type in listed:
         if piece in seen:
-            raise TrainingError(f"{where}: {piece!r} is in {seen[piece]} already; a symbol can be there once")
+            raise TrainingError(f"{where}: {piece!r} is in {seen[piece]} already; list a symbol once")
         if piece == options.unk_piece:
             raise TrainingError(f"{where}: {piece!r} is the unknown piece; leave it out, or rename unk_piece")
         seen[piece] = where
@@ -341,7 +343,7 @@ def _check_piece(name: str, piece: str) -> None:
     if not piece:
         raise TrainingError(f"{name} holds an empty piece; a piece has at least one character")
     if "\0" in piece:
-        raise TrainingError(f"{name}: {piece!r} contains a NUL character (U+0000), which no piece can")
+        raise TrainingError(f"{name}: {piece!r} contains a NUL character (U+0000), which no piece can hold")
     if len(piece.encode()) > _MAX_PIECE_BYTES:
         raise TrainingError(f"{name}: {piece[:20]!r}... is longer than {_MAX_PIECE_BYTES} bytes")
 
@@ -350,7 +352,7 @@ def _check_unicode(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise TrainingError(f"{name}: {text[:40]!r} is no valid Unicode: {error.reason}") from None
+        raise TrainingError(f"{name}: {text[:40]!r} is not valid Unicode: {error.reason}") from None
 
 
 def _float32(value: float) -> float:
@@ -387,7 +389,7 @@ def _rules(name: str, value: object) -> tuple[tuple[str, str], ...]:
         if not source:
             raise TrainingError(f"{name}: a rule for nothing, {pair!r}; the left side needs a character")
         if "\0" in source or "\0" in target:
-            raise TrainingError(f"{name}: {pair!r} contains a NUL character (U+0000), which no rule can")
+            raise TrainingError(f"{name}: {pair!r} contains a NUL character (U+0000), which no rule can hold")
         _check_unicode(name, source + target)
         if rules.setdefault(source, target) != target:
             raise TrainingError(f"{name}: two rules for {source!r}, {rules[source]!r} and {target!r}")
@@ -419,11 +421,11 @@ PRESETS: dict[str, TrainOptions] = {
 }
 """Options with a name. "llama2": those of Llama 2, the default. "sentencepiece": sentencepiece's defaults.
 "lossless": as Llama 2, but nothing of the corpus is left out or changed, newlines become part of pieces,
-and decoding gives back every text (but U+2581, which becomes a space)."""
+and decoding gives back every text (except U+2581, which becomes a space)."""
 
 
 def preset(options: str | TrainOptions) -> TrainOptions:
-    """A preset by its name; options of one's own are passed through.
+    """A preset by its name; `TrainOptions` are returned as they are.
 
     >>> preset("llama2") == TrainOptions()
     True

@@ -20,7 +20,7 @@ class Step:
     phase: str
     """What is being done: "reading", "joining", "characters", "pairs", "merges" or "writing"."""
     done: int
-    """How much of it is done: bytes when reading, words when joining, else of what the phase is called."""
+    """How much of it is done: bytes in "reading", words in "joining", else what the phase is named after."""
     total: int | None
     """How much there is, if that is known."""
     seconds: float
@@ -38,7 +38,7 @@ class _Bar(Protocol):
         """Draw how far it is."""
 
     def close(self) -> None:
-        """Leave the terminal in order."""
+        """Leave the terminal clean."""
 
 
 class Display:
@@ -106,7 +106,7 @@ class _Rich:
 
     def show(self, step: Step) -> None:
         if step.phase not in self._tasks:
-            for task in self._progress.tasks:  # what came before is over, whatever was last heard of it
+            for task in self._progress.tasks:  # earlier phases are over, whatever their last step said
                 self._progress.update(task.id, total=task.total or 1, completed=task.total or 1)
             self._tasks[step.phase] = self._progress.add_task(step.phase, total=step.total)
         self._progress.update(self._tasks[step.phase], completed=step.done, total=step.total)

@@ -16,7 +16,7 @@ _NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "normaliza
 
 
 def settings_of(options: TrainOptions) -> Settings:
-    """What a model says that was trained with these options. Rule files are read here, and only here.
+    """The settings of a model that was trained with these options. Files of rules are read here only.
 
     >>> settings_of(TrainOptions(vocab_size=500)).trainer["vocab_size"]
     500
@@ -40,7 +40,7 @@ def settings_of(options: TrainOptions) -> Settings:
 
 
 def denormalizer_settings(charsmap: bytes, tsv: str = "") -> dict[str, Any]:
-    """The settings of a denormalizer with these rules, which may come from a file."""
+    """The settings of a denormalizer with this charsmap; `tsv` is the file that its rules came from."""
     fields: dict[str, Any] = {
         "name": "user_defined",
         "precompiled_charsmap": charsmap,

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-RULES = {
+from cpbpe.reference.training_values import EXAMPLES
+
+REASONS = {
     "empty": "empty",
     "too_long": "longer than max_sentence_length",
     "reserved": "with the reserved character U+2585",
     "blank": "with nothing left once normalized",
 }
-"""Why a sentence is left out, in words."""
+"""Why a sentence is left out, in words: one for each of `SKIP_REASONS`."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Example:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The sentences that one rule left out."""
+    """The sentences that were left out for one reason."""
 
     sentences: int = 0
     """How many."""
@@ -48,11 +50,11 @@ class Reading:
     bytes: int = 0
     """Their length, without the newlines between them."""
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
-    """Sentences left out, by rule: see `RULES`."""
+    """Sentences left out, by reason: see `REASONS`."""
     files: int = 0
     """How many files were read."""
     files_left_out: tuple[str, ...] = ()
-    """Files in a directory that are no text."""
+    """Files in a directory that are not text."""
     nulls: int = 0
     """Records of JSON Lines and Parquet whose text is null."""
     sampled_from: int | None = None
@@ -60,21 +62,23 @@ class Reading:
     sampled: int | None = None
     """With `input_sentence_size`: how many were chosen."""
     spilled_runs: int = 0
-    """How often the counts were set aside on the disk, to keep to the memory limit."""
+    """How often counts were moved to the disk, to keep to the memory limit."""
     spilled_bytes: int = 0
-    """The size of what was set aside."""
+    """The size of what was moved there."""
 
     @property
     def sentences_left_out(self) -> int:
-        """How many sentences some rule left out."""
-        return sum(found.sentences for found in self.left_out.values())
+        """How many sentences were left out, for whatever reason."""
+        return sum(skipped.sentences for skipped in self.left_out.values())
 
     def __add__(self, other: Reading) -> Reading:
         left_out = {}
-        for rule in {**self.left_out, **other.left_out}:
-            one, two = self.left_out.get(rule, LeftOut()), other.left_out.get(rule, LeftOut())
-            left_out[rule] = LeftOut(
-                one.sentences + two.sentences, one.bytes + two.bytes, (one.examples + two.examples)[:5]
+        for reason in {**self.left_out, **other.left_out}:
+            mine, theirs = self.left_out.get(reason, LeftOut()), other.left_out.get(reason, LeftOut())
+            left_out[reason] = LeftOut(
+                mine.sentences + theirs.sentences,
+                mine.bytes + theirs.bytes,
+                (mine.examples + theirs.examples)[:EXAMPLES],
             )
         return Reading(
             sentences=self.sentences + other.sentences,
@@ -95,12 +99,12 @@ class Reading:
         yield f"read          {self.sentences:,} sentences, {_size(self.bytes)}{files}"
         if self.sampled is not None and self.sampled_from is not None:
             yield f"sampled       {self.sampled:,} of {self.sampled_from:,} sentences"
-        for rule, found in self.left_out.items():
-            if not found.sentences:
+        for reason, skipped in self.left_out.items():
+            if not skipped.sentences:
                 continue
-            yield f"left out      {found.sentences:,} sentences {RULES[rule]}, {_size(found.bytes)}"
-            if rule != "empty":
-                for example in found.examples[:3]:
+            yield f"left out      {skipped.sentences:,} sentences {REASONS[reason]}, {_size(skipped.bytes)}"
+            if reason != "empty":
+                for example in skipped.examples[:3]:
                     yield f"              {example.where}: {_shown(example.text)}"
         if self.nulls:
             yield f"left out      {self.nulls:,} records whose text is null"
@@ -112,10 +116,14 @@ class Reading:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
-        """What `dataclasses.asdict` made of one."""
+        """A reading from the values that `dataclasses.asdict` made of it."""
         left_out = {
-            rule: LeftOut(one["sentences"], one["bytes"], tuple(Example(**item) for item in one["examples"]))
-            for rule, one in values["left_out"].items()
+            reason: LeftOut(
+                skipped["sentences"],
+                skipped["bytes"],
+                tuple(Example(**example) for example in skipped["examples"]),
+            )
+            for reason, skipped in values["left_out"].items()
         }
         return cls(
             **{**values, "left_out": left_out, "files_left_out": tuple(values["files_left_out"])},
@@ -168,8 +176,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Report:
-    """What training read, left out, found and needed. Printed, it is a page for people; `to_json` is for
-    programs.
+    """What training read, left out, learned and needed.
+
+    `print` shows it as a page for people; `to_json` is for programs.
     """
 
     engine: str
@@ -193,7 +202,7 @@ class Report:
     rare_characters: tuple[tuple[str, int], ...]
     """Characters that have no piece, with their counts: those below the coverage."""
     byte_fallback: bool
-    """Whether these become bytes, or the unknown piece."""
+    """Whether these become bytes (true) or the unknown piece."""
     nuls: int
     """How often U+0000 was seen; no piece can hold it."""
     boundaries: int
@@ -225,7 +234,7 @@ class Report:
         return self.text_bytes / self.tokens if self.tokens else 0.0
 
     def with_phases(self, phases: Iterable[Phase]) -> Report:
-        """The same with the times."""
+        """The same report with the phases."""
         return replace(self, phases=tuple(phases))
 
     def to_dict(self) -> dict[str, Any]:
@@ -300,5 +309,5 @@ def _character(text: str) -> str:
     return f"{text} (U+{ord(text):04X})" if text.isprintable() and text != " " else f"U+{ord(text):04X}"
 
 
-def _sum(one: int | None, two: int | None) -> int | None:
-    return None if one is None and two is None else (one or 0) + (two or 0)
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None and right is None else (left or 0) + (right or 0)

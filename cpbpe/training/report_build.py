@@ -1,13 +1,11 @@
-"""Making the report of a training from what was counted and learned."""
+"""Makes the report of a training (`cpbpe.training.report`) from what was counted and learned."""
 
 from __future__ import annotations
 
 from itertools import chain
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.reference.training_values import (
-    Learned,
-)
+from cpbpe.reference.training_values import Learned
 from cpbpe.training.model_build import Built
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.report import Curve, Report
@@ -17,7 +15,7 @@ _SPACE = "\u2581"
 
 
 def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, built: Built) -> Report:
-    """The report, without the times, which are not over yet."""
+    """The report, without phases: the last of them has not ended yet."""
     special = len(options.special_pieces())
     singles = set(built.characters)
     merges = built.merges
@@ -63,33 +61,33 @@ def _bytes_of(character: str) -> int:
 
 
 def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, int]) -> list[str]:
-    found: list[str] = []
+    warnings: list[str] = []
     reading = counts.reading
     long = reading.left_out.get("too_long")
     if long is not None and long.bytes * 100 > reading.bytes:
-        found.append(
+        warnings.append(
             f"{long.bytes / reading.bytes:.0%} of the corpus is in sentences longer than max_sentence_length="
             f"{options.max_sentence_length} and was left out; give a larger one, or 0 for no limit"
         )
     returns = characters.get("\r", 0)
     if returns and returns * 2 > reading.sentences - reading.sentences_left_out:
-        found.append(
+        warnings.append(
             f"the text holds {returns:,} carriage returns (U+000D): lines that end in \\r\\n keep their \\r, "
             f"as in sentencepiece; remove them first if they are not meant"
         )
     if characters.get("\ufffd"):
-        found.append(
+        warnings.append(
             f"the text holds U+FFFD {characters[chr(0xFFFD)]:,} times; if it was not there before, these "
-            f"were bytes that are no valid UTF-8"
+            f"were bytes that are not valid UTF-8"
         )
     if options.unk_id < 0:
-        found.append(
+        warnings.append(
             "without an unknown piece (unk_id=-1) the model needs sentencepiece 0.2.3 or newer, or cpbpe"
         )
     for piece, _ in options.special_pieces().values():
         if any(character in piece for character in " \t\r\n"):
-            found.append(
+            warnings.append(
                 f"the special piece {piece!r} holds white space, so its line of the .vocab file is broken"
             )
             break
-    return found
+    return warnings

@@ -1,4 +1,4 @@
-"""The normalization rules that options name, compiled: a name, a file, or pairs of text."""
+"""The charsmaps of options: normalization rules that they give by name, as a file, or as pairs of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def charsmap_of(options: TrainOptions) -> bytes:
     if options.normalization_rules:
         return _from_pairs(options.normalization_rules)
     if options.normalization_rule_tsv:
-        return from_file("normalization_rule_tsv", options.normalization_rule_tsv)
+        return charsmap_of_file("normalization_rule_tsv", options.normalization_rule_tsv)
     if options.normalization_rule_name == "identity":
         return b""
     from cpbpe.text.charsmap_build import rule_charsmap
@@ -28,12 +28,12 @@ def denormalizer_charsmap_of(options: TrainOptions) -> bytes | None:
     if options.denormalization_rules:
         return _from_pairs(options.denormalization_rules)
     if options.denormalization_rule_tsv:
-        return from_file("denormalization_rule_tsv", options.denormalization_rule_tsv)
+        return charsmap_of_file("denormalization_rule_tsv", options.denormalization_rule_tsv)
     return None
 
 
-def from_file(option: str, path: str) -> bytes:
-    """The rules in a file, compiled. What is wrong with it is said with its name and line."""
+def charsmap_of_file(option: str, path: str) -> bytes:
+    """The charsmap of the rules in a file. Errors name the file and the line."""
     from cpbpe.text.charsmap_build import charsmap_from_tsv
 
     with open(path, "rb") as file:

@@ -1,6 +1,6 @@
 """Choosing some sentences of a corpus: the first ones, or a sample of all.
 
-sentencepiece's sample is another one in every run. This one is a function of the corpus and the seed.
+sentencepiece draws another sample in every run. This one depends on the corpus and the seed only.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from random import Random
 
 
 class Sample:
-    """So many sentences of all that are offered, each with the same chance (reservoir sampling).
+    """Up to `size` of all sentences that are offered, each with the same chance (reservoir sampling).
+
+    Without `shuffle` it is the first ones.
 
     >>> sample = Sample(3, shuffle=True, seed=1)
     >>> for number in range(100):
@@ -23,14 +25,14 @@ class Sample:
         self._shuffle = shuffle
         self._random = Random(seed).random  # the same numbers on every machine and in every Python
         self.sentences: list[bytes] = []
-        """What was chosen so far."""
+        """The sentences chosen so far."""
         self.counts: list[int] = []
         """How often each of them counts."""
         self.offered = 0
         """How many sentences there were to choose from."""
 
     def offer(self, sentence: bytes, count: int) -> bool:
-        """Take the sentence, or not. False when all others would be refused too, so reading can end."""
+        """Take the sentence, or not. False if all later ones would be refused, so reading can end."""
         self.offered += 1
         if len(self.sentences) < self._size:
             self.sentences.append(sentence)

@@ -1,6 +1,6 @@
 """Training: from a corpus to a tokenizer, with a report of all that happened on the way.
 
-This file arranges. In `cpbpe.training`, `options` checks the options, `corpus` reads the corpus, and
+This file calls the others. In `cpbpe.training`, `options` checks the options, `corpus` reads the corpus, and
 `counting` counts it; an engine (`cpbpe.engine.training`) learns the merges; and `model_build` puts the model
 file together.
 """
@@ -21,10 +21,7 @@ from cpbpe.lazy import kept
 from cpbpe.model.files import write_all
 from cpbpe.model.formats.sentencepiece import spec_of_settings
 from cpbpe.model.spec import ModelSpec, Settings
-from cpbpe.reference.training_values import (
-    Learned,
-    LearnSpec,
-)
+from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.corpus import Source
 from cpbpe.training.counting import piece_limits, threads_or_all
@@ -36,11 +33,11 @@ from cpbpe.training.report import Phase, Report
 from cpbpe.training.report_build import make_report
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
 
-_preset = preset  # the name is that of an argument below
+_preset = preset  # an argument of `train` has the same name
 
 
 class TrainingResult:
-    """A trained model with its report, and with every smaller model that the same training gave.
+    """A trained model with its report, and with every smaller model that the same training gives.
 
     >>> result = train(["the cat sat on the mat, the bat sat on the hat"], vocab_size=290)
     >>> result.tokenizer.encode_pieces("the cat")
@@ -66,7 +63,7 @@ class TrainingResult:
 
     @property
     def report(self) -> Report:
-        """What was read, left out, found and needed."""
+        """What was read, left out, learned and needed."""
         return self._report
 
     @property
@@ -121,8 +118,7 @@ class TrainingResult:
         return f"<cpbpe.TrainingResult: {self._report.vocab_size} pieces, {self._report.tokens:,} tokens>"
 
     def _least(self) -> int:
-        special = len(self._options.special_pieces())
-        return special + (1 if self._options.auto_character_coverage else len(self._learned.characters))
+        return _smallest_size(self._options, self._learned)
 
 
 def train(
@@ -145,13 +141,13 @@ def train(
     files each line is a sentence. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the text is
     in `field`) or "parquet" (in `column`); by default the file's name tells. Files whose name ends in .gz,
     .xz, .bz2 or .zst are decompressed. (A list of str names files when all of them exist; Path objects are
-    always files, and what an iterator gives is always text.)
+    always files, and the items of an iterator are always texts.)
 
     `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
-    options of it: see `TrainOptions` for what there is. What is wrong with them is said before work starts.
+    options of it: `TrainOptions` lists them. Errors in them are raised before work starts.
 
     `threads` is how many are used, by default one for each processor. `memory_limit` is about how many bytes
-    the counts may take in memory while the corpus is read; beyond it they go to the disk for a while.
+    the counts may take in memory while the corpus is read; beyond it they are moved to the disk.
     `progress` is a function that is called with a `cpbpe.training.progress.Step`, True for a bar, False for
     silence; by default there is a bar if the error output is a terminal. The result does not depend on
     any of these.
@@ -166,7 +162,7 @@ def train(
     """
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     complete = _preset(preset).replace(**changes)
-    settings = settings_of(complete)  # first, for rules in files may be wrong
+    settings = settings_of(complete)  # first, because files of rules may hold errors
     with Display(progress) as display:
         clock = Clock()
         if isinstance(source, WordCounts):
@@ -177,23 +173,23 @@ def train(
                 )
             source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
             return train_on_counts(source, complete, settings, threads, display, clock)
-        reading = ReadingOptions(threads, format, field, column, memory_limit)
-        return train_on_corpus(source, complete, settings, reading, display, clock)
+        reading_options = ReadingOptions(threads, format, field, column, memory_limit)
+        return train_on_corpus(source, complete, settings, reading_options, display, clock)
 
 
 def train_on_corpus(
     source: Source,
     options: TrainOptions,
     settings: Settings,
-    reading: ReadingOptions,
+    reading_options: ReadingOptions,
     display: Display,
     clock: Clock,
 ) -> TrainingResult:
-    """Count a corpus and train on the counts, with options that are complete and a display that is open."""
+    """Count a corpus and train on the counts, with complete options and an open display."""
     with clock.phase("reading"):
         charsmap = settings.normalizer["precompiled_charsmap"]
-        counts = WordCounts.of(source, options, charsmap, reading, display)
-    return train_on_counts(counts, options, settings, reading.threads, display, clock)
+        counts = WordCounts.of(source, options, charsmap, reading_options, display)
+    return train_on_counts(counts, options, settings, reading_options.threads, display, clock)
 
 
 def train_on_counts(
@@ -207,7 +203,7 @@ def train_on_counts(
     """Learn from counts that fit the options, and put the model together."""
     # 1. The merges.
     if not len(counts):
-        raise TrainingError(_nothing(counts))
+        raise TrainingError(_why_nothing_is_left(counts))
     spec = LearnSpec(
         vocab_size=options.vocab_size,
         meta_pieces=len(options.special_pieces()),
@@ -221,23 +217,22 @@ def train_on_counts(
         display.update("merges", len(learned.merges), len(learned.merges))
     # 2. The model.
     with clock.phase("building"):
-        _check_least(options, spec, learned)
+        _check_size(options, learned)
         base = spec_of_settings(settings)
         built = build_model(options, base, learned)
         report = make_report(options, counts, learned, built)
         if options.hard_vocab_limit and built.size < options.vocab_size:
-            least = spec.meta_pieces + (1 if options.auto_character_coverage else len(learned.characters))
             raise TrainingError(
-                f"vocab_size is {options.vocab_size}, and this corpus with these options gives {least} to "
-                f"{built.size} pieces; choose a size in this range, train on more text, or give "
-                f"hard_vocab_limit=False for what there is"
+                f"vocab_size is {options.vocab_size}, and this corpus with these options gives "
+                f"{_smallest_size(options, learned)} to {built.size} pieces; choose a size in "
+                f"this range, train on more text, or give hard_vocab_limit=False for what there is"
             )
-        _ = built.data  # written in this phase
+        _ = built.data  # writes the file, so that this phase includes it
     return TrainingResult(options, base, learned, built, report.with_phases(clock.phases))
 
 
 def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Built:
-    """The model for what was learned, cut to the options' vocab_size."""
+    """The model of what was learned, with as many pieces as the options' vocab_size says."""
     trainer = base.settings.trainer
     if "vocab_size" in trainer:
         settings = replace(base.settings, trainer={**trainer, "vocab_size": options.vocab_size})
@@ -252,14 +247,14 @@ def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Bui
 
 
 def check_prefix(prefix: str) -> None:
-    """Say so if nothing can be written under a name."""
+    """Raise an error if no file can be written under this name."""
     folder = os.path.dirname(os.path.abspath(prefix))
     if not os.path.basename(prefix):
         raise TrainingError(
             f"{prefix!r} is a folder; give a name in it, such as {os.path.join(prefix, 'my')!r}"
         )
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"the folder {folder!r} is not there; make it first")
+        raise FileNotFoundError(f"the folder {folder!r} does not exist; make it first")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"the folder {folder!r} may not be written to")
 
@@ -287,27 +282,35 @@ def _peak_memory() -> int | None:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _check_least(options: TrainOptions, spec: LearnSpec, learned: Learned) -> None:
+def _smallest_size(options: TrainOptions, learned: Learned) -> int:
+    """The smallest vocabulary for what was learned: no merges, or one piece beside the special ones."""
+    special = len(options.special_pieces())
+    return special + (1 if options.auto_character_coverage else len(learned.characters))
+
+
+def _check_size(options: TrainOptions, learned: Learned) -> None:
+    """Raise an error if the characters that cover the corpus do not fit into the vocabulary."""
     if options.auto_character_coverage:
         return
-    least = spec.meta_pieces + len(learned.characters)
+    least = _smallest_size(options, learned)
     if least > options.vocab_size:
+        special = len(options.special_pieces())
         coverage = "" if options.character_coverage <= 0.98 else ", or a smaller character_coverage"
         raise TrainingError(
             f"vocab_size is {options.vocab_size}, and this corpus with these options needs at least {least}, "
-            f"for {spec.meta_pieces} special pieces and {len(learned.characters)} characters; choose a "
+            f"for {special} special pieces and {len(learned.characters)} characters; choose a "
             f"larger size{coverage}"
         )
 
 
-def _nothing(counts: WordCounts) -> str:
+def _why_nothing_is_left(counts: WordCounts) -> str:
     reading = counts.reading
     if not reading.sentences:
         return "there is nothing to train on: the corpus holds no sentence"
     reasons = ", ".join(
-        f"{found.sentences:,} {rule.replace('_', ' ')}"
-        for rule, found in reading.left_out.items()
-        if found.sentences
+        f"{skipped.sentences:,} {reason.replace('_', ' ')}"
+        for reason, skipped in reading.left_out.items()
+        if skipped.sentences
     )
     hint = ""
     if "too_long" in reading.left_out:

@@ -1,8 +1,8 @@
 """`WordCounts`: a corpus, counted. It can be saved, merged with others, and trained on again and again.
 
-Counting is most of the work, needs no order and can be done in parts on many machines; what comes
-after it needs all the words, but those are few. Parts that are merged give the model that one run
-over everything gives, byte for byte.
+Counting is most of the work, and the parts of a corpus can be counted in any order, on many machines. What
+comes after it needs all the words, but those are few. Counts that were merged give the same model as one run
+over everything, byte for byte.
 
 The file: the 8 bytes ``CPBPEWC1``; the length of a header (u64, little-endian) and the header, in JSON;
 the words as `cpbpe.training.words_file` describes; the CRC-32 of all that (u32).
@@ -15,6 +15,7 @@ import os
 import zlib
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,9 +23,7 @@ from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.model.files import write_all
-from cpbpe.reference.training_values import (
-    Words,
-)
+from cpbpe.reference.training_values import Words
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
 from cpbpe.training.options import TrainOptions, preset
@@ -38,7 +37,7 @@ _MAX_HEADER = 1 << 26
 
 
 class ReadingOptions(NamedTuple):
-    """How a corpus is read. What the arguments mean is told by `cpbpe.train`."""
+    """How a corpus is read; `cpbpe.train` explains these arguments."""
 
     threads: int | None = None
     """How many threads count."""
@@ -55,7 +54,7 @@ class ReadingOptions(NamedTuple):
 
 
 class WordCounts:
-    """The words of a corpus with their counts. Never changes.
+    """The words of a corpus with their counts. Immutable.
 
     >>> counts = WordCounts.build(["the cat and the hat"])
     >>> counts
@@ -93,13 +92,13 @@ class WordCounts:
     ) -> WordCounts:
         """Count a corpus. The arguments are those of `cpbpe.train`.
 
-        Only some options play a role: how text is normalized, what special pieces there are, where a piece
-        may not go on, which sentences are read. Later, `cpbpe.train` must be given the same.
+        Only some options matter here: how text is normalized, what special pieces there are, where a piece
+        must end, and which sentences are read. `cpbpe.train` must be given the same ones later.
         """
         complete = _options(preset, options)
-        reading = ReadingOptions(threads, format, field, column, memory_limit)
+        reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            return cls.of(source, complete, charsmap_of(complete), reading, display)
+            return cls.of(source, complete, charsmap_of(complete), reading_options, display)
 
     @classmethod
     def of(
@@ -107,26 +106,26 @@ class WordCounts:
         source: Source,
         options: TrainOptions,
         charsmap: bytes,
-        reading: ReadingOptions,
+        reading_options: ReadingOptions,
         display: Display,
     ) -> WordCounts:
-        """The same for options that are complete, compiled rules, and a display that is open."""
-        limit = reading.memory_limit
+        """Like `build`, with complete options, a compiled charsmap and an open display."""
+        limit = reading_options.memory_limit
         if limit is not None and (not isinstance(limit, int) or limit < 1 << 20):
             raise TrainingError(f"memory_limit is a number of bytes, at least 2**20, not {limit!r}")
-        threads = threads_or_all(reading.threads)
+        threads = threads_or_all(reading_options.threads)
         corpus = Corpus(
             source,
-            format=reading.format,
-            field=reading.field,
-            column=reading.column,
+            format=reading_options.format,
+            field=reading_options.field,
+            column=reading_options.column,
             keep_newlines=options.keep_newlines,
-            raw=reading.raw,
+            raw=reading_options.raw,
         )
         say_if_slow()
         setup = count_setup(options, charsmap)
         with no_overflow():
-            words, read = count_corpus(
+            words, reading = count_corpus(
                 corpus,
                 setup,
                 options.pretokenizer,
@@ -135,7 +134,7 @@ class WordCounts:
                 limit,
                 display,
             )
-        return cls(setup, words, read)
+        return cls(setup, words, reading)
 
     def check_setup(self, options: TrainOptions, charsmap: bytes) -> None:
         """Raise a TrainingError if the counts were made under other options than these."""
@@ -175,7 +174,7 @@ class WordCounts:
         return WordCounts(self.setup, words, reading)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file for `load`. An existing file is replaced at once, never left half written."""
+        """Write a file for `load`. An existing file is replaced in one step, so it is never half written."""
         write_all({os.fspath(path): self._write})
 
     @classmethod
@@ -193,11 +192,11 @@ class WordCounts:
 
     def characters(self) -> dict[str, int]:
         """Every character of the normalized corpus with its count, most frequent first."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for word, count in self:
             for character in word:
-                found[character] = found.get(character, 0) + count
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+                counts[character] = counts.get(character, 0) + count
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         begin = 0
@@ -254,10 +253,10 @@ class WordCounts:
         header = json.loads(data)
         words = join_words(read_words(reader.read, trusted=False))
         crc = reader.crc
-        found = reader.read(5)
-        if len(found) < 4:
+        stored = reader.read(5)  # one byte more than there should be, to notice what follows
+        if len(stored) < 4:
             raise EOFError
-        if found != crc.to_bytes(4, "little"):
+        if stored != crc.to_bytes(4, "little"):
             raise ValueError("its checksum is wrong; copy it again")
         return cls(CountSetup.from_dict(header["setup"]), words, Reading.from_dict(header["reading"]))
 
@@ -283,18 +282,16 @@ class _Reader:
         return data
 
 
-class no_overflow:  # noqa: N801
-    """Says what an OverflowError of the engine means."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OverflowError):
-            raise TrainingError(
-                "the counts add up to 2**63 or more, which is more than they can hold; divide the counts"
-            ) from error
+@contextmanager
+def no_overflow() -> Iterator[None]:
+    """Turn an engine's OverflowError into a TrainingError that says what to do."""
+    try:
+        yield
+    except OverflowError as error:
+        raise TrainingError(
+            "the counts add up to 2**63 or more, which is more than they can hold; divide the counts"
+        ) from error
 
 
-def _options(given: str | TrainOptions, changes: dict[str, Any]) -> TrainOptions:
-    return preset(given).replace(**changes)
+def _options(base: str | TrainOptions, changes: dict[str, Any]) -> TrainOptions:
+    return preset(base).replace(**changes)

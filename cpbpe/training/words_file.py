@@ -17,12 +17,10 @@ from typing import BinaryIO
 
 from cpbpe.engine.training import merge_words
 from cpbpe.lazy import numpy
-from cpbpe.reference.training_values import (
-    Words,
-)
+from cpbpe.reference.training_values import Words
 
 BLOCK_WORDS = 1 << 16
-"""So many words at most are in a block."""
+"""The most words that a block can have."""
 
 _HEAD = struct.Struct("<QQ")
 
@@ -36,7 +34,7 @@ def slice_words(words: Words, begin: int, end: int) -> Words:
 
 
 def join_words(parts: Iterable[Words]) -> Words:
-    """Lists of words one after the other, where each begins behind the last word of the one before."""
+    """One list of several, each of which must begin after the last word of the list before it."""
     blobs: list[bytes] = []
     ends: list[bytes] = []
     counts: list[bytes] = []
@@ -61,7 +59,7 @@ def write_words(file: BinaryIO, words: Words) -> None:
 
 
 def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words]:
-    """Yield the blocks of a list. EOFError if it is cut off, ValueError if it is no such list.
+    """Yield the blocks of a list. EOFError if it is cut off, ValueError if it is not valid.
 
     Unless it is trusted, because this process wrote it, every word is checked to be in order.
     """
@@ -151,12 +149,12 @@ class Runs:
         self._paths.append(path)
         self.bytes += os.path.getsize(path)
 
-    def merge(self, rest: Words, step: Callable[[int], object]) -> Words:
-        """All words that were set aside, and the rest. `step` is told how many words there are so far."""
+    def merge(self, last: Words, step: Callable[[int], object]) -> Words:
+        """All words that were set aside, and the last ones. `step` is told how many there are so far."""
         if not self._paths:
-            return rest
-        if len(rest):
-            self.add(rest)
+            return last
+        if len(last):
+            self.add(last)
         files = [open(path, "rb") for path in self._paths]  # noqa: SIM115
         number = 0
 
@@ -183,7 +181,7 @@ def _word(words: Words, index: int) -> bytes:
 
 
 def _bisect(words: Words, bound: bytes, low: int) -> int:
-    """The index behind the last word that is not larger than the bound."""
+    """The index after the last word that is not larger than the bound."""
     high = len(words)
     while low < high:
         middle = (low + high) // 2
@@ -195,7 +193,7 @@ def _bisect(words: Words, bound: bytes, low: int) -> int:
 
 
 def _joined(parts: list[bytes]) -> bytes:
-    """The parts together. The list is emptied at once, so that only one column is there twice at a time."""
+    """The parts together. The list is emptied, so that no more than one column is in memory twice."""
     joined = b"".join(parts)
     parts.clear()
     return joined

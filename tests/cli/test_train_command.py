@@ -114,7 +114,7 @@ def test_every_option_has_a_flag() -> None:
         (["train"], 2, "required"),
         (["train", "corpus.txt", "--out", "my", "--no-such-option"], 2, "unrecognized"),
         (["train", "corpus.txt", "--out", "my", "--vocab", "5"], 2, "unrecognized"),
-        (["train", "corpus.txt", "--out", "my", "--memory-limit", "lots"], 2, "no size"),
+        (["train", "corpus.txt", "--out", "my", "--memory-limit", "lots"], 2, "not a size"),
         (["train", "none.txt", "--out", "my"], 1, "cpbpe: no such file or directory: 'none.txt'"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: vocab_size is 9, but"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "90000"], 1, "choose a size in this range"),

@@ -225,7 +225,7 @@ def test_unigram_is_the_default_there() -> None:
 def test_other_errors() -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.txt"):
         SentencePieceTrainer.train(input="none.txt", model_prefix="my", **BASE)
-    with pytest.raises(FileNotFoundError, match="is not there; make it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
         SentencePieceTrainer.train(input="a.txt", model_prefix="none/my", **BASE)
     with pytest.raises(TypeError, match=r"iter\(\.\.\.\) makes one"):
         SentencePieceTrainer.train(sentence_iterator=TEXTS, model_prefix="my", **BASE)

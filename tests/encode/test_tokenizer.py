@@ -441,7 +441,7 @@ def test_memory_of_the_reference_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     expected = Tokenizer.from_bytes(zoo.model("llama")).encode(TEXT * 3)
     for _ in range(3):
         assert tok.encode(TEXT * 3) == expected
-    assert len(tok.facts.engine._reference._remembered) <= 5  # type: ignore[attr-defined]
+    assert len(tok.facts.engine._reference._cache) <= 5  # type: ignore[attr-defined]
 
 
 # --- The package ----------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tokenizer.from_bytes(data).encode("abra") == tok.encode("abra")
     assert cpbpe.engine_name() == "reference"
     monkeypatch.setenv("CPBPE_ENGINE", "core")
-    with pytest.raises(ImportError, match="CPBPE_ENGINE=core, but the compiled core is not there"):
+    with pytest.raises(ImportError, match="CPBPE_ENGINE=core, but the compiled core is not installed"):
         Tokenizer.from_bytes(data)
 
 

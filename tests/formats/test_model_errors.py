@@ -149,8 +149,8 @@ NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("xz", b"\xfd7zXZ\x00" + bytes(50), "compressed with xz"),
     ("safetensors", struct.pack("<Q", 40) + b'{"__metadata__":{}}', "a safetensors file"),
     ("a message without pieces", b"\x12\x02\x18\x02", "holds no pieces"),
-    ("noise", b"\xff\xfe\xfd" * 20, "no protobuf message"),
-    ("prose", b"Once upon a time there was a tokenizer.", "no protobuf message"),
+    ("noise", b"\xff\xfe\xfd" * 20, "not a protobuf message"),
+    ("prose", b"Once upon a time there was a tokenizer.", "not a protobuf message"),
 ]  # fmt: skip
 
 

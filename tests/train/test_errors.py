@@ -42,8 +42,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"control_symbols": [""]}, "control_symbols holds an empty piece"),
     ({"control_symbols": ["a\0b"]}, "contains a NUL character"),
     ({"control_symbols": ["a" * 8000]}, "longer than 7999 bytes"),
-    ({"user_defined_symbols": ["\ud800"]}, "no valid Unicode"),
-    ({"unk_surface": "\udcff"}, "unk_surface: .* no valid Unicode"),
+    ({"user_defined_symbols": ["\ud800"]}, "not valid Unicode"),
+    ({"unk_surface": "\udcff"}, "unk_surface: .* not valid Unicode"),
     ({"control_symbols": ["<a>", "<a>"]}, "'<a>' is in control_symbols already"),
     ({"control_symbols": ["<a>"], "user_defined_symbols": ["<a>"]}, "'<a>' is in control_symbols already"),
     ({"user_defined_symbols": ["<0x0A>"]}, "byte_fallback: '<0x0A>' is in user_defined_symbols already"),
@@ -211,7 +211,7 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: ["one", 2], {}, TypeError, "item 2 is int"),
     (lambda: iter([None]), {}, TypeError, "item 1 is NoneType"),
     (lambda: [{"text": "a"}], {}, TypeError, r"item 1 is dict; give what is in it"),
-    (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is no valid Unicode"),
+    (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is not valid Unicode"),
     (lambda: {"one": 0}, {}, TrainingError, "item 1: the count is 1 to 2\\*\\*63 - 1, not 0"),
     (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count is an integer, not float"),
     (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is"),
@@ -263,26 +263,31 @@ FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("a.tsv", b"one\t1_000\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t9223372036854775808\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t1.5\n", {}, r"a.tsv:1: the count .* not '1.5'"),
-    ("a.jsonl", b'{"text": "a"}\n{"text": \n', {}, r"a.jsonl:2: no valid JSON: .*; each line holds one JSON"),
+    (
+        "a.jsonl",
+        b'{"text": "a"}\n{"text": \n',
+        {},
+        r"a.jsonl:2: not valid JSON: .*; each line holds one JSON",
+    ),
     ("a.jsonl", RECORD, {}, r"a.jsonl:1: there is no field 'text' \(there is 'body'\); name it with field="),
     ("a.jsonl", b"[1]", {}, r"a.jsonl:1: there is no field 'text' \(there is no object\)"),
     ("a.jsonl", b'{"text": 5}', {}, r"a.jsonl:1: the field 'text' is int, not text"),
-    ("a.jsonl", b"\xff", {}, r"a.jsonl:1: no valid JSON"),
-    ("a.jsonl", b"[" * 100_000, {}, r"a.jsonl:1: (the JSON is nested too deep|no valid JSON)"),
-    ("a.gz", b"plain text", {}, r"a.gz: is no valid gz file"),
+    ("a.jsonl", b"\xff", {}, r"a.jsonl:1: not valid JSON"),
+    ("a.jsonl", b"[" * 100_000, {}, r"a.jsonl:1: (the JSON is nested too deeply|not valid JSON)"),
+    ("a.gz", b"plain text", {}, r"a.gz: is not a valid gz file"),
     ("a.gz", GZ[:-20], {}, r"a.gz: the compressed file is cut off"),
-    ("a.gz", GZ[:2000] + b"\0" * 50 + GZ[2050:], {}, r"a.gz: is no valid gz file"),
-    ("a.xz", b"plain text", {}, r"a.xz: is no valid xz file"),
+    ("a.gz", GZ[:2000] + b"\0" * 50 + GZ[2050:], {}, r"a.gz: is not a valid gz file"),
+    ("a.xz", b"plain text", {}, r"a.xz: is not a valid xz file"),
     ("a.xz", XZ[:-40], {}, r"a.xz: the compressed file is cut off"),
-    ("a.bz2", b"plain text", {}, r"a.bz2: is no valid bz2 file"),
-    ("a.zst", b"plain text", {}, r"a.zst: is no valid zst file"),
+    ("a.bz2", b"plain text", {}, r"a.bz2: is not a valid bz2 file"),
+    ("a.zst", b"plain text", {}, r"a.zst: is not a valid zst file"),
     ("a.txt", GZ, {}, r"a.txt: the file is gzip data; name it \*.gz"),
     ("a.txt", XZ, {}, r"a.txt: the file is xz data"),
     ("a.txt", "text".encode("utf-16"), {}, r"a.txt: the file is UTF-16 or UTF-32; convert it to UTF-8"),
     ("a.txt", b"PAR1\0\0", {}, r"a.txt: the file is Parquet"),
     ("a.txt", bz2.compress(b"text" * 99), {}, r"a.txt: the file is bzip2 data"),
     ("a.txt", b"version https://git-lfs.github.com/spec/v1\n", {}, r"a.txt: the file is a Git LFS pointer"),
-    ("a.parquet", b"plain text", {}, r"a.parquet: is no valid Parquet file"),
+    ("a.parquet", b"plain text", {}, r"a.parquet: is not a valid Parquet file"),
 ]
 
 
@@ -360,7 +365,7 @@ def test_bad_pretokenizers(engine: str) -> None:
 
 def test_saving_where_nothing_can_be(tmp_path: Path) -> None:
     result = train(TEXTS, vocab_size=280)
-    with pytest.raises(FileNotFoundError, match=r"the folder .* is not there; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .* does not exist; make it first"):
         result.save(tmp_path / "none" / "my")
     with pytest.raises(TrainingError, match="is a folder; give a name in it"):
         result.save(f"{tmp_path}/")

@@ -16,7 +16,7 @@ from cpbpe.training.model_build import vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
 from cpbpe.training.recorded import denormalizer_settings
-from cpbpe.training.rules import from_file
+from cpbpe.training.rules import charsmap_of_file
 from cpbpe.training.train import Clock, TrainingResult, check_prefix, train_on_corpus
 from cpbpe.training.word_counts import ReadingOptions
 
@@ -176,7 +176,7 @@ def _settings(
     if tsv:
         if fields.get("precompiled_charsmap"):
             raise TrainingError("normalization_rule_tsv and precompiled_charsmap exclude each other")
-        fields["precompiled_charsmap"] = from_file("normalization_rule_tsv", tsv)
+        fields["precompiled_charsmap"] = charsmap_of_file("normalization_rule_tsv", tsv)
         fields["name"] = "user_defined"
     else:
         fields["name"] = fields.get("name") or "nmt_nfkc"
@@ -184,7 +184,7 @@ def _settings(
             fields["precompiled_charsmap"] = _named_rules(fields["name"])
     denormalizer = None
     if denormalizer_tsv:
-        charsmap = from_file("denormalization_rule_tsv", denormalizer_tsv)
+        charsmap = charsmap_of_file("denormalization_rule_tsv", denormalizer_tsv)
         denormalizer = denormalizer_settings(charsmap, denormalizer_tsv)
     return Settings(trainer, fields, denormalizer)
 

@@ -1,1 +1,1 @@
-"""One file for each format: what it says becomes a `ModelSpec`, and a `ModelSpec` is written as it says."""
+"""The formats of model files, one module each: a file is read into a `ModelSpec` and written from one."""

@@ -2,7 +2,7 @@
 
 With `cpbpe.compat`, the only place that knows protobuf, which is imported when it is first needed. (Loading a
 model with the compiled core does not need it: the core reads the usual files itself, see
-`cpbpe.engine.choice`.) What a file that is no model might be instead is the business of `sniff`.
+`cpbpe.engine.choice`.) `sniff` says what a file is that is not a model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def messages() -> Any:
 
 @cache
 def decode_error() -> type[Exception]:
-    """What protobuf raises for bytes that are no message."""
+    """What protobuf raises for bytes that are not a message."""
     error: type[Exception] = imported("google.protobuf.message").DecodeError
     return error
 
@@ -41,7 +41,7 @@ def decode_error() -> type[Exception]:
 
 
 def read(data: bytes) -> ModelSpec:
-    """The model in a file. Raises ModelError for what is no BPE model; `validity` checks its pieces."""
+    """The model in a file. Anything but a BPE model is a ModelError; `validity` checks the pieces."""
     proto = _parse(data)
     trainer = proto.trainer_spec
     model_type = type(trainer).ModelType.Name(trainer.model_type)
@@ -83,7 +83,7 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
 
 
 def _type(piece: Any, byte_fallback: bool) -> PieceType:
-    """The type of a piece. Converted models in circulation hold one NUL beside <0x00>, which does nothing."""
+    """The type of a piece. Some converted models hold a NUL beside <0x00>, which does nothing."""
     return PieceType.UNUSED if byte_fallback and piece.piece == b"\0" else PieceType(piece.type)
 
 
@@ -111,12 +111,12 @@ def _value(field: Any, value: Any) -> Any:
 
 
 def _text(value: bytes) -> str:
-    """Text that can be written again as it was, also where it is not UTF-8."""
+    """Bytes as text that `_bytes` turns back into the same bytes, even if they are not UTF-8."""
     return value.decode(errors="surrogateescape")
 
 
 def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> NormalizerSpec:
-    """A normalizer's options. Where the space goes, `suffix`, is an option of the trainer's."""
+    """A normalizer's options. `suffix` is an option of trainer_spec, and is passed in."""
     return NormalizerSpec(
         name=proto.name.decode(errors="replace"),
         charsmap=proto.precompiled_charsmap,
@@ -128,7 +128,7 @@ def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> Norm
 
 
 def _parse(data: bytes) -> model_pb2.ModelProto:
-    """The message in a file, which holds pieces, or an error that says what the file is."""
+    """The message in a file; a ModelError says what the file is if that fails or if there are no pieces."""
     if not data:
         raise ModelError("not a SentencePiece model: the data is empty (0 bytes)")
     proto: model_pb2.ModelProto = messages().ModelProto()
@@ -148,7 +148,7 @@ def _parse(data: bytes) -> model_pb2.ModelProto:
 
 
 def _where_it_breaks(data: bytes) -> str:
-    """Tell a model that was cut off from bytes that never were one."""
+    """Why the message could not be parsed: the file was cut off, or never was a model."""
     for begin, end, known in _fields(data):
         if not known:
             break
@@ -157,7 +157,7 @@ def _where_it_breaks(data: bytes) -> str:
                 f"it is truncated: the field at byte {begin} needs {end - begin} bytes and "
                 f"{len(data) - begin} are left; copy or download the file again"
             )
-    return "its bytes are no protobuf message, nor any format that cpbpe knows"
+    return "its bytes are not a protobuf message, nor any format that cpbpe knows"
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
@@ -185,8 +185,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
 def write(spec: ModelSpec) -> bytes:
     r"""The file of a model: the one it was read from, or a new one if that says something else.
 
-    A new one holds what sentencepiece would write: the fields of `settings`, whatever else of the spec
-    differs from what these say, a score for every piece, and a type for each that is not NORMAL.
+    A new one holds what sentencepiece would write: the fields of `settings`, corrected where the spec
+    differs from them, a score for every piece, and a type for each that is not NORMAL.
 
     >>> from cpbpe.model.spec import Piece
     >>> spec = ModelSpec(Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)]), unk_surface=b"?")
@@ -222,7 +222,7 @@ def write(spec: ModelSpec) -> bytes:
 
 
 def added_fields(tokens: Mapping[str, int]) -> bytes:
-    """Added tokens as they stand at the end of a file: the fields of one message may come in parts."""
+    """Added tokens as bytes to append to a file: protobuf allows the fields of one message in parts."""
     proto = messages().ModelProto()
     _add(proto, [(text.encode(), id) for text, id in tokens.items()])
     data: bytes = proto.SerializeToString()
@@ -244,13 +244,13 @@ def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpe
 
 
 def _correct(message: Any, name: str, value: object) -> None:
-    """Make a field present only where its absence, or what the settings say, would mean something else."""
+    """Set a field unless the message says the same already, by its settings or by its default."""
     if getattr(message, name) != value:
         setattr(message, name, value)
 
 
 def _set(message: Any, fields: Mapping[str, Any]) -> None:
-    """Make fields present, also those that have their default. An empty message is present as well."""
+    """Set fields, even to their default. The message is present even if there are none."""
     message.SetInParent()
     for name, value in fields.items():
         if name == "model_type" and isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Say what a file is that somebody took for a model.
+"""Says what a file is that was taken for a model.
 
 Asked only about data that did not parse, or about the beginning of a file before all of it is read;
 `cpbpe.model.formats.sentencepiece` does the parsing.
@@ -19,9 +19,9 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 
 
 def describe(data: bytes, complete: bool = True) -> str | None:
-    """What `data` is, as the end of a sentence, or None when it looks like nothing known.
+    """What `data` is, as the end of a sentence, or None if it is not known.
 
-    With `complete=False` it is only the head of a file, and only what a model cannot begin with counts.
+    With `complete=False` it is only the head of a file, and only what no model can begin with is recognized.
 
     >>> describe(b"GGUF" + bytes(20))[:17]
     'it is a GGUF file'
