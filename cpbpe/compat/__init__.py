@@ -1,7 +1,7 @@
 """The interfaces of other packages, call by call, for programs that were written for them.
 
-`cpbpe.compat.transformers` has a tokenizer class for transformers. `cpbpe.compat.sentencepiece` is sentencepiece's
-interface. A program that can be changed imports it by that name; for code that cannot be changed, in a
+`cpbpe.compat.transformers` has a tokenizer class for transformers; `cpbpe.compat.sentencepiece` has the
+interface of sentencepiece. A program that can be changed imports it by that name; for code that cannot, in a
 library for example, `install` gives it the name `sentencepiece`:
 
 >>> import cpbpe.compat

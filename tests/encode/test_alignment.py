@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import cpbpe
 from cpbpe.text.utf8 import character_positions, is_inside, repair, valid_character
 from cpbpe.tokenizer.alignment import Encoding
-from tests.conftest import ENGINES
-from tests.support import budget, tiers
+from tests.support import budget, tiers, zoo
 from tests.support.budget import SEED
 from tests.support.texts import broken, texts
 from tests.support.tokenizers import pieces_of, tokenizer
@@ -224,22 +223,31 @@ def test_batches_of_arrays(mistral: cpbpe.Tokenizer, unit: Any) -> None:
     ]
 
 
-SPACED = (
-    "the core's fast way of spans takes the parts of a user-defined piece with a space for single characters"
-)
-
-
-@pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param(engine, marks=pytest.mark.xfail(reason=SPACED, strict=True) if engine == "core" else ())
-        for engine in ENGINES
-    ],
-)
 def test_batches_with_user_defined_pieces_that_hold_a_space(engine: str) -> None:
     tok = tokenizer("user-defined-llama", engine)  # its piece "a b" is copied, and only then escaped
     assert tok.align("xa b").offsets == [(0, 0), (0, 1), (1, 1), (1, 1), (1, 4)]
     assert tok.align_batch(["xa b"]) == [tok.align("xa b")]
+
+
+@pytest.mark.parametrize(
+    "pieces", [["thq", "▁t"], ["a b"], ["thq", "▁▁"], ["▁t", "▁▁t"], ["thq", "q▁"], ["thq"]]
+)
+@pytest.mark.usefixtures("engine")
+def test_batches_with_user_defined_pieces_that_overlap(pieces: str) -> None:
+    """What is copied as one when a text is normalized, but is not one token, has its spans from there."""
+    proto = zoo.parse(zoo.model("llama"))
+    zoo.add(proto, pieces.split(","), zoo.Piece.USER_DEFINED)
+    tok = cpbpe.Tokenizer.from_bytes(proto.SerializeToString())
+    texts = [
+        f"{a}{b}{c}"
+        for a in ("", "x", " ", "thq")
+        for b in ("thq", " thq ", "a b", "  ")
+        for c in ("", "q t", "t")
+    ]
+    assert tok.align_batch(texts) == [tok.align(text) for text in texts]
+    rows = tok.encode_arrays(texts, spans=True)
+    assert rows.spans is not None
+    assert rows.spans.tolist() == [list(span) for text in texts for span in tok.align(text).offsets]
 
 
 def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:

@@ -43,8 +43,8 @@ impl Engine {
         out: &mut AlignedTexts,
     ) {
         let characters = options.characters.unwrap_or(valid);
-        if options.dropout.is_none() && self.is_plain(text, valid) && memchr::memmem::find(text, utf8::SPACE).is_none()
-        {
+        let plain = self.vocab.plain_spans && self.is_plain(text, valid);
+        if options.dropout.is_none() && plain && memchr::memmem::find(text, utf8::SPACE).is_none() {
             scratch.ids.clear();
             // (It has been checked that it is UTF-8.)
             self.encode(text, true, scratch);

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::lazy::{Lazy, Made};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys;
+use crate::text::utf8;
 use crate::vocab::columns::Columns;
 use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
@@ -44,6 +45,8 @@ pub struct Vocab {
     pub user_defined: Keys,
     /// The same, swapped.
     pub user_defined_compact: Keys,
+    /// Whether the spans of a text that needs no rules follow from its ids; see `follow_from_ids`.
+    pub plain_spans: bool,
 }
 
 impl Vocab {
@@ -121,6 +124,7 @@ impl Vocab {
             swapped,
             orders: Lazy::default(),
             lengths: Lazy::default(),
+            plain_spans: follow_from_ids(&user_defined),
             user_defined: Keys::new(user_defined),
             user_defined_compact: Keys::new(user_defined_compact),
         };
@@ -214,6 +218,20 @@ impl Vocab {
             out.extend_from_slice(piece);
         }
     }
+}
+
+/// Whether user-defined pieces are the same in the text and in its normalized form, where spaces have become U+2581. Then each
+/// character of a text without rules has a place of its own.
+///
+/// Normalizing copies such a piece as a whole: all of it came from where it begins. That does not show as long as the piece is
+/// a token, too. It is none if it holds a space (which becomes U+2581), or if another one, which begins with a space in front
+/// of it, takes a part of it.
+fn follow_from_ids(user_defined: &[Vec<u8>]) -> bool {
+    let spaces = |piece: &[u8]| piece.len() / 3 * 3 == piece.len() && piece.chunks(3).all(|three| three == utf8::SPACE);
+    let holds_space = |piece: &[u8]| memchr::memmem::find(piece, utf8::SPACE).is_some();
+    let in_text = || user_defined.iter().filter(|piece| !holds_space(piece));
+    in_text().all(|piece| !piece.contains(&b' '))
+        && (in_text().next().is_none() || user_defined.iter().all(|piece| !holds_space(piece) || spaces(piece)))
 }
 
 /// The byte of a piece `<0x41>`.
