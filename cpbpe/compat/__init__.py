@@ -1,7 +1,7 @@
-"""Doing as other packages do, call by call, for programs that were written for them.
+"""The interfaces of other packages, for programs that were written for them.
 
-`cpbpe.compat.sentencepiece` does as sentencepiece. A program that can be changed imports it by that name; for
-code that cannot, in a library for example, `install` gives it the name `sentencepiece`:
+`cpbpe.compat.sentencepiece` has the interface of sentencepiece. A program that can be changed imports it by
+that name. For code that cannot be changed, such as a library, `install` names it `sentencepiece`:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install(replace=True)
@@ -29,7 +29,7 @@ def install(*, replace: bool = False) -> None:
     """Give `cpbpe.compat.sentencepiece` the name `sentencepiece`, for every later import in this process.
 
     Call it first, before anything imports sentencepiece. If something has, this is a RuntimeError,
-    because the code that has imported it goes on with it; `replace=True` says that this is understood.
+    because that code keeps what it imported; `replace=True` says that this is understood.
     Whether sentencepiece is installed does not matter. A second call does nothing. Other processes,
     such as those that multiprocessing spawns, have to call it themselves.
     """
@@ -37,19 +37,19 @@ def install(*, replace: bool = False) -> None:
     ours = importlib.import_module("cpbpe.compat.sentencepiece")
     if sys.modules.get(_NAME) is ours:
         return
-    there = {name: module for name, module in sys.modules.items() if _is_sentencepiece(name)}
-    if there and not replace:
+    modules_before = {name: module for name, module in sys.modules.items() if _is_sentencepiece(name)}
+    if modules_before and not replace:
         raise RuntimeError(
             "sentencepiece is imported already, and code that has imported it keeps it; call "
             "cpbpe.compat.install() before anything imports it, or install(replace=True) for the "
             "imports from here on"
         )
-    # First what may fail, so that a failure leaves everything as it was.
+    # What may fail comes first, so that a failure leaves everything as it was.
     modules = {f"{_NAME}.{name}": importlib.import_module(f"{ours.__name__}.{name}") for name in _SUBMODULES}
-    for name in there:
+    for name in modules_before:
         del sys.modules[name]
     sys.modules.update({_NAME: ours, **modules})
-    _before = there
+    _before = modules_before
 
 
 def uninstall() -> None:
