@@ -1,8 +1,8 @@
 """What is measured, as data: the libraries with the calls that each offers, and the cases.
 
 A library's calls are made once, before the clock starts, from a loaded tokenizer; each takes one argument.
-They are the plainest and fastest form that the library's own documentation gives. Where a library has no
-such call it has no entry here; where cpbpe has none yet, the runner reports that it is not there.
+They are the simplest and fastest form that the library's own documentation gives. Where a library has no
+such call it has no entry here.
 
 | call           | takes                 | gives                                             |
 | -------------- | --------------------- | ------------------------------------------------- |
@@ -160,7 +160,7 @@ FASTOKENS = Library(
     load_fastokens,
     {
         "list": lambda tok: lambda text: tok.encode(text).ids,
-        "lists_2": lambda tok: lambda texts: [found.ids for found in tok.encode_batch(texts)],
+        "lists_2": lambda tok: lambda texts: [encoding.ids for encoding in tok.encode_batch(texts)],
         "arrays_2": flat_arrays,
         "decode": lambda tok: tok.decode,
     },
@@ -173,7 +173,9 @@ TOKENIZERS = Library(
     {
         "list": lambda tok: lambda text: tok.encode(text, add_special_tokens=False).ids,
         "lists_2": lambda tok: (
-            lambda texts: [found.ids for found in tok.encode_batch_fast(texts, add_special_tokens=False)]
+            lambda texts: [
+                encoding.ids for encoding in tok.encode_batch_fast(texts, add_special_tokens=False)
+            ]
         ),
         "decode": lambda tok: partial(tok.decode, skip_special_tokens=False),
     },

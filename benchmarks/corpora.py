@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 DATA = HERE / "data"
 CORPORA = ("en", "multi", "code")
 CORPUS_BYTES = 20_000_000
-DOCUMENT_BYTES = 4096  # a document ends at the first line end after so many bytes
+DOCUMENT_BYTES = 4096  # a document ends at the first line end after this many bytes
 SHORTEST_BYTES = 1024  # what is left of a file after the last cut, and shorter than this, is dropped
 SEED = 20250101
 
@@ -160,7 +160,7 @@ def files(folder: Path, pattern: str = "*") -> list[Path]:
 def unpack(packages: list[str], folder: Path) -> tuple[dict[str, Path], dict[str, str]]:
     """Download and unpack packages, unless done before. Gives their folders and versions."""
     folder.mkdir(parents=True, exist_ok=True)
-    found, versions, missing = {}, {}, []
+    unpacked, versions, missing = {}, {}, []
     for name in packages:
         archive = next(iter(sorted(folder.glob(f"{name}_*.deb"))), None)
         if archive is None:
@@ -172,16 +172,16 @@ def unpack(packages: list[str], folder: Path) -> tuple[dict[str, Path], dict[str
         target = folder / name
         if not target.exists():
             subprocess.run(["dpkg", "-x", archive, target], check=True)
-        found[name], versions[name] = target, archive.stem
+        unpacked[name], versions[name] = target, archive.stem
     for line in missing:
         print(f"MISSING {line}", file=sys.stderr)
     if missing:
         print("MISSING packages are left out of the corpora; try 'apt-get update' first", file=sys.stderr)
-    return found, versions
+    return unpacked, versions
 
 
 def pages(folder: Path, reader: Reader) -> Iterator[str]:
-    """The texts of the HTML pages in a folder. An index of words is no text."""
+    """The texts of the HTML pages in a folder, without indexes of words."""
     for path in files(folder, "*.html"):
         if not re.match(r"(search|genindex|py-modindex)", path.name):
             yield html_text(reader.read(path))
@@ -246,8 +246,8 @@ def translated(text: str, originals: set[str]) -> str:
 def source_code(reader: Reader) -> Groups:
     """The sources of Python's standard library, its tests included."""
     library = Path(sysconfig.get_paths()["stdlib"])
-    found = [path for path in files(library, "*.py") if "site-packages" not in path.parts]
-    return {"stdlib": documents(map(reader.read, found))}
+    sources = [path for path in files(library, "*.py") if "site-packages" not in path.parts]
+    return {"stdlib": documents(map(reader.read, sources))}
 
 
 # --- Putting a corpus together ------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def size_of(texts: Iterable[str]) -> int:
 
 
 def shares(sizes: dict[str, int], total: int) -> dict[str, int]:
-    """Bytes to take of each group: as equal as can be, and all of those that are too small."""
+    """Bytes to take of each group: equal shares, but all of a group that is smaller than its share."""
     taken: dict[str, int] = {}
     for number, name in enumerate(sorted(sizes, key=lambda name: (sizes[name], name))):
         taken[name] = min(sizes[name], (total - sum(taken.values())) // (len(sizes) - number))
@@ -267,7 +267,7 @@ def shares(sizes: dict[str, int], total: int) -> dict[str, int]:
 
 
 def compose(groups: Groups, total: int) -> tuple[list[str], dict[str, int]]:
-    """Documents of all groups, balanced, none twice, in an order that chance chose once for all."""
+    """Documents of all groups, balanced, none twice, in a random order that is always the same."""
     chance = random.Random(SEED)
     unique: Groups = {}
     seen: set[str] = set()
@@ -303,7 +303,7 @@ def read_documents(path: Path) -> list[str]:
 
 
 def write_corpus(out: Path, name: str, groups: Groups, total: int, extra: dict[str, object]) -> None:
-    """Write a corpus, and what it is into `corpora.json`."""
+    """Write a corpus, and its description into `corpora.json`."""
     texts, amounts = compose(groups, total)
     if not texts:
         print(f"MISSING corpus {name}: nothing to make it of", file=sys.stderr)
@@ -352,13 +352,13 @@ def main(arguments: list[str] | None = None) -> None:
         folders, versions = unpack(packages, options.out / "packages")
         for name in wanted:
             if name == "code":
-                found, made_of = source_code(reader), {"python": sys.version.split()[0]}
+                groups, made_of = source_code(reader), {"python": sys.version.split()[0]}
             elif name == "en":
-                found, made_of = english(folders, reader), {p: versions[p] for p in ENGLISH if p in versions}
+                groups, made_of = english(folders, reader), {p: versions[p] for p in ENGLISH if p in versions}
             else:
-                found = languages(folders, reader)
+                groups = languages(folders, reader)
                 made_of = {p: v for p, v in versions.items() if p not in ENGLISH or p == HANDBOOK}
-            write_corpus(options.out, name, found, options.bytes, {"made_of": made_of})
+            write_corpus(options.out, name, groups, options.bytes, {"made_of": made_of})
     if reader.refused:
         print(f"left out, not UTF-8: {len(reader.refused)} files, such as {reader.refused[:5]}")
 

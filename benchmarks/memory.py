@@ -73,43 +73,43 @@ def resident() -> int:
 
 def stream(path: Path) -> Iterator[str]:
     """The documents of a corpus, without holding them all."""
-    rest = b""
+    last = b""  # a document that has not ended
     with path.open("rb") as file:
         while block := file.read(1 << 16):
-            *whole, rest = (rest + block).split(b"\0")
-            for document in whole:
+            *complete, last = (last + block).split(b"\0")
+            for document in complete:
                 yield document.decode()
-    yield rest.decode()
+    yield last.decode()
 
 
 def child(name: str, model: str, corpus: str) -> None:
-    """Measure one library in this process, and print what was found."""
+    """Measure one library in this process, and print the figures."""
     library = next(library for library in LIBRARIES if library.name == name)
-    found: Report = {"memory": {"python": resident()}}
+    figures: Report = {"memory": {"python": resident()}}
     begin = perf_counter()
     import_module(name)
-    found["import"] = perf_counter() - begin
-    found["memory"]["imported"] = resident()
+    figures["import"] = perf_counter() - begin
+    figures["memory"]["imported"] = resident()
     begin = perf_counter()
     tok = library.load(Files(Path(model), Path(model).with_suffix(".json")))
-    found["load"] = perf_counter() - begin
-    found["memory"]["loaded"] = resident()
+    figures["load"] = perf_counter() - begin
+    figures["memory"]["loaded"] = resident()
     call = library.calls["list"](tok)
     call(STRING)
-    found["load_encode"] = perf_counter() - begin
-    found["memory"]["one string"] = resident()
+    figures["load_encode"] = perf_counter() - begin
+    figures["memory"]["one string"] = resident()
     if corpus:
         for document in stream(Path(corpus)):
             call(document)
-        found["memory"]["warm"] = resident()
-    print(json.dumps(found))
+        figures["memory"]["warm"] = resident()
+    print(json.dumps(figures))
 
 
 # --- In the process that asks -------------------------------------------------------------------------
 
 
 def ask(name: str, model: Path, corpus: Path | None) -> Report:
-    """What a fresh process finds."""
+    """The figures from a fresh process."""
     code = f"from benchmarks.memory import child; child({name!r}, {str(model)!r}, {str(corpus or '')!r})"
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path, "RAYON_NUM_THREADS": "2"}
@@ -126,9 +126,8 @@ def same_ids(model: Path, texts: list[str]) -> int:
     return sum(list(calls[0](text)) != list(calls[1](text)) for text in texts)
 
 
-def megabytes(found: Report) -> str:
+def megabytes(memory: dict[str, int]) -> str:
     """Memory as one line: what Python takes, and what each step adds."""
-    memory = found["memory"]
     steps = list(memory.items())
     added = [f"{step} +{(size - before) / 1e6:.1f}" for (_, before), (step, size) in pairwise(steps)]
     return f"python {memory['python'] / 1e6:.1f}, " + ", ".join(added)
@@ -143,11 +142,11 @@ def measure_memory(names: list[str], model: Path, corpora: list[Path], rounds: i
             for name in names:
                 runs[name].append(ask(name, model, corpus))
         report[corpus.stem] = {}
-        for name, found in runs.items():
-            steps = found[0]["memory"]
-            middle = {step: int(median(run["memory"][step] for run in found)) for step in steps}
-            report[corpus.stem][name] = {"memory": middle, "raw": [run["memory"] for run in found]}
-            print(f"memory in MB, {corpus.stem}: {name:14} {megabytes({'memory': middle})}", flush=True)
+        for name, own_runs in runs.items():
+            steps = own_runs[0]["memory"]
+            middle = {step: int(median(run["memory"][step] for run in own_runs)) for step in steps}
+            report[corpus.stem][name] = {"memory": middle, "raw": [run["memory"] for run in own_runs]}
+            print(f"memory in MB, {corpus.stem}: {name:14} {megabytes(middle)}", flush=True)
     return report
 
 

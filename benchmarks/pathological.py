@@ -2,13 +2,13 @@
 
     python -m benchmarks.pathological --out growth.json
 
-A good encoder takes as long for each byte of a long bad text as of a short one. The table says by how much
-it does not: the largest time per byte divided by the smallest, over all sizes.
+A good encoder takes as long for each byte of a long bad text as of a short one. The table says how
+far it is from that: the largest time per byte divided by the smallest, over all sizes.
 
-Each text is new to the tokenizer, where there is chance in it; but the tokenizer is not new: it has
-encoded one text of the kind, 9 KB long, before the clock starts. Short sizes are measured on several texts.
+Each random text is new to the tokenizer. But the tokenizer is not fresh: it has encoded one text of the
+kind, 9 KB long, before the clock starts. Short sizes are measured on several texts.
 A library that would take longer than `--limit` seconds for the next size, going by its time per byte for the
-last, is let off, and the table says so. Ids are compared with sentencepiece's wherever both did the text.
+last, skips that size ("let off" in the table). Ids are compared with sentencepiece's wherever it has them.
 """
 
 from __future__ import annotations
@@ -176,9 +176,9 @@ def checksum(ids: Any) -> str:
     return hashlib.sha256(np.asarray(ids, dtype=np.uint32).tobytes()).hexdigest()
 
 
-def next_seconds(found: dict[int, float], size: int) -> float:
-    """What a size would take at least: with no more time per byte than the size before it."""
-    return found[max(found)] * size if found else 0.0
+def next_seconds(times: dict[int, float], size: int) -> float:
+    """What a size would take at least: as much time per byte as the size before it."""
+    return times[max(times)] * size if times else 0.0
 
 
 def measure(make: Maker, libraries: list[Library], files: Files, limit: float, largest: int) -> Report:
@@ -204,25 +204,25 @@ def measure(make: Maker, libraries: list[Library], files: Files, limit: float, l
         for name in sums:
             pairs = zip(sums[name], sums.get("sentencepiece", sums[name]), strict=True)
             report[name]["differ"] += sum(a != b for a, b in pairs)
-    for name, found in times.items():
-        report[name]["growth"] = max(found.values()) / min(found.values())
+    for name, by_size in times.items():
+        report[name]["growth"] = max(by_size.values()) / min(by_size.values())
     return report
 
 
 def table(kind: str, report: Report) -> None:
     """One kind of text, a line for each library."""
-    for name, found in report.items():
+    for name, figures in report.items():
         cells = []
         for size in SIZES:
-            if size in found["ns_per_byte"]:
-                cells.append(f"{found['ns_per_byte'][size]:9.1f}")
+            if size in figures["ns_per_byte"]:
+                cells.append(f"{figures['ns_per_byte'][size]:9.1f}")
             else:
-                cells.append(f"{'let off' if size in found['let_off'] else '':>9}")
-        differ = f"  DIFFERS in {found['differ']} texts" if found["differ"] else ""
-        if found["let_off"]:
-            estimate = next(iter(found["let_off"].values()))
-            differ += f"  (let off: the next size would take {estimate:.0f} s or more)"
-        print(f"{kind:26} {name:14} {' '.join(cells)} {found['growth']:7.2f}{differ}", flush=True)
+                cells.append(f"{'let off' if size in figures['let_off'] else '':>9}")
+        notes = f"  DIFFERS in {figures['differ']} texts" if figures["differ"] else ""
+        if figures["let_off"]:
+            estimate = next(iter(figures["let_off"].values()))
+            notes += f"  (let off: the next size would take {estimate:.0f} s or more)"
+        print(f"{kind:26} {name:14} {' '.join(cells)} {figures['growth']:7.2f}{notes}", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,11 +1,11 @@
-"""What a program does beside encoding: special tokens, offsets, sampling. (Streams: `benchmarks.streaming`.)
+"""What a program does besides encoding: special tokens, offsets, sampling. (Streams: `benchmarks.streaming`.)
 
     python -m benchmarks.program --out program.json
 
-- **tokens added**: `encode(..., allowed_special="all")` with 10,000 added tokens beside plain `encode`, in
-  turn, on documents of about 4 KB that hold none of them. The ratio is what looking for them costs. It
+- **tokens added**: `encode(..., allowed_special="all")` with 10,000 added tokens, in turn with plain
+  `encode`, on documents of about 4 KB that hold none of them. The ratio is what looking for them costs. It
   depends on the bytes that the tokens begin with, so there are several sets.
-- **offsets** and **sampling**, beside sentencepiece.
+- **offsets** and **sampling**, compared with sentencepiece.
 
 Answers are compared first.
 """
@@ -65,13 +65,13 @@ def sets(count: int) -> dict[str, list[str]]:
 
 def added(tok: cpbpe.Tokenizer, documents: list[str], count: int, rounds: int) -> dict[str, Any]:
     """What looking for added tokens costs: the time with them over the time without."""
-    found: dict[str, Any] = {}
-    for name, words in sets(count).items():
-        more = tok.with_special_tokens(words)
-        texts = [text for text in documents if not any(word in text for word in words[:100])]
+    costs: dict[str, Any] = {}
+    for name, tokens in sets(count).items():
+        more = tok.with_special_tokens(tokens)
+        texts = [text for text in documents if not any(token in text for token in tokens[:100])]
         texts = [text for text in texts if tok.encode(text) == more.encode(text, allowed_special="all")]
         assert len(texts) > len(documents) * 0.9, name  # hardly any holds one by chance
-        half = f"{words[0]}x{texts[0]}{words[1]}"
+        half = f"{tokens[0]}x{texts[0]}{tokens[1]}"
         ids = [tok.vocab_size, *tok.encode(f"x{texts[0]}"), tok.vocab_size + 1]
         assert more.encode(half, allowed_special="all") == ids, name
         times = in_turn(
@@ -87,12 +87,12 @@ def added(tok: cpbpe.Tokenizer, documents: list[str], count: int, rounds: int) -
             },
             rounds,
         )
-        found[name] = {
+        costs[name] = {
             "list": ratio(times, "list, added", "list"),
             "array": ratio(times, "array, added", "array"),
             "seconds": times,
         }
-    return found
+    return costs
 
 
 def beside(tok: cpbpe.Tokenizer, model: Path, documents: list[str], rounds: int) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def beside(tok: cpbpe.Tokenizer, model: Path, documents: list[str], rounds: int)
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(model))
     for text in documents[:50]:
         mapping = theirs.encode(text, return_type="offset_mapping")
-        found = tok.align(text)
-        assert (found.ids, found.offsets) == (mapping["ids"], mapping["offsets"])
+        alignment = tok.align(text)
+        assert (alignment.ids, alignment.offsets) == (mapping["ids"], mapping["offsets"])
 
     def sampled() -> None:
         for seed, text in enumerate(documents):
@@ -154,10 +154,10 @@ def main(arguments: list[str] | None = None) -> None:
         "added": added(tok, documents, options.tokens, options.rounds),
         "beside sentencepiece": beside(tok, model, documents[: len(documents) // 8], options.rounds),
     }
-    for name, found in report["added"].items():
-        print(f"{options.tokens} added {name:<22} list {found['list']:.3f}  array {found['array']:.3f}")
-    for name, found in report["beside sentencepiece"].items():
-        print(f"{name}: {found['speed'] / 1e6:.1f} MB/s, {found['ratio']:.2f} times sentencepiece")
+    for name, cost in report["added"].items():
+        print(f"{options.tokens} added {name:<22} list {cost['list']:.3f}  array {cost['array']:.3f}")
+    for name, result in report["beside sentencepiece"].items():
+        print(f"{name}: {result['speed'] / 1e6:.1f} MB/s, {result['ratio']:.2f} times sentencepiece")
     if options.out:
         options.out.write_text(json.dumps(report, indent=1))
 

@@ -52,13 +52,13 @@ from benchmarks.corpora import CORPORA, DATA, corpus_path, read_documents, read_
 
 HERE = Path(__file__).resolve().parent
 PROBE = 48  # documents that tell how fast a library is
-SLACK = 1.5  # a library that needs no more than so much of its time for the whole corpus gets the whole
+SLACK = 1.5  # a library that needs at most this multiple of its time for the whole corpus gets all of it
 REPEATS = 5000  # of one string, to make it measurable
 Report = dict[str, Any]
 
 
 class Corpus:
-    """Documents, with the answers that are the right ones: sentencepiece's."""
+    """Documents, with the right answers: sentencepiece's."""
 
     def __init__(self, name: str, documents: list[str], oracle: Any) -> None:
         self.name = name
@@ -66,12 +66,14 @@ class Corpus:
         self.sizes = [len(document.encode()) for document in documents]
         self.ids: list[list[int]] = [oracle.encode(document) for document in documents]
         self.texts: list[str] = [oracle.decode(ids) for ids in self.ids]
-        lengthy = (document.strip()[:STRING_LENGTH] for document in documents)
-        self.strings = list(dict.fromkeys(text for text in lengthy if len(text) == STRING_LENGTH))[:STRINGS]
+        beginnings = (document.strip()[:STRING_LENGTH] for document in documents)
+        self.strings = list(dict.fromkeys(text for text in beginnings if len(text) == STRING_LENGTH))[
+            :STRINGS
+        ]
         self.string_ids: list[list[int]] = [oracle.encode(text) for text in self.strings]
 
     def prefix(self, size: float) -> int:
-        """How many documents make up so many bytes; at least one."""
+        """How many documents make up this many bytes; at least one."""
         total = 0
         for number, document_size in enumerate(self.sizes):
             total += document_size
@@ -85,7 +87,7 @@ class Subject:
 
     def __init__(self, library: Library, case: Case, corpus: Corpus, files: Files, tok: Any) -> None:
         self.library, self.case, self.corpus, self.files, self.tok = library, case, corpus, files, tok
-        self.count = len(corpus.documents)  # documents that it is given
+        self.count = len(corpus.documents)  # how many of the documents it is given
         self.seconds: list[float] = []
         self.differ = self.compared = 0
         if case.kind != "load":
@@ -111,7 +113,7 @@ class Subject:
         if self.case.kind in ("strings", "load"):
             return
         whole, probe = self.count, min(self.count, PROBE)
-        for part in (0.25, 1.0):  # a few documents are too few to tell what a library that remembers can do
+        for part in (0.25, 1.0):  # a few documents cannot tell how fast a library with a cache is
             self.count = probe
             speed = self.bytes / min(self.pass_once() for _ in range(1 if self.case.kind == "first" else 2))
             probe = min(whole, self.corpus.prefix(speed * seconds * part))
@@ -120,33 +122,33 @@ class Subject:
     def check(self) -> None:
         """Compare the answers for all that will be timed. This is the untimed pass, too."""
         case, corpus, count = self.case, self.corpus, self.count
-        found: list[Any]
+        answers: list[Any]
         expected: list[Any]
         if case.kind == "load":
             tok = self.library.load(self.files)
             call = self.library.calls["list"](tok)
-            found, expected = [as_list(call(text)) for text in corpus.strings], corpus.string_ids
+            answers, expected = [as_list(call(text)) for text in corpus.strings], corpus.string_ids
         elif case.kind == "strings":
             texts = corpus.strings[: case.count]
-            found, expected = [as_list(self.call(text)) for text in texts], corpus.string_ids[: case.count]
+            answers, expected = [as_list(self.call(text)) for text in texts], corpus.string_ids[: case.count]
         elif case.kind == "ids":
-            found = [self.call(ids) for ids in self.given()]
+            answers = [self.call(ids) for ids in self.inputs()]
             expected = list(corpus.texts[:count])
             if case.call != "decode":
                 expected = [text.encode() for text in expected]
         elif case.kind == "batch":
-            found, expected = as_lists(self.call(corpus.documents[:count])), corpus.ids[:count]
+            answers, expected = as_lists(self.call(corpus.documents[:count])), corpus.ids[:count]
         else:
-            found = [as_list(self.call(text)) for text in corpus.documents[:count]]
+            answers = [as_list(self.call(text)) for text in corpus.documents[:count]]
             expected = corpus.ids[:count]
         self.compared = len(expected)
-        pairs = zip(found, expected, strict=False)
-        self.differ = sum(a != b for a, b in pairs) + abs(len(found) - len(expected))
+        pairs = zip(answers, expected, strict=False)
+        self.differ = sum(a != b for a, b in pairs) + abs(len(answers) - len(expected))
 
     # --- Timing ---------------------------------------------------------------------------------------
 
-    def given(self) -> list[Any]:
-        """What the call is given, one after another."""
+    def inputs(self) -> list[Any]:
+        """The arguments of the calls, one after another."""
         if self.case.kind != "ids":
             return self.corpus.documents[: self.count]
         ids = self.corpus.ids[: self.count]
@@ -170,10 +172,10 @@ class Subject:
         call = self.call
         if kind == "first":  # a tokenizer that has seen no text
             call = self.library.calls[self.case.call](self.library.load(self.files))
-        return timed_each(call, self.given())
+        return timed_each(call, self.inputs())
 
     def time_loading(self) -> float:
-        """The seconds to load the model; and to encode a string, since tables may be made late."""
+        """The seconds to load the model, and to encode a string, since some tables may be built only then."""
         text = self.corpus.strings[0]
         make = self.library.calls[self.case.call] if self.case.call else None
         gc.collect()
@@ -186,8 +188,8 @@ class Subject:
         return seconds
 
     def report(self, base: Subject | None) -> Report:
-        """What was measured, and how cpbpe compares with it."""
-        found: Report = {
+        """What was measured, and how many times as fast cpbpe is."""
+        result: Report = {
             "status": "timed",
             "median": median(map(self.value, self.seconds)),
             "differ": self.differ,
@@ -195,12 +197,12 @@ class Subject:
             "seconds": self.seconds,
         }
         if self.case.unit == "MB/s":
-            found |= {"bytes": self.bytes, "documents": self.count}
+            result |= {"bytes": self.bytes, "documents": self.count}
         if base is not None and base is not self:
             pairs = zip(base.seconds, self.seconds, strict=True)
             own, other = (base.bytes, self.bytes) if self.case.unit == "MB/s" else (1, 1)
-            found["cpbpe_is_times_as_fast"] = median(their / other / (ours / own) for ours, their in pairs)
-        return found
+            result["cpbpe_is_times_as_fast"] = median(their / other / (ours / own) for ours, their in pairs)
+        return result
 
 
 def timed_each(call: Call, items: list[Any]) -> float:
@@ -264,20 +266,20 @@ def machine() -> Report:
 
 def versions(names: list[str]) -> dict[str, str | None]:
     """The versions of what is installed."""
-    found: dict[str, str | None] = {}
+    installed: dict[str, str | None] = {}
     for name in [*names, "numpy"]:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            installed[name] = None
+    return installed
 
 
 def commit() -> str | None:
     """The commit that is measured; with a plus sign if files were changed since."""
     try:
-        run = [subprocess.run(["git", *rest], cwd=HERE, capture_output=True, text=True, check=True).stdout
-               for rest in (["rev-parse", "HEAD"], ["status", "--porcelain"])]  # fmt: skip
+        run = [subprocess.run(["git", *command], cwd=HERE, capture_output=True, text=True, check=True).stdout
+               for command in (["rev-parse", "HEAD"], ["status", "--porcelain"])]  # fmt: skip
     except (OSError, subprocess.CalledProcessError):
         return None
     return run[0].strip() + ("+" if run[1].strip() else "")
@@ -291,7 +293,7 @@ def default_model() -> Path:
 
 
 def facts(libraries: list[Library], files: Files, options: Any) -> Report:
-    """All that one must know to judge the times."""
+    """What one must know to judge the times."""
     data = files.model.read_bytes()
     manifest = read_manifest(options.data)
     used = {}
@@ -307,7 +309,7 @@ def facts(libraries: list[Library], files: Files, options: Any) -> Report:
         "versions": versions([library.name for library in libraries]),
         "notes": {library.name: library.note for library in libraries if library.note},
         "commit": commit(),
-        "engine": getattr(import_module("cpbpe"), "engine", lambda: "reference")(),
+        "engine": import_module("cpbpe").engine_name(),
         "model": {"file": files.model.name, "sha256": hashlib.sha256(data).hexdigest()},
         "corpora": used,
         "settings": {"rounds": options.rounds, "seconds": options.seconds, "threads": THREADS},
@@ -316,27 +318,27 @@ def facts(libraries: list[Library], files: Files, options: Any) -> Report:
 
 def available(names: list[str] | None, files: Files, say: Callable[[str], None]) -> dict[str, Any]:
     """The tokenizers of those libraries that can be imported."""
-    found = {}
+    tokenizers = {}
     for library in LIBRARIES:
         if names is None or library.name in names:
             try:
-                found[library.name] = library.load(files)
+                tokenizers[library.name] = library.load(files)
             except ImportError as error:
                 say(f"{library.name}: left out: {error}")
-    return found
+    return tokenizers
 
 
 def show(corpus: str, case: Case, results: dict[str, Report]) -> None:
     """One case as lines of text."""
     print(f"\n{corpus}: {case.title} ({case.unit})")
-    for name, found in results.items():
-        if found["status"] != "timed":
-            print(f"  {name:14} {found['status']}  {found.get('error', '')}")
+    for name, result in results.items():
+        if result["status"] != "timed":
+            print(f"  {name:14} {result['status']}  {result.get('error', '')}")
             continue
-        ratio = found.get("cpbpe_is_times_as_fast")
+        ratio = result.get("cpbpe_is_times_as_fast")
         times = f"  cpbpe is {ratio:7.2f} times as fast" if ratio else ""
-        differ = f"  DIFFERS in {found['differ']} of {found['compared']}" if found["differ"] else ""
-        print(f"  {name:14} {found['median']:10.2f}{times}{differ}", flush=True)
+        differ = f"  DIFFERS in {result['differ']} of {result['compared']}" if result["differ"] else ""
+        print(f"  {name:14} {result['median']:10.2f}{times}{differ}", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -346,7 +348,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
     parser.add_argument("--library", action="append", choices=[library.name for library in LIBRARIES])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=1.0, help="at most so long for each round")
+    parser.add_argument("--seconds", type=float, default=1.0, help="the longest time for each round")
     parser.add_argument("--data", type=Path, default=DATA, help="where the corpora are")
     parser.add_argument("--model", type=Path, help="a Llama-style .model (default: mistral-common's)")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
@@ -365,10 +367,10 @@ def main(arguments: list[str] | None = None) -> None:
             for case in CASES:
                 if options.case and case.name not in options.case:
                     continue
-                found = run_case(case, corpus, toks, libraries, files, options)
-                show(name, case, found)
+                results = run_case(case, corpus, toks, libraries, files, options)
+                show(name, case, results)
                 about = {"corpus": name, "case": case.name, "title": case.title, "unit": case.unit}
-                outcome["results"].append({**about, "libraries": found})
+                outcome["results"].append({**about, "libraries": results})
                 if options.out:
                     options.out.write_text(json.dumps(outcome, indent=1) + "\n")
 

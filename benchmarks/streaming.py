@@ -21,7 +21,7 @@ SIZES = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
 PARTS = [1, 4, 64, 4096, 1 << 20]
 ROUNDS = 5
 AT_LEAST = 20_000
-"""So many tokens are decoded between two looks at the clock."""
+"""How many tokens are decoded, at the least, between two looks at the clock."""
 
 
 def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:
@@ -53,8 +53,8 @@ def decoding(tok: cpbpe.Tokenizer, text: str) -> None:
         def together(ids: list[int] = ids, times: int = times) -> str:
             for _ in range(times):
                 stream = tok.stream_decoder()
-                found = stream.push(ids)
-            return found + stream.flush()
+                text = stream.push(ids)
+            return text + stream.flush()
 
         assert singly() == together() == tok.decode(ids)
         speeds = [size * times / best(work) / 1e6 for work in (singly, together)]
@@ -69,8 +69,8 @@ def encoding(tok: cpbpe.Tokenizer, text: str) -> None:
 
         def work(size: int = size) -> list[int]:
             stream = tok.stream_encoder()
-            found = [id for at in range(0, len(whole), size) for id in stream.push(whole[at : at + size])]
-            return found + stream.flush()
+            ids = [id for at in range(0, len(whole), size) for id in stream.push(whole[at : at + size])]
+            return ids + stream.flush()
 
         assert work() == tok.encode(whole)
         seconds = best(work)

@@ -3,7 +3,7 @@
     python -m benchmarks.table results.json --growth growth.json --memory memory.json
     python -m benchmarks.table results.json --readme README.md
 
-The first prints them; the second puts them between two marks in the file, in the place of what was there.
+The first prints them; the second puts them between two marks in the file, and replaces what was there.
 cpbpe's own speed is given as it was measured; the rivals' cells say how many times as fast cpbpe was in the
 same run, which is what another machine should find, too.
 """
@@ -36,16 +36,16 @@ def grid(head: list[str], rows: list[list[str]]) -> list[str]:
     return [row(line) for line in lines]
 
 
-def cell(found: Report | None, own: bool) -> str:
+def cell(result: Report | None, own: bool) -> str:
     """What one library did: cpbpe's speed, or how many times as fast cpbpe was."""
-    if not found or found["status"] == "not offered":
+    if not result or result["status"] == "not offered":
         return "–"
-    if found["status"] != "timed":
-        return str(found["status"])
-    value = found["median"] if own else found.get("cpbpe_is_times_as_fast")
+    if result["status"] != "timed":
+        return str(result["status"])
+    value = result["median"] if own else result.get("cpbpe_is_times_as_fast")
     if value is None:
         return "–"
-    return number(float(value)) + ("*" if found["differ"] else "")
+    return number(float(value)) + ("*" if result["differ"] else "")
 
 
 def joined(cells: list[str], suffix: str = "") -> str:
@@ -58,10 +58,10 @@ def joined(cells: list[str], suffix: str = "") -> str:
 def speeds(results: Report) -> list[str]:
     """The table of all cases, and what one must know to judge it."""
     facts = results["facts"]
-    corpora = list(dict.fromkeys(found["corpus"] for found in results["results"]))
+    corpora = list(dict.fromkeys(result["corpus"] for result in results["results"]))
     cases: dict[str, dict[str, Report]] = {}
-    for found in results["results"]:
-        cases.setdefault(found["case"], {})[found["corpus"]] = found
+    for result in results["results"]:
+        cases.setdefault(result["case"], {})[result["corpus"]] = result
     names = list(next(iter(results["results"]))["libraries"])
     rivals = [name for name in names if name != "cpbpe"]
     head = ["", "cpbpe", *(f"{name} {facts['versions'][name] or ''}".strip() for name in rivals)]
@@ -71,14 +71,16 @@ def speeds(results: Report) -> list[str]:
         first = next(iter(by_corpus.values()))
         line = [first["title"]]
         for name in ["cpbpe", *rivals]:
-            found = [
+            by_library = [
                 by_corpus[corpus]["libraries"].get(name) if corpus in by_corpus else None
                 for corpus in corpora
             ]
             own = name == "cpbpe"
-            line.append(joined([cell(one, own) for one in found], f" {first['unit']}" if own else " ×"))
-            for one in found:
-                differing[name] = max(differing.get(name, 0), (one or {}).get("differ", 0))
+            line.append(
+                joined([cell(result, own) for result in by_library], f" {first['unit']}" if own else " ×")
+            )
+            for result in by_library:
+                differing[name] = max(differing.get(name, 0), (result or {}).get("differ", 0))
         rows.append(line)
     machine, commit = facts["machine"], facts["commit"] or "unknown"
     commit = commit[:10] + (" with changes" if commit.endswith("+") else "")
@@ -99,15 +101,15 @@ def growth(results: Report) -> list[str]:
     """The table of bad texts."""
     kinds = results["inputs"]
     names = list(next(iter(kinds.values())))
-    sizes = list(dict.fromkeys(size for kind in kinds.values() for one in kind.values()
-                               for size in [*one["ns_per_byte"], *one["let_off"]]))  # fmt: skip
+    sizes = list(dict.fromkeys(size for libraries in kinds.values() for figures in libraries.values()
+                               for size in [*figures["ns_per_byte"], *figures["let_off"]]))  # fmt: skip
     rows = []
     for kind, libraries in kinds.items():
         for name in names:
-            found = libraries[name]
-            times = [number(found["ns_per_byte"][size]) if size in found["ns_per_byte"] else "let off"
+            figures = libraries[name]
+            times = [number(figures["ns_per_byte"][size]) if size in figures["ns_per_byte"] else "let off"
                      for size in sizes]  # fmt: skip
-            rows.append([kind, name, *times, f"{found['growth']:.1f}"])
+            rows.append([kind, name, *times, f"{figures['growth']:.1f}"])
     head = ["text", "library", *(f"{int(size) // 1000:,} KB" for size in sizes), "growth"]
     caption = (
         "Nanoseconds for each byte of a bad text, by its length; growth is the largest over the smallest."
@@ -119,8 +121,8 @@ def memory(results: Report) -> list[str]:
     """The tables of memory and loading."""
     rows = []
     for corpus, libraries in results["memory"].items():
-        for name, found in libraries.items():
-            steps = found["memory"]
+        for name, figures in libraries.items():
+            steps = figures["memory"]
             base = steps["imported"]
             own = [f"{(steps[step] - base) / 1e6:.1f}" for step in ("loaded", "one string", "warm")]
             rows.append([corpus, name, *own])
@@ -129,11 +131,11 @@ def memory(results: Report) -> list[str]:
     lines = [caption, "", *grid(head, rows)]
     rows = []
     for title, libraries in results["loading"].items():
-        for name, found in libraries.items():
-            if "failed" in found:
+        for name, figures in libraries.items():
+            if "failed" in figures:
                 rows.append([title, name, "failed", "failed"])
                 continue
-            both = [f"{found['median'][step] * 1e3:.1f}" for step in ("load", "load_encode")]
+            both = [f"{figures['median'][step] * 1e3:.1f}" for step in ("load", "load_encode")]
             rows.append([title, name, *both])
     head = ["model", "library", "load", "load and encode one string"]
     caption = "Milliseconds to load, each time in a fresh process."
@@ -145,8 +147,8 @@ def put(readme: Path, text: str) -> None:
     old = readme.read_text(encoding="utf-8")
     if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
         raise SystemExit(f"{readme.name} must hold {BEGIN} and then {END}, once each")
-    before, rest = old.split(BEGIN)
-    after = rest.split(END)[1]
+    before = old.split(BEGIN)[0]
+    after = old.split(END)[1]
     readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 

@@ -37,8 +37,10 @@ def convert(data: bytes) -> dict[str, Any]:
     """The contents of a `tokenizer.json`, from those of a `.model`."""
     model = model_pb2.ModelProto.FromString(data)
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
-    plain = trainer.byte_fallback and normalizer.add_dummy_prefix and not trainer.treat_whitespace_as_suffix
-    if not plain or normalizer.precompiled_charsmap or normalizer.remove_extra_whitespaces:
+    like_llama = (
+        trainer.byte_fallback and normalizer.add_dummy_prefix and not trainer.treat_whitespace_as_suffix
+    )
+    if not like_llama or normalizer.precompiled_charsmap or normalizer.remove_extra_whitespaces:
         raise ValueError("this model is not Llama-style; the benchmarks cannot make a tokenizer.json of it")
     normal = [(piece.piece.decode(), piece.score) for piece in model.pieces if piece.type == Piece.NORMAL]
     ids = {piece.piece.decode(): id for id, piece in enumerate(model.pieces)}
@@ -82,7 +84,7 @@ def convert(data: bytes) -> dict[str, Any]:
 
 
 def write(model: Path, target: Path) -> None:
-    """Make a `tokenizer.json` beside nothing else: `target` is replaced."""
+    """Make a `tokenizer.json`. An existing `target` is replaced."""
     target.write_text(json.dumps(convert(model.read_bytes()), ensure_ascii=False), encoding="utf-8")
 
 

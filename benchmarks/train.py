@@ -4,7 +4,7 @@
     python -m benchmarks.train --size 20 --size 120 --out train.json
     python -m benchmarks.train --text my.txt --vocab 32000 --vocab 128000
 
-A text is a file of lines. `--size` makes one of so many MB (10^6 bytes) from the corpora in `--data`, of
+A text is a file of lines. `--size N` makes one of N MB (10^6 bytes) from the corpora in `--data`, of
 each (`--corpus en`) or of all together (`--corpus mix`, the default); `--text` takes a file as it is. All
 libraries get Llama 2's settings, as far as they have them: identity normalization, byte fallback, one
 digit a piece, 99.995 % of the characters.
@@ -13,7 +13,7 @@ The libraries take turns, round by round. A ratio is the median of the rounds' r
 call to its return, model files included, imports not; the peak of memory is that of the whole process.
 
 What cpbpe has trained is compared with what sentencepiece has: every piece, its score and its type. If they
-differ, there are no ratios, and it is said and kept in the results. tokenizers and gigatoken learn other
+differ, there are no ratios, and the results say so. tokenizers and gigatoken learn other
 vocabularies (they cut text with a regular expression, or work on bytes), so theirs are not compared.
 """
 
@@ -49,8 +49,7 @@ Report = dict[str, Any]
 def train_cpbpe(text: Path, vocab_size: int, threads: int, out: Path) -> Callable[[], Any]:
     """Preset "llama2" is the default."""
     import cpbpe
-    from cpbpe import trainer  # noqa: F401  what would be imported late
-    from cpbpe.training import model_build, report_build  # noqa: F401
+    from cpbpe.training import train  # noqa: F401  so that importing it is not timed
 
     return lambda: cpbpe.train(text, vocab_size=vocab_size, threads=threads).save(out)
 
@@ -76,7 +75,7 @@ def train_sentencepiece(text: Path, vocab_size: int, threads: int, out: Path) ->
 
 
 def train_tokenizers(text: Path, vocab_size: int, threads: int, out: Path) -> Callable[[], Any]:
-    """The nearest that it has: words by Metaspace, digits apart, byte fallback."""
+    """Its nearest settings: words by Metaspace, single digits, byte fallback."""
     os.environ["RAYON_NUM_THREADS"] = str(threads)
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -142,8 +141,8 @@ def run_apart(name: str, text: Path, vocab_size: int, threads: int, out: Path) -
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]}
-    found: Report = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: Report = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 # --- Checking and comparing ---------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def compare(names: list[str], text: Path, vocab_size: int, threads: int, rounds:
             for name in names:
                 if not runs[name] or "error" not in runs[name][-1]:
                     runs[name].append(run_apart(name, text, vocab_size, threads, models[name]))
-        failed = {name: each[-1]["error"] for name, each in runs.items() if "error" in each[-1]}
+        failed = {name: own_runs[-1]["error"] for name, own_runs in runs.items() if "error" in own_runs[-1]}
         differ = None
         if {"cpbpe", "sentencepiece"} <= set(names) - set(failed):
             differ = differences(models["cpbpe"], models["sentencepiece"])
@@ -187,19 +186,19 @@ def compare(names: list[str], text: Path, vocab_size: int, threads: int, rounds:
     return {"vocab_size": vocab_size, "differ": differ, "runs": runs, "ratios": ratios, "failed": failed}
 
 
-def show(title: str, found: Report) -> None:
+def show(title: str, table: Report) -> None:
     """Print one table."""
     verdicts = {None: "not compared with sentencepiece", 0: "the same model as sentencepiece's"}
-    verdict = verdicts.get(found["differ"], f"{found['differ']} DIFFERENCES FROM SENTENCEPIECE'S MODEL")
-    print(f"\n{title}, {found['vocab_size']:,} pieces: {verdict}")
-    for name, each in found["runs"].items():
-        if name in found["failed"]:
-            print(f"  {name:14} failed: {found['failed'][name]}")
+    verdict = verdicts.get(table["differ"], f"{table['differ']} DIFFERENCES FROM SENTENCEPIECE'S MODEL")
+    print(f"\n{title}, {table['vocab_size']:,} pieces: {verdict}")
+    for name, runs in table["runs"].items():
+        if name in table["failed"]:
+            print(f"  {name:14} failed: {table['failed'][name]}")
             continue
-        seconds = median(run["seconds"] for run in each)
-        line = f"  {name:14} {seconds:8.2f} s {median(run['peak'] for run in each) / 1e6:8.0f} MB"
-        if name in found["ratios"]:
-            ratio = found["ratios"][name]
+        seconds = median(run["seconds"] for run in runs)
+        line = f"  {name:14} {seconds:8.2f} s {median(run['peak'] for run in runs) / 1e6:8.0f} MB"
+        if name in table["ratios"]:
+            ratio = table["ratios"][name]
             line += f"   cpbpe: {ratio['faster']:.1f} times as fast, {ratio['memory']:.2f} of the memory"
         print(line, flush=True)
 
@@ -234,7 +233,7 @@ def make_text(data: Path, corpus: str, size: int, out: Path) -> Path | None:
 
 
 def describe(path: Path) -> Report:
-    """What a text is."""
+    """The checksum and the size of a text."""
     digest, size, lines = hashlib.sha256(), 0, 0
     with path.open("rb") as file:
         while block := file.read(1 << 22):
@@ -293,10 +292,10 @@ def main(arguments: list[str] | None = None) -> None:
         ]
         for text in filter(None, texts):
             for vocab_size in vocab_sizes:
-                found = {"text": text.name, **describe(text)}
-                found |= compare(names, text, vocab_size, options.threads, options.rounds)
-                show(f"{text.name} ({found['bytes'] / 1e6:.0f} MB)", found)
-                outcome["tables"].append(found)
+                table = {"text": text.name, **describe(text)}
+                table |= compare(names, text, vocab_size, options.threads, options.rounds)
+                show(f"{text.name} ({table['bytes'] / 1e6:.0f} MB)", table)
+                outcome["tables"].append(table)
                 if options.out:
                     options.out.write_text(json.dumps(outcome, indent=1) + "\n")
 

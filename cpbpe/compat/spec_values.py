@@ -1,4 +1,4 @@
-"""Options as sentencepiece takes them, in text, turned into values, or refused as it refuses them."""
+"""Turns sentencepiece's options from text into values, and refuses what sentencepiece refuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
 
 
-def parse_fields(given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], str | None]:
+def parse_fields(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], str | None]:
     """The fields of trainer_spec, those of normalizer_spec, and the file with rules for decoded text.
 
     >>> parse_fields({"vocab_size": "100", "control_symbols": 'a,"b,c"', "add_dummy_prefix": ""})
@@ -23,7 +23,7 @@ def parse_fields(given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, An
     trainer: dict[str, Any] = {}
     normalizer: dict[str, Any] = {}
     denormalizer: str | None = None
-    for name, text in given.items():
+    for name, text in options.items():
         if name == "normalization_rule_name":
             normalizer["name"] = text
         elif name == "denormalization_rule_tsv":
@@ -48,17 +48,17 @@ def fields_of_normalizer(data: bytes) -> dict[str, Any]:
     try:
         spec.ParseFromString(data)
     except model_file.decode_error():
-        raise TrainingError("normalizer: its serialized_normalizer_spec() is no valid message") from None
+        raise TrainingError("normalizer: its serialized_normalizer_spec() is not a valid message") from None
     return {field.name: _text(field.name, value) for field, value in spec.ListFields()}
 
 
 def split_csv(text: str) -> list[str]:
-    """A list as sentencepiece reads it: commas, and double quotes around what holds one.
+    """A list as sentencepiece reads it: separated by commas, with double quotes around items that hold one.
 
     >>> split_csv('a,"b,""c",,d,')
     ['a', 'b,"c', '', 'd']
     """
-    found: list[str] = []
+    items: list[str] = []
     at, end = 0, len(text)
     while at < end:
         item = ""
@@ -77,9 +77,9 @@ def split_csv(text: str) -> list[str]:
             comma = text.find(",", at)
             stop = end if comma < 0 else comma
             item, at = text[at:stop], stop
-        found.append(item.partition("\0")[0])
+        items.append(item.partition("\0")[0])
         at += 1
-    return found
+    return items
 
 
 def _text(name: str, value: Any) -> Any:
@@ -99,13 +99,13 @@ def _bytes(name: str, text: str) -> bytes:
 
 
 def _integer(name: str, text: str, bits: int, signed: bool) -> int:
-    found = re.fullmatch(r"[ \t\n\v\f\r]*([+-]?[0-9]+)[ \t\n\v\f\r]*", text, re.ASCII)
-    if found is not None:
-        value = int(found[1])
+    match = re.fullmatch(r"[ \t\n\v\f\r]*([+-]?[0-9]+)[ \t\n\v\f\r]*", text, re.ASCII)
+    if match is not None:
+        value = int(match[1])
         low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
         if low <= value < high:
             return value
-    raise TrainingError(f"{name}: {text!r} is no integer of {bits} bits")
+    raise TrainingError(f"{name}: {text!r} is not an integer of {bits} bits")
 
 
 def _int32(name: str, text: str) -> int:
@@ -122,7 +122,7 @@ def _float(name: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise TrainingError(f"{name}: {text!r} is no number")
+        raise TrainingError(f"{name}: {text!r} is not a number")
     return value
 
 

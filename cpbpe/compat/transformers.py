@@ -1,6 +1,6 @@
-"""A tokenizer for programs that want one of transformers': `CpbpeTokenizer`.
+"""A tokenizer for programs that use transformers: `CpbpeTokenizer`.
 
-It is a `transformers.PreTrainedTokenizer`, one written in Python. What transformers does with ids (padding,
+It is a `transformers.PreTrainedTokenizer`, written in Python. What transformers does with ids (padding,
 truncation, tensors, chat templates, saving) is inherited; what it does with text, `cpbpe.Tokenizer` does.
 It works with transformers 4.40 and newer. `docs/transformers.md` compares it with transformers' own.
 """
@@ -31,10 +31,10 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 __all__ = ["CpbpeTokenizer"]
 
 _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
-"""Before version 5 transformers has one method for batches, and another one for the rest."""
+"""Before version 5 transformers has one method for batches, and another for single texts."""
 
-
-_AROUND = ("add_bos_token", "add_eos_token")
+_ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
+"""The options that say what goes around a text."""
 
 
 class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
@@ -55,7 +55,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default what the model names.
     - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default bos, if the
       model has one.
-    - `legacy`: whether text behind a special token gets a dummy prefix, as it does at the beginning.
+    - `legacy`: whether text after a special token gets a dummy prefix, as it does at the beginning.
     - `add_prefix_space`: whether there is a dummy prefix at all; None, as the model says.
 
     All other options are those of `PreTrainedTokenizer`.
@@ -65,7 +65,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
     threads: int | None = None
-    """How many threads encode a batch; None: up to all cores, if it is worth it."""
+    """How many threads encode a batch; None: up to all cores, if the batch is large enough."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             add_prefix_space=add_prefix_space,
             **kwargs,
         )
-        self._add_tokens(list(added.values()), special_tokens=True)  # now they count as special, too
+        self._add_tokens(list(added.values()), special_tokens=True)  # so that they count as special
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return self.cpbpe.vocab.piece_count
 
     def __len__(self) -> int:
-        """The highest id and one, which is how many rows an embedding needs."""
+        """The highest id plus one: how many rows an embedding needs."""
         return max(self.vocab_size, max(self._added_tokens_decoder, default=-1) + 1)
 
     def get_vocab(self) -> dict[str, int]:
@@ -131,17 +131,17 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return {**self._plan.pieces, **self.added_tokens_encoder}
 
     def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
-        new = list(new_tokens or ())
+        tokens = list(new_tokens or ())
         known = self.get_vocab()
         if len(known) == len(self):
-            return int(super()._add_tokens(new, special_tokens=special_tokens))
-        # There are gaps between the ids. The next id is not the number of tokens then, as transformers
-        # thinks; but it respects ids that tokens have already.
-        fresh = dict.fromkeys(str(token) for token in new if str(token) and str(token) not in known)
-        for text in fresh:
+            return int(super()._add_tokens(tokens, special_tokens=special_tokens))
+        # There are gaps between the ids, so the next id is not the number of tokens, as transformers assumes.
+        # But it respects ids that tokens have already.
+        unknown = dict.fromkeys(str(token) for token in tokens if str(token) and str(token) not in known)
+        for text in unknown:
             self._added_tokens_decoder[len(self)] = AddedToken(text)
-        super()._add_tokens(new, special_tokens=special_tokens)
-        return len(fresh)
+        super()._add_tokens(tokens, special_tokens=special_tokens)
+        return len(unknown)
 
     def _update_trie(self, *args: Any, **kwargs: Any) -> None:
         """Called whenever tokens were added."""
@@ -151,8 +151,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The added tokens by their ids."""
-        found: dict[int, AddedToken] = super().added_tokens_decoder
-        return found
+        tokens: dict[int, AddedToken] = super().added_tokens_decoder
+        return tokens
 
     @added_tokens_decoder.setter
     def added_tokens_decoder(self, value: dict[int, AddedToken | str]) -> None:
@@ -168,13 +168,13 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     # --- From text to ids -------------------------------------------------------------------------
 
-    # transformers takes texts apart into tokens, which are str, and looks each one up. Here every text of a
-    # call is encoded first, all at once, and goes through transformers' methods together with its ids.
+    # transformers splits texts into tokens, which are str, and looks each one up. Here all texts of a call
+    # are encoded first, and go through transformers' methods as a `_Known`, together with their ids.
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
         _check_options(kwargs)
         if isinstance(text, (list, tuple)) and not text and not _BATCHES_APART:
-            return self._nothing(kwargs)
+            return self._empty_batch(kwargs)
         depth = 2 if kwargs.get("is_split_into_words") else 0 if _BATCHES_APART else 2
         text, text_pair = self._encoded([text, text_pair], depth + 1, kwargs)
         return super()._encode_plus(text, text_pair, *args, **kwargs)
@@ -182,26 +182,26 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def _batch_encode_plus(self, batch_text_or_text_pairs: Any, *args: Any, **kwargs: Any) -> Any:
         _check_options(kwargs)
         if not batch_text_or_text_pairs:
-            return self._nothing(kwargs)
+            return self._empty_batch(kwargs)
         depth = 3 if kwargs.get("is_split_into_words") else 2
         return super()._batch_encode_plus(
             self._encoded(batch_text_or_text_pairs, depth, kwargs), *args, **kwargs
         )
 
-    def _nothing(self, options: dict[str, Any]) -> BatchEncoding:
-        """A batch without texts, for which transformers has nothing but an error."""
+    def _empty_batch(self, options: dict[str, Any]) -> BatchEncoding:
+        """The result for no texts, where transformers itself fails."""
         empty: dict[str, list[Any]] = {name: [] for name in self.model_input_names}
         return BatchEncoding(empty, tensor_type=options.get("return_tensors"))
 
-    def _encoded(self, given: Any, depth: int, options: dict[str, Any]) -> Any:
-        """The same lists of texts, down to this depth, with texts that know their ids."""
+    def _encoded(self, nested: Any, depth: int, options: dict[str, Any]) -> Any:
+        """The same nested lists, with a `_Known` for every text down to this depth."""
         texts: list[str] = []
-        _map_texts(given, depth, texts.append)
-        if not texts:  # a row of a batch comes by again
-            return given
+        _map_texts(nested, depth, texts.append)
+        if not texts:  # a row of a batch, which transformers passes here once more
+            return nested
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         known = iter(encoder.encode_batch(list(texts), threads_for(texts, self.threads)))
-        return _map_texts(given, depth, lambda text: _Known(text, next(known)))
+        return _map_texts(nested, depth, lambda text: _Known(text, next(known)))
 
     def tokenize(self, text: str, **kwargs: Any) -> Any:
         """The pieces of a text, among them the added tokens that it spells out.
@@ -224,7 +224,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return super().convert_tokens_to_ids(tokens)
 
     def _engine(self) -> Engine:
-        """The engine that encodes a text, and what stands at its beginning."""
+        """The engine that encodes a text, or its first segment."""
         engine = self.cpbpe.facts.engine
         return engine if self.add_prefix_space is None else engine.variant(prefix=bool(self.add_prefix_space))
 
@@ -275,23 +275,23 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The text of pieces and added tokens; what is neither stands for itself."""
         engine, later = self._decoders()
         parts: list[str] = []
-        stretch: list[bytes] = []
+        segment: list[bytes] = []
         for token in tokens:
             if token in self._added_tokens_encoder:
-                parts += [text_of(engine.decode_pieces(stretch)), token]
-                stretch = []
+                parts += [text_of(engine.decode_pieces(segment)), token]
+                segment = []
                 engine = later
             else:
-                stretch.append(token.encode())
-        return "".join([*parts, text_of(engine.decode_pieces(stretch))])
+                segment.append(token.encode())
+        return "".join([*parts, text_of(engine.decode_pieces(segment))])
 
     def _decoders(self) -> tuple[Engine, Engine]:
-        """The engines that decode a stretch at the beginning, and one behind a special token."""
+        """The engines that decode the first segment of a text, and the segments after special tokens."""
         first = self._engine()
-        kept = first.variant(keep_space=True)
+        keeps_space = first.variant(keep_space=True)
         if self.add_prefix_space is False:
-            first = kept
-        return first, first if self.legacy else kept
+            first = keeps_space
+        return first, first if self.legacy else keeps_space
 
     # --- What goes around a text ------------------------------------------------------------------
 
@@ -326,10 +326,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return [0] * (len(token_ids_0) + around) + [1] * second
 
     def _ends(self) -> tuple[list[int], list[int]]:
-        found: list[list[int]] = []
+        """The ids in front of a text, and those at its end."""
+        ends: list[list[int]] = []
         for name in ("bos", "eos"):
             if not getattr(self, f"add_{name}_token"):
-                found.append([])
+                ends.append([])
                 continue
             id = getattr(self, f"{name}_token_id")
             if id is None:
@@ -337,8 +338,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                     f"add_{name}_token is set, but there is no {name}_token; set that, "
                     f"or add_{name}_token=False"
                 )
-            found.append([id])
-        return found[0], found[1]
+            ends.append([id])
+        return ends[0], ends[1]
 
     # --- Files ------------------------------------------------------------------------------------
 
@@ -349,7 +350,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self.cpbpe.save(path)
         return (path,)
 
-    # transformers 5 keeps these two in tokenizer.json, where its fast tokenizers have them, and nowhere else.
+    # transformers 5 keeps add_bos_token and add_eos_token in the tokenizer.json of fast tokenizers only.
 
     def _save_pretrained(
         self,
@@ -362,7 +363,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         path = os.path.join(save_directory, f"{filename_prefix}-{name}" if filename_prefix else name)
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
-        config.update({name: getattr(self, name) for name in _AROUND})
+        config.update({name: getattr(self, name) for name in _ENDS_OPTIONS})
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         files: tuple[str, ...] = super()._save_pretrained(
@@ -376,12 +377,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if path is not None:
             with open(path, encoding="utf-8") as file:
                 config = json.load(file)
-            kwargs = {**{name: config[name] for name in _AROUND if name in config}, **kwargs}
+            kwargs = {**{name: config[name] for name in _ENDS_OPTIONS if name in config}, **kwargs}
         return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
 
 
 class _Plan:
-    """What is made from the tokens of a tokenizer when it is first needed.
+    """Values that are derived from the tokens of a tokenizer when they are first needed.
 
     Pickles leave it out, and so do hashes that are made from pickles, as datasets makes them.
     """
@@ -412,13 +413,13 @@ class _Known(str):
         return self
 
 
-def _map_texts(given: Any, depth: int, change: Any) -> Any:
-    """Lists in lists, with every text down to this depth changed that is not known yet."""
-    if isinstance(given, str):
-        return given if isinstance(given, _Known) else change(given)
-    if depth and isinstance(given, (list, tuple)) and given and not isinstance(given[0], int):
-        return type(given)([_map_texts(item, depth - 1, change) for item in given])
-    return given
+def _map_texts(nested: Any, depth: int, change: Any) -> Any:
+    """Nested lists, with `change` applied to every text down to this depth that is not a `_Known` yet."""
+    if isinstance(nested, str):
+        return nested if isinstance(nested, _Known) else change(nested)
+    if depth and isinstance(nested, (list, tuple)) and nested and not isinstance(nested[0], int):
+        return type(nested)([_map_texts(item, depth - 1, change) for item in nested])
+    return nested
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -430,17 +431,17 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 class _LooseEncoder(SpecialEncoder):
-    """An encoder for added tokens that take spaces beside them along, or must be whole words."""
+    """An encoder for added tokens that absorb the spaces beside them, or that must be whole words."""
 
     def __init__(self, first: Engine, later: Engine, finder: SpecialFinder, loose: dict[int, AddedToken]):
         super().__init__(first, later, finder)
         self._loose = loose
 
     def split(self, text: str | bytes) -> Sequence[str | bytes | int]:
-        """The segments of a text, without the spaces that tokens take along."""
-        given: Iterator[Any] = iter(super().split(text_of(text) if isinstance(text, bytes) else text))
-        row = [next(given)]
-        for id, after in zip(given, given, strict=True):
+        """The segments of a text, without the spaces that tokens absorb."""
+        parts: Iterator[Any] = iter(super().split(text_of(text) if isinstance(text, bytes) else text))
+        row = [next(parts)]
+        for id, after in zip(parts, parts, strict=True):
             token = self._loose.get(id)
             before = row[-1]
             if token is None:

@@ -16,7 +16,7 @@ consists of at that moment are its *symbols*. Five ideas make up the rest:
 2. **Merge the best pair, again and again.** The text starts as single characters. Of all pairs of
    neighbours whose joined text is a piece, the pair whose piece has the highest score becomes one
    symbol; repeat until no pair is left. This is byte pair encoding, BPE, and the scores are all that
-   was learned: training gave the first merge it found the highest. (`ReferenceEngine._merge`)
+   was learned: training gave its first merge the highest. (`ReferenceEngine._merge`)
 3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
    merge will ever join them, so the text may be cut there and the chunks be merged on their own. The
    chunks are short and come again and again, so their results are cached. (`_segment`)

@@ -25,7 +25,7 @@ from cpbpe.compat.sentencepiece.settings import (
 from cpbpe.compat.sentencepiece.trainer import Error, SentencePieceTrainer
 
 __version__ = "0.2.3"
-"""The version of sentencepiece that this does as; programs compare it to know what they may call."""
+"""The version of sentencepiece that this package is like; programs compare it to know what they may call."""
 
 set_random_generator_seed = SetRandomGeneratorSeed
 set_min_log_level = SetMinLogLevel
@@ -51,7 +51,7 @@ __all__ = [
     "set_random_generator_seed",
 ]
 
-# Pickles, messages and documentation name the place where users find these, not the file they are written in.
+# Pickles, messages and documentation name the module where users find these, not the file they are in.
 for _class in (Error, SentencePieceNormalizer, SentencePieceProcessor, SentencePieceTrainer, ThreadPool):
     _class.__module__ = __name__
 del _class

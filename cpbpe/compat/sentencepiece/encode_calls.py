@@ -1,6 +1,6 @@
 """The methods of `SentencePieceProcessor` that encode; the others are in `processor`.
 
-They find out what a call means, and `loaded` does it. Names, parameters and defaults are those of
+They check and complete the arguments; `loaded` does the work. Names, parameters and defaults are those of
 sentencepiece 0.2.3, and a test compares them.
 """
 # ruff: noqa: N802
@@ -22,7 +22,7 @@ ReturnType = Any
 
 RETURN_TYPES = (int, str, bytes, "proto", "serialized_proto", "numpy", "offset_mapping")
 MESSAGES = ("proto", "serialized_proto", "offset_mapping")
-_COMMON = {flags: Options(*flags) for flags in product((False, True), repeat=4)}
+_OPTIONS = {flags: Options(*flags) for flags in product((False, True), repeat=4)}
 
 
 class EncodeCalls:
@@ -59,7 +59,8 @@ class EncodeCalls:
     ) -> Any:
         """Encode one text, or a list of texts.
 
-        What is not given is as it was given to the class. `out_type` is the old name of `return_type`.
+        Arguments that are None have the values given to the class. `out_type` is the old name of
+        `return_type`.
         """
         kind = self._kind(return_type, out_type)
         if (
@@ -67,8 +68,8 @@ class EncodeCalls:
             and kind is int
             and return_bytes is add_bos is add_eos is reverse is enable_sampling is None
             and nbest_size is alpha is num_threads is None
-            and self._is_plain()
-        ):  # the common call, in a third of the time of the long way
+            and self._has_no_options()
+        ):  # the common call, in a third of the time
             try:
                 return self._processor.engine.encode(input)
             except UnicodeEncodeError as error:
@@ -211,18 +212,18 @@ class EncodeCalls:
         if nbest_size is None:
             nbest_size = self._nbest_size
         size: Any = 1 if nbest_size <= 0 else nbest_size
-        given = (add_bos, add_eos, reverse, emit_unk_piece)
+        flags = (add_bos, add_eos, reverse, emit_unk_piece)
         for text in input if isinstance(input, list) else [input]:
-            self._refuse_nbest(text, kind, size, given)
-        return []  # of no texts
+            self._refuse_nbest(text, kind, size, flags)
+        return []  # for an empty list
 
     def _refuse_nbest(
-        self, text: Any, kind: ReturnType, nbest_size: Any, given: tuple[Any, Any, Any, Any]
+        self, text: Any, kind: ReturnType, nbest_size: Any, flags: tuple[Any, Any, Any, Any]
     ) -> None:
         if kind == "offset_mapping":
             raise ValueError("n-best encoding has no return_type='offset_mapping'")
         size = as_int(nbest_size, "nbest_size")
-        options = self._options(given, kind)
+        options = self._options(flags, kind)
         if kind in MESSAGES:
             _refuse_options(options)
         utf8(as_text(text))
@@ -265,13 +266,13 @@ class EncodeCalls:
         threads = self._threads(num_threads)
         if not isinstance(chunk_len, int) or chunk_len <= 0:
             raise ValueError(f"chunk_len is an integer above 0, not {chunk_len!r}")
-        given = (add_bos, add_eos, reverse, emit_unk_piece)
+        flags = (add_bos, add_eos, reverse, emit_unk_piece)
         several = isinstance(input, list)
-        found = [
-            self._encode_in_parallel(text, kind, chunk_len, threads, thread_pool, given)
+        results = [
+            self._encode_in_parallel(text, kind, chunk_len, threads, thread_pool, flags)
             for text in (input if several else [input])
         ]
-        return found if several else found[0]
+        return results if several else results[0]
 
     def _encode_in_parallel(
         self,
@@ -280,13 +281,13 @@ class EncodeCalls:
         chunk_len: int,
         num_threads: int,
         thread_pool: ThreadPool | None,
-        given: tuple[Any, Any, Any, Any],
+        flags: tuple[Any, Any, Any, Any],
     ) -> Any:
         if kind == "offset_mapping":
             raise ValueError("parallel encoding has no return_type='offset_mapping'")
         as_int(chunk_len, "chunk_len")
         as_int(num_threads, "num_threads")
-        options = self._options(given, kind)
+        options = self._options(flags, kind)
         if kind in MESSAGES:
             _refuse_options(options)
         text = as_text(input)
@@ -316,16 +317,16 @@ class EncodeCalls:
         """Encode a long text to a message."""
         return self.ParallelEncode(input=input, return_type="proto", **kwargs)
 
-    # --- What a call does not say -----------------------------------------------------------------
+    # --- Completing the arguments -----------------------------------------------------------------
 
     def _kind(self, return_type: ReturnType, out_type: ReturnType) -> ReturnType:
-        """What to return."""
+        """The kind of result to return."""
         if return_type is None and out_type is None:
             return self._return_type
         return checked_return_type(return_type, out_type, self._return_type)
 
-    def _is_plain(self) -> bool:
-        """Whether what the class was given asks for nothing but encoding."""
+    def _has_no_options(self) -> bool:
+        """Whether the arguments of the class ask for nothing but encoding."""
         return (
             self._add_bos is self._add_eos is self._reverse is self._enable_sampling is False
             and self._nbest_size == -1
@@ -335,14 +336,14 @@ class EncodeCalls:
 
     def _threads(self, num_threads: int | None) -> int:
         """How many threads were asked for."""
-        found = self._num_threads if num_threads is None else num_threads
-        if not isinstance(found, int):
-            raise TypeError(f"num_threads is an integer, not {type(found).__name__}")
-        return found
+        threads = self._num_threads if num_threads is None else num_threads
+        if not isinstance(threads, int):
+            raise TypeError(f"num_threads is an integer, not {type(threads).__name__}")
+        return threads
 
-    def _options(self, given: tuple[Any, Any, Any, Any], kind: ReturnType) -> Options:
+    def _options(self, flags: tuple[Any, Any, Any, Any], kind: ReturnType) -> Options:
         """What to do with the ids or pieces: add_bos, add_eos, reverse, emit_unk_piece."""
-        add_bos, add_eos, reverse, emit_unk_piece = given
+        add_bos, add_eos, reverse, emit_unk_piece = flags
         if add_bos is None:
             add_bos = self._add_bos
         if add_eos is None:
@@ -354,8 +355,8 @@ class EncodeCalls:
         elif emit_unk_piece is None:
             emit_unk_piece = self._emit_unk_piece
         try:
-            return _COMMON[add_bos, add_eos, reverse, emit_unk_piece]
-        except (KeyError, TypeError):  # something else than a truth value
+            return _OPTIONS[add_bos, add_eos, reverse, emit_unk_piece]
+        except (KeyError, TypeError):  # something other than a truth value
             pass
         return Options(
             as_bool(add_bos, "add_bos"),
@@ -389,7 +390,7 @@ class EncodeCalls:
 
 
 def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: ReturnType) -> ReturnType:
-    """The one of the two that is given."""
+    """`return_type`, or what its old name `out_type` gives, or the default."""
     if out_type is not None:
         if return_type is not None:
             raise ValueError("out_type is the old name of return_type; give one of the two")
@@ -411,7 +412,7 @@ def message(
     with_text: bool = False,
     in_parallel: bool = False,
 ) -> Any:
-    """One of the results that tell about every piece."""
+    """A result with details about every piece."""
     if kind == "offset_mapping":
         return analysis.mapping(return_bytes, with_text)
     data = analysis.serialized(in_parallel)

@@ -1,6 +1,6 @@
 """One loaded model, or none: what `SentencePieceProcessor` holds, without its many ways to be called.
 
-What comes in has been checked for its type (`values`); what goes out are numbers and bytes. Errors are
+The types of arguments have been checked (`values`). Errors are
 those that sentencepiece raises: RuntimeError where there is no model or the model has no such thing,
 ValueError for a special piece that the model lacks, IndexError for an id outside the vocabulary.
 """
@@ -22,13 +22,14 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept, numpy
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.reference.encoding import Normalizer
 from cpbpe.tokenizer.checks import bounds
 
 MAX_NBEST_SIZE = 512
 T = TypeVar("T")
 
 _random = random.Random()
-"""Where the seeds of samples come from. A forked process begins anew, unless `set_seed` was called."""
+"""The source of seeds for samples. A forked process gets a new one, unless `set_seed` was called."""
 
 
 def set_seed(seed: int) -> None:
@@ -49,17 +50,17 @@ class Options(NamedTuple):
     """What `encode` is asked to do besides encoding."""
 
     add_bos: bool = False
-    """Put bos in front."""
+    """Put bos in front of the text."""
     add_eos: bool = False
-    """Put eos behind."""
+    """Put eos after the text."""
     reverse: bool = False
-    """Turn everything around first."""
+    """Reverse the order, before bos and eos are put around it."""
     emit_unk_piece: bool = False
     """Write the name of the UNKNOWN piece for every unknown part (pieces only)."""
     alpha: float | None = None
     """The chance of a merge to be left out, where a segmentation is sampled."""
     nbest_size: int = -1
-    """Has no effect, but must not be too large, when sampling."""
+    """Has no effect. When sampling, it must not be too large."""
 
 
 class Loaded:
@@ -91,7 +92,7 @@ class Loaded:
 
     @kept
     def decoder(self) -> Decoder:
-        """What knows where every piece of a decoded text stands."""
+        """Decodes with the place of every piece in the text."""
         assert self.engine_or_none is not None
         return Decoder(self.spec)
 
@@ -120,8 +121,8 @@ class Loaded:
 
     def ids(self, text: str | bytes, options: Options) -> list[int]:
         """The ids of a text."""
-        found = self._tokens(text, options)[0] if options.alpha is not None else self._encode(text)
-        return self._finish_ids(found, options)
+        ids = self._tokens(text, options)[0] if options.alpha is not None else self._encode(text)
+        return self._finish_ids(ids, options)
 
     def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
         """The ids of many texts."""
@@ -129,10 +130,10 @@ class Loaded:
             return []
         if options.alpha is not None:
             return [self.ids(text, options) for text in texts]
-        found = self._in_utf8(lambda: self.engine.encode_batch(texts, threads))
+        rows = self._in_utf8(lambda: self.engine.encode_batch(texts, threads))
         if options.add_bos or options.add_eos or options.reverse:
-            return [self._finish_ids(ids, options) for ids in found]
-        return found
+            return [self._finish_ids(ids, options) for ids in rows]
+        return rows
 
     def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
         """The ids of a text as a numpy array of int32."""
@@ -163,28 +164,28 @@ class Loaded:
     def pieces(self, text: str | bytes, options: Options) -> list[str]:
         """The pieces of a text."""
         if self._texts is not None:
-            ids = self._known_ids(text, options)
+            ids = self._ids_of_pieces(text, options)
             if ids is not None:
                 return list(map(self._texts.__getitem__, ids))
         return [piece.decode() for piece in self.byte_pieces(text, options)]
 
     def byte_pieces(self, text: str | bytes, options: Options) -> list[bytes]:
         """The pieces of a text as bytes."""
-        ids = self._known_ids(text, options)
+        ids = self._ids_of_pieces(text, options)
         if ids is not None:
             return list(map(self.all_pieces.__getitem__, ids))
-        found = self._tokens(text, options)[1]
+        pieces = self._tokens(text, options)[1]
         self._check_unk(options)
         if options.emit_unk_piece:
             unk = self.all_pieces[self.unk_id]
-            found = [unk if self.id_of(piece) == self.unk_id else piece for piece in found]
+            pieces = [unk if self.id_of(piece) == self.unk_id else piece for piece in pieces]
         front, back = self._ends(options)
         if options.reverse:
-            found.reverse()
-        return [*map(self.engine.piece, front), *found, *map(self.engine.piece, back)]
+            pieces.reverse()
+        return [*map(self.engine.piece, front), *pieces, *map(self.engine.piece, back)]
 
-    def _known_ids(self, text: str | bytes, options: Options) -> list[int] | None:
-        """The ids of a text, if they tell its pieces: nothing in it is unknown. Ids are faster to get."""
+    def _ids_of_pieces(self, text: str | bytes, options: Options) -> list[int] | None:
+        """The ids of a text if no part of it is unknown, so they tell its pieces. Ids are faster to get."""
         if options.alpha is not None:
             return None
         ids = self._encode(text)
@@ -194,7 +195,7 @@ class Loaded:
         return self._finish_ids(ids, options)
 
     def analysis(self, text: str | bytes, options: Options) -> Analysis:
-        """Everything about the pieces of a text. No option but sampling goes with it."""
+        """Everything about the pieces of a text. Of the options, only those of sampling may be set."""
         data = utf8(text)
         return Analysis(data, self._tokens(data, options))
 
@@ -240,7 +241,7 @@ class Loaded:
         return [*front, *(reversed(ids) if options.reverse else ids), *back]
 
     def _ends(self, options: Options) -> tuple[list[int], list[int]]:
-        """What to put in front and behind."""
+        """The ids to put in front and at the end."""
         if options.add_bos and self.bos_id < 0:
             raise ValueError("add_bos=True, but this model has no bos piece of type CONTROL")
         if options.add_eos and self.eos_id < 0:
@@ -255,11 +256,11 @@ class Loaded:
 
     def text(self, ids: Any) -> str:
         """The text of a sequence of integers."""
-        given = ids if type(ids) is list else _packed(ids)
-        found = None if self.engine_or_none is None or given is None else self.engine_or_none.decode(given)
-        if found is None:  # something to convert, or something wrong
-            found = self._decode(self.check_ids(as_ids(ids)))
-        return self.decoded(ids).text.decode() if self._is_repaired(found) else found
+        packed = ids if type(ids) is list else _packed(ids)
+        text = None if self.engine_or_none is None or packed is None else self.engine_or_none.decode(packed)
+        if text is None:  # the ids must be converted, or some are wrong
+            text = self._decode(self.check_ids(as_ids(ids)))
+        return self.decoded(ids).text.decode() if self._is_repaired(text) else text
 
     def text_bytes(self, ids: Any) -> bytes:
         """The same as bytes."""
@@ -272,9 +273,9 @@ class Loaded:
     def texts(self, batch: list[Any], threads: int) -> list[str]:
         """The texts of many sequences of integers."""
         if self.engine_or_none is not None and all(type(ids) is list for ids in batch):
-            found = self.engine_or_none.decode_batch(batch, threads)
-            if found is not None and not any(map(self._is_repaired, found)):
-                return found
+            texts = self.engine_or_none.decode_batch(batch, threads)
+            if texts is not None and not any(map(self._is_repaired, texts)):
+                return texts
         return [self.text(ids) for ids in [as_ids(ids) for ids in batch]]
 
     def texts_bytes(self, batch: list[Any], threads: int) -> list[bytes]:
@@ -284,9 +285,9 @@ class Loaded:
         return [self.text_bytes(ids) for ids in [as_ids(ids) for ids in batch]]
 
     def _decode(self, ids: list[int]) -> str:
-        found = self.engine.decode(ids)
-        assert found is not None
-        return found
+        text = self.engine.decode(ids)
+        assert text is not None
+        return text
 
     def _is_repaired(self, text: str) -> bool:
         """Whether U+FFFD in a decoded text may stand for something that sentencepiece leaves as it is."""
@@ -294,8 +295,8 @@ class Loaded:
 
     def joined(self, pieces: Any) -> bytes:
         """The text of pieces."""
-        given = as_pieces(pieces)
-        return self.engine.decode_pieces(given)
+        pieces = as_pieces(pieces)
+        return self.engine.decode_pieces(pieces)
 
     def decoded(self, ids: Any) -> Analysis:
         """Everything about a text that is put together from ids."""
@@ -309,9 +310,9 @@ class Loaded:
 
     def decoded_pieces(self, pieces: Any) -> Analysis:
         """Everything about a text that is put together from pieces."""
-        given = as_pieces(pieces)
+        pieces = as_pieces(pieces)
         _ = self.engine
-        return of_decoded(self.decoder, given)
+        return of_decoded(self.decoder, pieces)
 
     def check_ids(self, ids: list[int]) -> list[int]:
         """The same ids, if all are inside the vocabulary."""
@@ -319,9 +320,20 @@ class Loaded:
             return ids
         for position, id in enumerate(ids):
             if not 0 <= id < self.size:
-                there = bounds(self.size) if self.size else "no model is loaded"
-                raise IndexError(f"id {id} at position {position} is outside the vocabulary: {there}")
+                reason = bounds(self.size) if self.size else "no model is loaded"
+                raise IndexError(f"id {id} at position {position} is outside the vocabulary: {reason}")
         return ids
+
+    # --- Normalizing ------------------------------------------------------------------------------
+
+    def normalize(self, text: bytes) -> bytes:
+        """The text as it is segmented; empty without a model."""
+        return self.engine.normalize(text) if self.size else b""
+
+    @property
+    def reference(self) -> Normalizer:
+        """The normalizer in plain Python."""
+        return self.decoder.normalizer
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
@@ -359,7 +371,7 @@ class Loaded:
 
 
 def read_file(name: str | bytes) -> bytes:
-    """The contents of a file; what is wrong is a RuntimeError, as in sentencepiece."""
+    """The contents of a file. Errors are RuntimeErrors, as in sentencepiece."""
     try:
         with open(name, "rb") as file:
             return file.read()
@@ -368,7 +380,7 @@ def read_file(name: str | bytes) -> bytes:
 
 
 def is_message(data: bytes) -> bool:
-    """Whether data can be read as a model file, be it a usable one or not."""
+    """Whether data can be parsed as a model file, valid or not."""
     try:
         model_file.messages().ModelProto.FromString(data)
     except model_file.decode_error():
@@ -383,7 +395,9 @@ def _packed(ids: Any) -> bytes | None:
         return None
     if dtype.itemsize > 4 and len(ids) and not (ids.min() >= 0 and ids.max() <= INT_MAX):
         return None
-    packed: bytes = ids.astype(numpy().uint32).tobytes()  # a negative number becomes one that is no id
+    packed: bytes = ids.astype(
+        numpy().uint32
+    ).tobytes()  # a negative number becomes one outside the vocabulary
     return packed
 
 

@@ -1,11 +1,14 @@
-"""`SentencePieceNormalizer`: normalization on its own, with the rules of a model, of a name, or one's own."""
+"""`SentencePieceNormalizer`: normalization alone, with the rules of a model, rules by name, or your own.
+
+`normalized` is what the processor normalizes with, too.
+"""
 # ruff: noqa: N802
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import compress
-from typing import Any
+from typing import Any, Protocol
 
 from cpbpe.compat.sentencepiece.loaded import read_file
 from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
@@ -21,18 +24,18 @@ from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_positions, text_of
 
 MAX_KEY = 1000
-"""Listing the rules ends with an error at a key that is longer, as in sentencepiece; ..."""
+"""Listing the rules fails at a longer key, as in sentencepiece."""
 MAX_NODES = 1 << 25
-"""... or when it has come by this many nodes: a crafted charsmap may have more rules than there are atoms."""
+"""Listing the rules fails after this many nodes: a crafted charsmap may have astronomically many rules."""
 
 _FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
 
 
 class SentencePieceNormalizer:
-    """Normalizes text. The rules come from one of the first six arguments; the last three change a rule each.
+    """Normalizes text. One of the first six arguments gives the rules; the last three change an option each.
 
-    >>> rules = SentencePieceNormalizer(norm_map=[("foo", "bar")])
-    >>> rules.normalize("a  foo"), rules.decompile()
+    >>> normalizer = SentencePieceNormalizer(norm_map=[("foo", "bar")])
+    >>> normalizer.normalize("a  foo"), normalizer.decompile()
     ('▁a▁bar', [('foo', 'bar')])
     >>> SentencePieceNormalizer(model_file="tokenizer.model", add_dummy_prefix=False).normalize("a  foo")
     'a▁▁foo'
@@ -64,13 +67,13 @@ class SentencePieceNormalizer:
             spec = _of_map(norm_map)
         else:
             raise ValueError("give model_file, model_proto, normalizer_spec, rule_tsv, rule_name or norm_map")
-        loaded = Rules(spec)
+        normalizer = LoadedNormalizer(spec)
         for name, value in zip(
             _FLAGS, (add_dummy_prefix, escape_whitespaces, remove_extra_whitespaces), strict=True
         ):
             if value is not None:
                 setattr(spec, name, as_bool(value, name))
-        self._normalizer = loaded
+        self._normalizer = normalizer
 
     def Normalize(self, input: Any, with_offsets: bool | None = None) -> Any:
         """The text, or texts, in normal form.
@@ -78,16 +81,7 @@ class SentencePieceNormalizer:
         With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and its end, the
         place in the input that it came from.
         """
-        if isinstance(input, list):
-            return [self._normalize(text, with_offsets) for text in input]
-        return self._normalize(input, with_offsets)
-
-    def _normalize(self, input: Any, with_offsets: bool | None) -> Any:
-        text = as_text(input)
-        if with_offsets:
-            return with_origins(self._normalizer.engine, lambda: self._normalizer.reference, text)
-        normalized = self._normalizer.engine.normalize(utf8(text))
-        return normalized if isinstance(text, bytes) else normalized.decode()
+        return normalized(self._normalizer, input, with_offsets)
 
     def Decompile(self) -> list[tuple[str, str]]:
         """The rules as pairs: what is replaced, and by what, in the order of the code points."""
@@ -116,13 +110,28 @@ class SentencePieceNormalizer:
         return self.serialized_model_proto()
 
     def __setstate__(self, serialized_model_proto: bytes) -> None:
-        self._normalizer = Rules(_of_model(serialized_model_proto))
+        self._normalizer = LoadedNormalizer(_of_model(serialized_model_proto))
 
     normalize = Normalize
     decompile = Decompile
 
 
-class Rules:
+class Normalizing(Protocol):
+    """What `normalized` needs: a `LoadedNormalizer`, or the loaded model of a processor."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, or an error if there is none."""
+
+    @property
+    def reference(self) -> Normalizer:
+        """The normalizer in plain Python, which rewrites one character at a time."""
+
+    def normalize(self, text: bytes) -> bytes:
+        """The normalized text."""
+
+
+class LoadedNormalizer:
     """A NormalizerSpec message, and what applies it."""
 
     def __init__(self, spec: Any):
@@ -135,13 +144,13 @@ class Rules:
 
     @kept
     def engine(self) -> Engine:
-        """An engine for a model of these rules and no pieces but one."""
+        """An engine for a model with this normalizer and a single piece."""
         unknown = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)])
         return make_engine(ModelSpec(unknown, model_file.normalizer_of(self.spec)))
 
     @kept
     def reference(self) -> Normalizer:
-        """The same in plain Python, which also tells where each byte came from."""
+        """The normalizer in plain Python, which rewrites one character at a time."""
         spec = self.spec
         return Normalizer(
             NormalizerSpec(
@@ -153,15 +162,28 @@ class Rules:
             Finder([]),
         )
 
+    def normalize(self, text: bytes) -> bytes:
+        """The normalized text."""
+        return self.engine.normalize(text)
 
-def with_origins(
-    engine: Engine, normalizer: Callable[[], Normalizer], text: str | bytes
-) -> tuple[Any, list[int]]:
+
+def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any:
+    """What `Normalize` returns for a text or a list of texts."""
+    if isinstance(input, list):
+        return [normalized(model, text, with_offsets) for text in map(as_text, input)]
+    text = as_text(input)
+    if with_offsets:
+        return _with_origins(model, text)
+    result = model.normalize(utf8(text))
+    return result if isinstance(text, bytes) else result.decode()
+
+
+def _with_origins(model: Normalizing, text: str | bytes) -> tuple[Any, list[int]]:
     """A normalized text, and the place in the input that each of its characters, or bytes, came from."""
     data = utf8(text)
-    normalized, origins = engine.origins(data)
-    if not normalized and _only_spaces(normalizer(), data):
-        origins = []  # sentencepiece has then gone home early
+    normalized, origins = model.engine.origins(data)
+    if not normalized and _only_spaces(model.reference, data):
+        origins = []  # sentencepiece returns early then
     if isinstance(text, bytes):
         return normalized, origins
     decoded = normalized.decode()
@@ -177,7 +199,7 @@ def with_origins(
 
 
 def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:
-    """Whether the text is nothing but what becomes one space each, and spaces go."""
+    """Whether every character of the text becomes one space, and spaces are removed."""
     at = 0
     while normalizer.spec.remove_extra_whitespaces and at < len(data):
         rewritten, used = normalizer.rewrite(data, at, False)
@@ -191,7 +213,7 @@ def _parsed(message: str, data: bytes) -> Any:
     try:
         return getattr(model_file.messages(), message).FromString(data)
     except model_file.decode_error() as error:
-        raise RuntimeError(f"the data is no {message} message: {error}") from error
+        raise RuntimeError(f"the data is not a {message} message: {error}") from error
 
 
 def _of_model(data: bytes) -> Any:

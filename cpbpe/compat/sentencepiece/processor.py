@@ -1,7 +1,7 @@
 """`SentencePieceProcessor`: encoding and decoding with sentencepiece's calls.
 
-This file has the methods that do not encode; those that do are in `encode_calls`. They find out what a
-call means, and `loaded` does it. Names, parameters and defaults are those of sentencepiece 0.2.3,
+This file has the methods that do not encode; those that do are in `encode_calls`. They check and complete
+the arguments; `loaded` does the work. Names, parameters and defaults are those of sentencepiece 0.2.3,
 and a test compares them.
 """
 # ruff: noqa: N802
@@ -20,7 +20,7 @@ from cpbpe.compat.sentencepiece.encode_calls import (
     workers,
 )
 from cpbpe.compat.sentencepiece.loaded import Loaded, is_message, read_file
-from cpbpe.compat.sentencepiece.normalizer import with_origins
+from cpbpe.compat.sentencepiece.normalizer import normalized
 from cpbpe.compat.sentencepiece.settings import ThreadPool
 from cpbpe.compat.sentencepiece.values import (
     as_ids,
@@ -29,8 +29,6 @@ from cpbpe.compat.sentencepiece.values import (
     as_one_id,
     as_pieces,
     as_serialized,
-    as_text,
-    utf8,
 )
 from cpbpe.errors import ModelError
 from cpbpe.model.spec import PieceType
@@ -81,7 +79,7 @@ class SentencePieceProcessor(EncodeCalls):
 
     @classmethod
     def from_file(cls: type[Self], model_file: str | bytes, **kwargs: Any) -> Self:
-        """Load a model from its file; the rest as for the class itself."""
+        """Load a model from its file. The other arguments are those of the class."""
         _refuse_model(kwargs)
         self = cls(**kwargs)
         self.LoadFromFile(model_file)
@@ -89,7 +87,7 @@ class SentencePieceProcessor(EncodeCalls):
 
     @classmethod
     def from_proto(cls: type[Self], model_proto: Any, **kwargs: Any) -> Self:
-        """Load a model from the bytes of its file, or from a ModelProto."""
+        """Load a model from the bytes of its file, or from a ModelProto; otherwise as `from_file`."""
         _refuse_model(kwargs)
         self = cls(**kwargs)
         self.LoadFromSerializedProto(model_proto)
@@ -117,7 +115,7 @@ class SentencePieceProcessor(EncodeCalls):
         try:
             self._processor = Loaded.of(data)
         except ModelError as error:
-            if is_message(data):  # then sentencepiece has given up the model before
+            if is_message(data):  # then sentencepiece no longer has the model before
                 self._processor = Loaded(data)
             raise RuntimeError(str(error)) from error
         return True
@@ -135,8 +133,8 @@ class SentencePieceProcessor(EncodeCalls):
     ) -> Any:
         """Decode ids or pieces: one, a sequence, or a sequence of sequences.
 
-        Pieces that are bytes make bytes. What `input` holds is told by its first item, or by the first
-        item of the first sequence in it that is not empty.
+        Pieces that are bytes make bytes. The first item of `input`, or of the first sequence in it that
+        is not empty, tells what it holds.
         """
         if (
             type(input) is list
@@ -225,18 +223,7 @@ class SentencePieceProcessor(EncodeCalls):
         With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and its end, the
         place in the input that it came from.
         """
-        if isinstance(input, list):
-            return [self._normalize(text, with_offsets) for text in input]
-        return self._normalize(input, with_offsets)
-
-    def _normalize(self, input: Any, with_offsets: bool | None) -> Any:
-        text = as_text(input)
-        data = utf8(text)
-        model = self._processor
-        if with_offsets:
-            return with_origins(model.engine, lambda: model.decoder.normalizer, text)
-        normalized = model.engine.normalize(data) if model.size else b""
-        return normalized if isinstance(text, bytes) else normalized.decode()
+        return normalized(self._processor, input, with_offsets)
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
@@ -245,14 +232,14 @@ class SentencePieceProcessor(EncodeCalls):
         return self._processor.size
 
     def PieceToId(self, piece: Any) -> Any:
-        """The id of a piece, or the ids of a list of pieces; unk's for what is no piece."""
+        """The id of a piece, or the ids of a list of pieces; unk's for anything that is not a piece."""
         model = self._processor
         if isinstance(piece, (str, bytes, bytearray)):
             try:
                 return model.id_of(piece.encode() if isinstance(piece, str) else bytes(piece))
             except UnicodeEncodeError as error:
                 raise TypeError(f"the piece: {error}") from None
-        return [model.id_of(one) for one in as_pieces(piece)]
+        return [model.id_of(piece) for piece in as_pieces(piece)]
 
     def IdToPiece(self, id: Any) -> Any:
         """The piece of an id, or the pieces of a list of ids."""
@@ -285,26 +272,26 @@ class SentencePieceProcessor(EncodeCalls):
         return self._look_up(id, lambda id: self._processor.engine.kind(id) == type)
 
     def _look_up(self, id: Any, find: Callable[[int], T]) -> T | list[T]:
-        one = as_one_id(id)
+        single = as_one_id(id)
         check = self._processor.check_ids
-        if one is not None:
-            return find(check([one])[0])
-        return [find(one) for one in check(as_ids(id))]
+        if single is not None:
+            return find(check([single])[0])
+        return [find(id) for id in check(as_ids(id))]
 
     def unk_id(self) -> int:
-        """The id of the piece that is called as unk is, if it is UNKNOWN; else -1."""
+        """The id of the piece that has unk's name, if it is UNKNOWN; else -1."""
         return self._processor.unk_id
 
     def bos_id(self) -> int:
-        """The id of the piece that is called as bos is, if it is CONTROL; else -1."""
+        """The id of the piece that has bos's name, if it is CONTROL; else -1."""
         return self._processor.bos_id
 
     def eos_id(self) -> int:
-        """The id of the piece that is called as eos is, if it is CONTROL; else -1."""
+        """The id of the piece that has eos's name, if it is CONTROL; else -1."""
         return self._processor.eos_id
 
     def pad_id(self) -> int:
-        """The id of the piece that is called as pad is, if it is CONTROL; else -1."""
+        """The id of the piece that has pad's name, if it is CONTROL; else -1."""
         return self._processor.pad_id
 
     def __len__(self) -> int:
@@ -327,10 +314,10 @@ class SentencePieceProcessor(EncodeCalls):
 
     def __setstate__(self, state: Any) -> None:
         # Older pickles of sentencepiece hold the model and nothing else.
-        given = dict(state) if isinstance(state, dict) else {"model_proto": state}
+        attributes = dict(state) if isinstance(state, dict) else {"model_proto": state}
         SentencePieceProcessor.__init__(self)
-        self.LoadFromSerializedProto(given.pop("model_proto"))
-        self.__dict__.update(given)
+        self.LoadFromSerializedProto(attributes.pop("model_proto"))
+        self.__dict__.update(attributes)
 
     # --- Other names ------------------------------------------------------------------------------
 

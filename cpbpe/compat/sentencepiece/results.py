@@ -1,7 +1,7 @@
-r"""The results of encoding and decoding that tell about every piece: messages and offset mappings.
+r"""Results of encoding and decoding with details about every piece: messages and offset mappings.
 
-A message is a SentencePieceText, and is written here byte by byte, which fields are set and which are
-not included, so that what is serialized equals what sentencepiece serializes. (Protobuf's own classes
+A message is a SentencePieceText. It is written here byte by byte, with the same fields set as in
+sentencepiece, so that the bytes are equal. (Protobuf's own classes
 would refuse a piece that is not UTF-8.)
 """
 
@@ -28,7 +28,7 @@ class Analysis:
         self.text = text
         """The text that was encoded, or that came out of decoding."""
         self.ids, self.pieces, self.begins, self.ends = tokens
-        """Ids (-1 for what a model without UNKNOWN does not know), pieces, and what is theirs of the text."""
+        """Ids (-1 for what a model without UNKNOWN does not know), pieces, and their spans in the text."""
         self.surfaces = surfaces
         """The part of the text that a piece stands for; None where the message does not set it."""
 
@@ -62,7 +62,7 @@ class Analysis:
         return b"".join(written)
 
     def mapping(self, as_bytes: bool, with_text: bool) -> dict[str, Any]:
-        """The dict that `return_type="offset_mapping"` gives; counts bytes or characters."""
+        """The dict that `return_type="offset_mapping"` gives, with offsets in bytes or in characters."""
         begins, ends, pieces = self.begins, self.ends, self.pieces
         shown: Any = pieces
         if not as_bytes:
@@ -79,7 +79,7 @@ class Analysis:
         return result
 
     def _shown(self, piece: bytes, begin: int, end: int) -> str:
-        """A piece as str; its place must be in the text."""
+        """A piece as str; its span must be inside the text."""
         text = piece.decode()
         if max(begin, end) > len(self.text):
             raise ValueError(
@@ -91,28 +91,28 @@ class Analysis:
     def _surfaces(self, in_parallel: bool) -> list[bytes | None]:
         """The surfaces of an encoded text.
 
-        Of the bytes of an unknown character only the last has one. `in_parallel`: as parallel_encode
-        makes it, which leaves the surface out there too if it is empty.
+        Of the bytes of an unknown character only the last has one. With `in_parallel`, empty ones
+        are left out as well, as parallel_encode does.
         """
         text = self.text
-        found: list[bytes | None] = [
+        surfaces: list[bytes | None] = [
             text[begin:end] for begin, end in zip(self.begins, self.ends, strict=True)
         ]
-        left = 0  # the byte pieces of the character at hand that are still to come
+        left = 0  # how many BYTE pieces of the current character follow
         for at, piece in enumerate(self.pieces):
             if piece not in _BYTES:
                 left = 0
                 continue
             left = (left or character_length(_BYTES[piece], 0)) - 1
-            if not found[at] and (left or in_parallel):
-                found[at] = None
+            if not surfaces[at] and (left or in_parallel):
+                surfaces[at] = None
             else:
                 left = 0
-        return found
+        return surfaces
 
 
 class Decoder:
-    """What is needed of a model to decode with the place of every piece."""
+    """The parts of a model that `of_decoded` needs."""
 
     def __init__(self, spec: ModelSpec):
         self.spec = spec
@@ -133,8 +133,8 @@ class Decoder:
 def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
     """The analysis of a text that is put together from pieces.
 
-    What `ReferenceEngine.decode_ids` does (see there), with the place where each piece comes to stand. A
-    denormalizer changes the text, but not these places.
+    It does what `ReferenceEngine.decode_ids` does (see there), and notes the place of each piece in the text.
+    A denormalizer changes the text, but not these places.
     """
     spec = decoder.spec
     drops_space = spec.normalizer.add_dummy_prefix or spec.normalizer.remove_extra_whitespaces

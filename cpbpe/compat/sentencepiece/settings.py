@@ -1,7 +1,7 @@
 """The functions of sentencepiece that concern the whole process, and its pool of threads.
 
-Most have no effect here, because nothing is logged, no data files are needed, and no search can time out; but
-they are there, and take what sentencepiece's take.
+Most have no effect here, because nothing is logged, no data files are needed, and no search can time out.
+They accept the same arguments as sentencepiece's.
 """
 # ruff: noqa: N802
 
@@ -14,11 +14,11 @@ from cpbpe.compat.sentencepiece.loaded import set_seed
 from cpbpe.compat.sentencepiece.values import as_int, as_name
 
 _DEFAULT_SEED = (1 << 32) - 1
-"""sentencepiece takes this seed for no seed."""
+"""For sentencepiece this seed means no seed."""
 
 
 class ThreadPool:
-    """So many threads. They are not kept running: every call starts those that it needs.
+    """A number of threads. They are not kept running: every call starts those that it needs.
 
     >>> ThreadPool(4).num_threads()
     4
@@ -56,7 +56,7 @@ def SetNBestTimeout(timeout_ms: int) -> None:
 
 
 def SetDataDir(data_dir: str | bytes) -> None:
-    """Do nothing: the named normalization rules are made, and not read from a folder."""
+    """Do nothing: the named normalization rules are built, not read from a folder."""
     as_name(data_dir, "the folder")
 
 
@@ -69,12 +69,12 @@ def ConvertToFlatbuffer(
     treat_null_byte_as_unused: bool = False,
     allow_unsupported_model_type: bool = False,
 ) -> NoReturn:
-    """Raise NotImplementedError: this is the one function that is not here.
+    """Raise NotImplementedError: cpbpe has everything but this function.
 
     The format is that of SentencePieceLite, a reader for phones, which nothing in Python reads.
     """
-    given = [each for each in (model_file, model_proto, serialized_model_proto) if each is not None]
-    if len(given) != 1:
+    models = [model for model in (model_file, model_proto, serialized_model_proto) if model is not None]
+    if len(models) != 1:
         raise ValueError("give one of model_file, model_proto and serialized_model_proto")
     for value, name in ((output_file, "output_file"), (model_file, "model_file")):
         if value is not None and not os.fsdecode(os.fspath(value)):

@@ -27,7 +27,7 @@ class _Writer(Protocol):
 
 
 def call(arg: str | None, logstream: TextIO | None, kwargs: dict[str, Any]) -> None:
-    """Train as `SentencePieceTrainer.train` was asked to; raises TrainingError and what else comes."""
+    """Train as `SentencePieceTrainer.train` was asked to. Errors are those of `cpbpe.training`."""
     if isinstance(arg, str):
         if kwargs:
             raise TrainingError(f"with a string of flags, {next(iter(kwargs))} is ignored; leave it out")
@@ -59,7 +59,7 @@ def _encode(value: object) -> str:
 
 
 def _parse_flags(line: str) -> dict[str, str]:
-    """Flags separated by single spaces; the first of two with one name counts."""
+    """Flags separated by single spaces; if a name comes twice, the first counts."""
     fields: dict[str, str] = {}
     for flag in line.split(" ") if line else []:
         name, _, value = flag.removeprefix("--").partition("=")
@@ -68,22 +68,22 @@ def _parse_flags(line: str) -> dict[str, str]:
 
 
 def _train(
-    given: Mapping[str, str],
+    fields: Mapping[str, str],
     sentences: Iterable[str | bytes] | None,
     pretokenizer: Any,
     inconsistent: bool,
     normalizer: Any,
     writer: _Writer | None,
 ) -> TrainingResult:
-    trainer, normalizer_fields, denormalizer_tsv = parse_fields(given)
+    trainer, normalizer_fields, denormalizer_tsv = parse_fields(fields)
     prefix = trainer.get("model_prefix", "")
     inputs = trainer.get("input", [])
     kind = trainer.get("model_type", "UNIGRAM")
     if kind != "BPE":
-        said = (
+        stated = (
             f"model_type is {kind.lower()}" if "model_type" in trainer else "model_type is unigram by default"
         )
-        raise TrainingError(f"{said}, and cpbpe trains BPE models only; give model_type='bpe'")
+        raise TrainingError(f"{stated}, and cpbpe trains BPE models only; give model_type='bpe'")
     if (sentences is None) == (not inputs):
         raise TrainingError("give either input, with the names of files, or sentence_iterator")
     if (writer is None) == (not prefix):
@@ -110,12 +110,14 @@ def _train(
     if prefix:
         check_prefix(prefix)
     settings = _settings(trainer, normalizer_fields, denormalizer_tsv)
-    # An open file is an iterator there, so its lines lose their ends, \r included.
+    # For sentencepiece an open file is an iterator, so its lines lose their ends, \r included.
     source = [Path(path) for path in inputs] if sentences is None else _checked(sentences)
-    # num_threads is recorded in the file; its default there is 16.
-    reading = ReadingOptions(format=trainer.get("input_format") or "text", field="", column="", raw=True)
+    # num_threads is only recorded in the file.
+    reading_options = ReadingOptions(
+        format=trainer.get("input_format") or "text", field="", column="", raw=True
+    )
     with Display(False) as display:
-        result = train_on_corpus(source, options, settings, reading, display, Clock())
+        result = train_on_corpus(source, options, settings, reading_options, display, Clock())
     if writer is not None:
         writer.write(result.model_bytes)
         return result
@@ -170,7 +172,7 @@ _SAME = (
 def _settings(
     trainer: Mapping[str, Any], normalizer: Mapping[str, Any], denormalizer_tsv: str | None
 ) -> Settings:
-    """What the file records: what was given, and the rules that follow from it."""
+    """What the file records: the fields that were given, and the charsmaps that follow from them."""
     fields = dict(normalizer)
     tsv = fields.get("normalization_rule_tsv", "")
     if tsv:
@@ -199,8 +201,8 @@ def _named_rules(name: str) -> bytes:
     return rule_charsmap(name)
 
 
-def _of_normalizer(normalizer: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_normalizer(normalizer: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a normalizer object: anything with sentencepiece's serialized_normalizer_spec()."""
-    if given:
-        raise TrainingError(f"normalizer and {next(iter(given))} exclude each other; choose one")
+    if fields:
+        raise TrainingError(f"normalizer and {next(iter(fields))} exclude each other; choose one")
     return fields_of_normalizer(normalizer.serialized_normalizer_spec())

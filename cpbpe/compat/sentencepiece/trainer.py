@@ -7,7 +7,7 @@ trains BPE models changes its import line and no more.
     spm.SentencePieceTrainer.train(input="corpus.txt", model_prefix="my", vocab_size=8000, model_type="bpe")
 
 The one difference in results: where `input_sentence_size` samples a larger corpus, sentencepiece chooses
-other sentences in every run, and this always the same.
+other sentences in every run, and cpbpe always the same.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class SentencePieceTrainer:
     def train(arg: str | None = None, logstream: TextIO | None = None, **kwargs: Any) -> None:
         """Train a model.
 
-        Either one string of flags, ``"--input=corpus.txt --vocab_size=1000 ..."``, or keyword arguments of
-        the same names, where lists are taken as such; then also `sentence_iterator`, `model_writer`,
+        Takes either one string of flags, ``"--input=corpus.txt --vocab_size=1000 ..."``, or keyword arguments
+        of the same names, whose values may be lists; then also `sentence_iterator`, `model_writer`,
         `pretokenizer`, `allow_inconsistent_pretokenization` and `normalizer`. `logstream` gets the report.
         """
         from cpbpe.compat.sentencepiece.train_calls import call  # takes as long to import as all the rest

@@ -1,4 +1,4 @@
-"""Which values sentencepiece takes for a number, a truth value, a text or ids, and how it refuses others.
+"""Which values sentencepiece accepts as a number, a truth value, a text or ids, and how it refuses others.
 
 Its methods are C++, bound with pybind11, which has rules of its own: an integer may be anything with
 `__index__` or `__int__` but no float; a truth value anything with `__bool__`, so no str; a file name a str or
@@ -17,7 +17,7 @@ INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _INTEGERS = frozenset("bhilqnBHILQN")
 """The letters by which buffers name integers."""
 _ITERATED = (GeneratorType, set, frozenset, KeysView, ValuesView, ItemsView, map, zip)
-"""What has no index and is taken as a list nevertheless."""
+"""Types without items by index that are accepted as lists nevertheless."""
 
 
 def as_int(value: Any, name: str, low: int = INT_MIN, high: int = INT_MAX) -> int:
@@ -56,7 +56,7 @@ def _integer(value: Any) -> int | None:
 
 
 def as_float(value: Any, name: str) -> float:
-    """A number, rounded to the 32 bits that sentencepiece keeps of it; what is too large is infinite."""
+    """A number, rounded to the 32 bits that sentencepiece keeps of it; too large ones become infinite."""
     if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
         try:
             number = float(value)
@@ -72,7 +72,7 @@ def as_float(value: Any, name: str) -> float:
 
 
 def as_bool(value: Any, name: str) -> bool:
-    """True or False, of what says itself which of the two it is; None is False."""
+    """True or False, from anything with `__bool__`; None is False."""
     if value is True or value is False:
         return bool(value)
     if value is None:
@@ -100,7 +100,7 @@ def as_name(value: Any, what: str) -> str | bytes:
 
 
 def as_serialized(value: Any, what: str) -> bytes:
-    """A serialized message: bytes, or an object that can be made such."""
+    """A serialized message: bytes, or a message object, which is serialized."""
     if hasattr(value, "SerializeToString"):
         value = value.SerializeToString()
     if not isinstance(value, bytes):
@@ -121,7 +121,7 @@ def as_text(value: Any) -> str | bytes:
 
 
 def not_utf8(error: UnicodeEncodeError) -> RuntimeError:
-    """What is raised for a text that cannot be written in UTF-8."""
+    """The error for a text that cannot be written in UTF-8."""
     return RuntimeError(f"the input holds half a character, which UTF-8 cannot write: {error}")
 
 
@@ -143,37 +143,37 @@ def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
     """
     if isinstance(values, (str, bytes)) or not _is_sequence(values):
         raise TypeError(f"{what} are a list of str or bytes, not {_shown(values)}")
-    found = []
+    pieces = []
     for position, value in enumerate(_items(values)):
         if isinstance(value, str):
             try:
-                found.append(value.encode())
+                pieces.append(value.encode())
             except UnicodeEncodeError as error:
                 raise TypeError(f"{what}[{position}]: {error}") from None
         elif isinstance(value, (bytes, bytearray)):
-            found.append(bytes(value))
+            pieces.append(bytes(value))
         else:
             raise TypeError(f"{what}[{position}] is str or bytes, not {type(value).__name__}")
-    return found
+    return pieces
 
 
 def as_texts(values: list[Any]) -> list[str | bytes]:
     """A list of texts to encode."""
-    found: list[str | bytes] = []
+    texts: list[str | bytes] = []
     for position, value in enumerate(values):
         if type(value) is str:
-            found.append(value)  # an engine finds what is not UTF-8
+            texts.append(value)  # the engine notices text that cannot be written in UTF-8
         elif isinstance(value, (str, bytes, bytearray)):
-            found.append(str.__str__(value) if isinstance(value, str) else bytes(value))
+            texts.append(str.__str__(value) if isinstance(value, str) else bytes(value))
         else:
             raise TypeError(f"input[{position}] is str or bytes, not {type(value).__name__}")
-    return found
+    return texts
 
 
 def as_ids(values: Any) -> list[int]:
     """A sequence of integers, a buffer of integers, or a set or the like.
 
-    Numbers in a buffer may have any size, others 32 bits. Whether they are ids is not looked at here.
+    Numbers in a buffer may have any size, others 32 bits. Whether they are in the vocabulary is not checked.
     """
     if type(values) is list and set(map(type, values)) == {int}:  # the common case
         if min(values) >= INT_MIN and max(values) <= INT_MAX:
@@ -187,25 +187,25 @@ def as_ids(values: Any) -> list[int]:
                 raise TypeError(f"ids are integers, not a buffer of the type {buffer.format!r}")
             if buffer.ndim != 1:
                 raise TypeError(f"ids have one dimension, not {buffer.ndim}")
-            numbers: list[int] = values.tolist() if hasattr(values, "tolist") else buffer.tolist()
-            return numbers
+            listed: list[int] = values.tolist() if hasattr(values, "tolist") else buffer.tolist()
+            return listed
         if hasattr(values, "tolist"):  # a tensor: all at once
             values = values.tolist()
         if not _is_sequence(values) and not isinstance(values, _ITERATED):
             raise TypeError(f"ids are integers, not {_shown(values)}")
-    found = []
+    numbers = []
     for position, value in enumerate(_items(values)):
         number = value if type(value) is int else _integer(value)
         if number is None:
             raise TypeError(f"ids are integers, and the one at position {position} is {_shown(value)}")
         if not INT_MIN <= number <= INT_MAX:
             raise TypeError(f"the id at position {position} has more than 32 bits: {number}")
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def as_one_id(value: Any) -> int | None:
-    """One id, or None for what may be several."""
+    """One id, or None if the value is not an integer and may hold several."""
     if type(value) is int:
         number = value
     else:
@@ -217,12 +217,12 @@ def as_one_id(value: Any) -> int | None:
 
 
 def is_list_like(value: Any) -> bool:
-    """Whether C takes it as a list."""
+    """Whether sentencepiece accepts a value as a list."""
     return not isinstance(value, (str, bytes)) and (_is_sequence(value) or isinstance(value, _ITERATED))
 
 
 def _is_sequence(value: Any) -> bool:
-    """Whether C would call it one: it has items by index, and is no dict."""
+    """Whether a value is a sequence for C: it has items by index, and is not a dict."""
     return hasattr(type(value), "__getitem__") and not isinstance(value, Mapping)
 
 
