@@ -229,9 +229,7 @@ def test_batches_with_user_defined_pieces_that_hold_a_space(engine: str) -> None
     assert tok.align_batch(["xa b"]) == [tok.align("xa b")]
 
 
-@pytest.mark.parametrize(
-    "pieces", [["thq", "▁t"], ["a b"], ["thq", "▁▁"], ["▁t", "▁▁t"], ["thq", "q▁"], ["thq"]]
-)
+@pytest.mark.parametrize("pieces", ["thq,▁t", "a b", "thq,▁▁", "▁t,▁▁t", "thq,q▁", "thq"])
 @pytest.mark.usefixtures("engine")
 def test_batches_with_user_defined_pieces_that_overlap(pieces: str) -> None:
     """What is copied as one when a text is normalized, but is not one token, has its spans from there."""
