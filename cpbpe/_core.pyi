@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from cpbpe.engine.columns import Columns, NormalizerColumns
 from cpbpe.reference.training_values import CountSpec, LearnSpec
 
-__all__ = ["Counter", "Engine", "Finder", "learn", "merge_words", "read_model"]
-
-def read_model(data: bytes) -> Columns | None: ...
+__all__ = ["Counter", "Engine", "Finder", "learn", "merge_words"]
 
 @final
 class Engine:

@@ -56,6 +56,20 @@ ALLOWED = {
 """Underscore names that are no secrets, and why."""
 
 
+NAMES_FILES = (
+    "*.md",
+    "docs/*.md",
+    "proto/*",
+    "cpbpe/**/*.py",
+    "cpbpe/*.pyi",
+    "core/**/*.rs",
+    "tests/**/*.py",
+)
+"""Where paths of the project are named."""
+MADE_UP = {"cpbpe/model/formats/pieces_tsv.py", "cpbpe/tokenizer/lowercase.py", "cpbpe/tokenizer/here.py"}
+"""Files that only examples have."""
+
+
 @cache
 def package() -> dict[str, Module]:
     return house.read(ROOT / "cpbpe")
@@ -255,3 +269,16 @@ getattr(x, "_g"), setattr(self, "_h", 1), getattr(x, "i")
     found = list(house.reached_into(module("m", source), OWN))
     assert [name for name, _ in found] == ["_d", "_e", "_f", "_g"]
     assert found[1][1] == "m.py:3: self.x._e"
+
+
+def test_files_that_are_named_exist() -> None:
+    """Paths of this project in comments, docstrings and pages: what is moved leaves no stale pointers."""
+    sources = [path for pattern in NAMES_FILES for path in ROOT.glob(pattern)]
+    assert len(sources) > 200
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources
+        for name in sorted(set(house.named_files(path.read_text())))
+        if name not in MADE_UP and not any((base / name).exists() for base in (ROOT, ROOT / "core" / "cpbpe"))
+    ]
+    nothing(missing, "files are named that are not there")

@@ -130,7 +130,7 @@ def decode_batch(
 ) -> list[str]:
     """The texts of many sequences of ids."""
     refuse_single(batch, (str, bytes, bytearray), "decode_batch", "sequences of ids")
-    listed = [ids if type(ids) is list else repeatable(ids) for ids in batch]
+    listed = [ids if type(ids) is list else _row(ids, row) for row, ids in enumerate(batch)]
     plain = _plain(decoder)
     if plain is not None:
         size = facts.special.size
@@ -142,6 +142,16 @@ def decode_batch(
         facts.check_ids(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)
     ]
     return _known(decoder.decode_batch(rows, threads_for(rows, threads)))
+
+
+def _row(ids: Any, row: int) -> Any:
+    """One of many sequences of ids."""
+    if hasattr(ids, "__index__") and not hasattr(ids, "__len__"):
+        raise TypeError(
+            f"decode_batch() takes a list of sequences of ids, found {type(ids).__name__} at position {row}; "
+            f"for one sequence use decode"
+        )
+    return repeatable(ids)
 
 
 def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:

@@ -105,6 +105,9 @@ DECODE = {
 _SAMPLED_AGAIN = "what it gives is text, and would be sampled again when that is encoded; leave it out"
 _NOT_YET = "the ids of a stream are given out before the text has ended; encode the whole text with encode()"
 
+ENCODE_DEFAULTS = {name: option.default for name, option in ENCODE.items()}
+DECODE_DEFAULTS = {name: option.default for name, option in DECODE.items()}
+
 REFUSED: dict[str, dict[str, str]] = {
     "truncate": {
         "reverse": "a text is cut at its end; leave it out",

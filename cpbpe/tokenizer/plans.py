@@ -12,7 +12,9 @@ from cpbpe.lazy import numpy
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
     DECODE,
+    DECODE_DEFAULTS,
     ENCODE,
+    ENCODE_DEFAULTS,
     REFUSED,
     DecodeOptions,
     EncodeOptions,
@@ -128,7 +130,8 @@ class Plans:
         elif method in REFUSED:
             check_names(options, method, ENCODE)
         if "alpha" in options or "seed" in options:
-            chance, seed = checked_sampling(options.get("alpha", 0.0), options.get("seed"))
+            values: dict[str, Any] = {**ENCODE_DEFAULTS, **options}
+            chance, seed = checked_sampling(values["alpha"], values["seed"])
             if chance:
                 return replace(plan, alpha=chance, seed=seed)
         return plan
@@ -144,24 +147,24 @@ class Plans:
 
     def _make(self, options: EncodeOptions) -> EncodePlan:
         facts = self._facts
-        prefix_space = checked_flag("prefix_space", options.get("prefix_space"), or_none=True)
+        values: dict[str, Any] = {**ENCODE_DEFAULTS, **options}
+        prefix_space = checked_flag("prefix_space", values["prefix_space"], or_none=True)
         engine = facts.engine if prefix_space is None else facts.engine.variant(prefix=prefix_space)
-        front, back = self._around(options)
-        reverse = checked_flag("reverse", options.get("reverse", False))
-        after_special = checked_flag("prefix_after_special", options.get("prefix_after_special", True))
+        front, back = self._around(values)
+        reverse = checked_flag("reverse", values["reverse"])
+        after_special = checked_flag("prefix_after_special", values["prefix_after_special"])
         plan = EncodePlan(engine, front, back, reverse, prefix_space, after_special)
-        allowed, disallowed = options.get("allowed_special", ()), options.get("disallowed_special", ())
-        finder = facts.special.finder(allowed, disallowed)
+        finder = facts.special.finder(values["allowed_special"], values["disallowed_special"])
         if finder is None:
             return plan
         return replace(plan, encoder=SpecialEncoder(engine, plan.later(engine), finder))
 
-    def _around(self, options: EncodeOptions) -> tuple[list[int], list[int]]:
+    def _around(self, values: Mapping[str, Any]) -> tuple[list[int], list[int]]:
         """The ids to put in front and at the end."""
         _, bos, eos, _ = self._facts.engine.specials
         around: list[list[int]] = []
         for option, id in (("add_bos", bos), ("add_eos", eos)):
-            wanted = checked_flag(option, options.get(option, False))
+            wanted = checked_flag(option, values[option])
             if wanted and id is None:
                 raise ValueError(
                     f"{option}=True, but this model defines no {option[4:]} piece of type CONTROL; "
@@ -176,9 +179,10 @@ class Plans:
             return self._facts.engine
         check_names(options, method, DECODE)
         facts = self._facts
-        skip = checked_flag("skip_special_tokens", options.get("skip_special_tokens"), or_none=True)
-        keep_space = checked_flag("keep_prefix_space", options.get("keep_prefix_space", False))
-        after_special = checked_flag("prefix_after_special", options.get("prefix_after_special", True))
+        values: dict[str, Any] = {**DECODE_DEFAULTS, **options}
+        skip = checked_flag("skip_special_tokens", values["skip_special_tokens"], or_none=True)
+        keep_space = checked_flag("keep_prefix_space", values["keep_prefix_space"])
+        after_special = checked_flag("prefix_after_special", values["prefix_after_special"])
         engine = facts.engine.variant(keep_space=True) if keep_space else facts.engine
         if not facts.special.added and skip is not False:
             return engine

@@ -180,3 +180,17 @@ def reached_into(module: Module, own: frozenset[str]) -> Iterator[tuple[str, str
         if isinstance(owner, ast.Call) and _name(owner.func) == "super":
             continue
         yield name, f"{module.path}:{node.lineno}: {ast.unparse(owner)}.{name}"
+
+
+_NAMED = re.compile(
+    r"(?<![\w/.])(?:cpbpe|core|docs|proto|tests|benchmarks)/[\w/.]*\w\.(?:py|rs|md|proto|toml)\b"
+)
+
+
+def named_files(text: str) -> list[str]:
+    """The paths of the project that a text names.
+
+    >>> named_files("see `cpbpe/lazy.py` and https://example.org/docs/page.md")
+    ['cpbpe/lazy.py']
+    """
+    return _NAMED.findall(text)

@@ -1,4 +1,4 @@
-//! Ids -> text. The same steps as `_join` in `cpbpe/reference.py`, which explains them.
+//! Ids -> text. The same steps as `_join` in `cpbpe/reference/encoding.py`, which explains them.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //! | `cache/`  | remembers what chunks became                                                           |
 //! | `decode`  | ids -> text                                                                            |
 //! | `encode/` | text -> ids, tokens, counts; `Engine`, which is one model with all that can be asked of it |
-//! | `train/`  | a corpus -> merges; it uses `text/` only                                               |
+//! | `train/`  | a corpus -> merges; it uses `text/`, `error` and `watch` only                            |
 //!
 //! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `prefetch`, and `watch` (long work
 //! in a thread, with progress and an end on request).

@@ -399,12 +399,6 @@ impl Finder {
     }
 }
 
-/// A model file as columns, with nothing checked; None if it is not the usual BPE model.
-#[pyfunction]
-fn read_model<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyDict>>> {
-    py.detach(|| Columns::read(data)).ok().map(|columns| dict_of(py, columns)).transpose()
-}
-
 #[pymodule(gil_used = true)]
 mod _core {
     use pyo3::panic::PanicException;
@@ -412,7 +406,7 @@ mod _core {
     use pyo3::PyTypeInfo;
 
     #[pymodule_export]
-    use super::{read_model, Engine, Finder};
+    use super::{Engine, Finder};
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
 

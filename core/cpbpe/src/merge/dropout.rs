@@ -1,4 +1,4 @@
-//! Chances for BPE-dropout, the same as in `cpbpe/dropout.py`, which explains them.
+//! Chances for BPE-dropout, the same as in `cpbpe/reference/dropout.py`, which explains them.
 
 /// Which merges are left out.
 #[derive(Clone, Copy, Debug)]

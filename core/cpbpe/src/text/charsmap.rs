@@ -1,4 +1,4 @@
-//! Compiled rules: the longest at a place, and what it becomes. `cpbpe/charsmap.py` explains the format.
+//! Compiled rules: the longest at a place, and what it becomes. `cpbpe/text/charsmap.py` explains the format.
 
 use crate::error::Error;
 

@@ -1,5 +1,5 @@
 //! Text -> normalized text, with a map from every byte back to the input. The same steps as
-//! `Normalizer` in `cpbpe/reference.py`, which explains them.
+//! `Normalizer` in `cpbpe/reference/encoding.py`, which explains them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::text::charsmap::Charsmap;
 use crate::text::finder::Keys;
 use crate::text::utf8::{self, REPLACEMENT, SPACE};
 
-/// How text is rewritten; see `NormalizerSpec` in `cpbpe/spec.py`.
+/// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizerOptions {
     /// The rule set's name.
