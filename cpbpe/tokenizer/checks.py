@@ -126,6 +126,8 @@ def table_way_out(table: Any) -> str | None:
         if library in ("pandas", "polars", "pyarrow") and name in _TABLES:
             collect = ".collect()" if name == "LazyFrame" else ""
             return f"give it the column that holds the texts, such as table{collect}['text']"
+    if getattr(table, "ndim", 1) == 2 and hasattr(table, "columns"):  # of another library
+        return "give it the column that holds the texts, such as table['text']"
     return "give it one of its values, such as texts['text']" if isinstance(table, Mapping) else None
 
 
