@@ -58,7 +58,7 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
-    /// How often all of it has been forgotten.
+    /// How often the cache has been emptied.
     pub era: u32,
 }
 
@@ -66,7 +66,7 @@ pub struct Cache {
 pub struct BatchLookup {
     /// What is known of each.
     pub entries: [PackedIds; BATCH],
-    /// The numbers of those that there is still something to do for.
+    /// The numbers of the chunks that are not done yet.
     rest: [u16; BATCH],
     /// How many these are.
     rest_count: usize,

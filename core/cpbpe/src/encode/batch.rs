@@ -132,7 +132,7 @@ impl Engine {
                 });
             }));
             if let Err(panic) = outcome {
-                let guard = lock(); // or the other might look, be told, and only then begin to wait
+                let guard = lock(); // or the consumer might check, be notified, and only then begin to wait
                 failed.store(true, Ordering::Release);
                 drop(guard);
                 more.notify_one();
@@ -144,7 +144,7 @@ impl Engine {
                 // Without another thread this one does everything.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
             }
-            // 3. What this one does: give out what is done, or do a run, or wait.
+            // 3. What this thread does: hand over what is done, or do a run, or wait.
             let mut left = runs.len();
             while left > 0 {
                 let mut results = std::mem::take(&mut *lock());
