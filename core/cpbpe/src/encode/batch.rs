@@ -36,7 +36,7 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Runs of texts, of such a size that a thread comes back for more a few dozen times, and soon enough to be told to stop.
+/// Runs of texts. Each thread takes a few dozen of them, and none takes so long that stopping would have to wait for it.
 fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
     let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
