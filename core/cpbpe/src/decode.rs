@@ -61,27 +61,27 @@ impl Decoder {
 
     /// The texts of many sequences of ids; `None` if some id is outside the vocabulary.
     pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize) -> Option<Vec<Vec<u8>>> {
-        let one = |ids: &Vec<u32>| self.decode(ids, false).ok();
+        let decode_one = |ids: &Vec<u32>| self.decode(ids, false).ok();
         let total: usize = batch.iter().map(Vec::len).sum();
         if threads < 2 || total < MIN_PART {
-            return batch.iter().map(one).collect();
+            return batch.iter().map(decode_one).collect();
         }
         let size = batch.len().div_ceil(threads);
-        let many = |part: &[Vec<u32>]| part.iter().map(one).collect::<Option<Vec<_>>>();
+        let decode_part = |part: &[Vec<u32>]| part.iter().map(decode_one).collect::<Option<Vec<_>>>();
         std::thread::scope(|scope| {
             let start = |part| {
-                let work = move || many(part);
+                let work = move || decode_part(part);
                 std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
             };
             let (first, rest) = batch.split_at(size);
             let workers: Vec<_> = rest.chunks(size).map(start).collect();
-            let mut texts = many(first)?;
+            let mut texts = decode_part(first)?;
             for worker in workers {
                 texts.extend(match worker.map(ScopedJoinHandle::join) {
                     Ok(Ok(part)) => part?,
                     Ok(Err(panic)) => resume_unwind(panic),
                     // No thread could be started: this one does its part.
-                    Err(part) => many(part)?,
+                    Err(part) => decode_part(part)?,
                 });
             }
             Some(texts)

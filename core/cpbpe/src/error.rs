@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The model breaks a rule of the format.
+    /// The model is not valid.
     InvalidModel(&'static str),
     /// A list of keys for a finder holds an empty one, or too many.
     InvalidKeys,
-    /// Whoever watches the work asked for its end.
+    /// The monitor of the work asked to stop.
     Stopped,
     /// A word was counted 2**63 times or more.
     CountOverflow,

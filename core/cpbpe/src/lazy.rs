@@ -27,13 +27,13 @@ impl<T> Lazy<T> {
         if let Some(kept) = self.value.get() {
             return Made::Kept(kept);
         }
-        let made = make();
+        let value = make();
         if !self.taken.swap(true, Ordering::AcqRel) {
-            return Made::Kept(self.value.get_or_init(|| made));
+            return Made::Kept(self.value.get_or_init(|| value));
         }
         match self.value.get() {
             Some(kept) => Made::Kept(kept),
-            None => Made::Own(made),
+            None => Made::Own(value),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 pub enum LearnPhase {
     /// The characters of the words are counted.
     Characters,
-    /// The text is laid out, and the pairs in it are counted.
+    /// The text is written as symbols, and the pairs in it are counted.
     Pairs,
     /// Pairs are merged.
     Merges,

@@ -19,7 +19,7 @@ use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::errors::exception;
 use crate::values::{ids_of, string, utf8, Ints, Lists, PausedCollector, Results};
 
-/// From this size on the interpreter is free for other threads while we work. Below, letting go of it costs more than
+/// From this size on the interpreter is free for other threads while we work. Below, releasing it costs more than
 /// they could gain.
 const DETACH: usize = 1 << 12;
 
@@ -106,8 +106,8 @@ impl Engine {
             denormalizer: denormalizer.map(normalizer_of),
             added,
         };
-        let made = py.detach(|| cpbpe::Engine::from_columns(columns));
-        made.map(Engine::new).map_err(exception)
+        let engine = py.detach(|| cpbpe::Engine::from_columns(columns));
+        engine.map(Engine::new).map_err(exception)
     }
 
     /// The same model as columns.
@@ -120,8 +120,8 @@ impl Engine {
     fn variant(&self, py: Python<'_>, prefix: Option<bool>, keep_space: bool, raw: bool) -> PyResult<Py<Engine>> {
         let number = prefix.map_or(0, |prefix| 1 + usize::from(prefix)) * 4 + usize::from(keep_space) * 2;
         let place = &self.variants[number + usize::from(raw)];
-        if let Some(made) = place.get() {
-            return Ok(made.clone_ref(py));
+        if let Some(variant) = place.get() {
+            return Ok(variant.clone_ref(py));
         }
         let engine = self.engine.variant(prefix, keep_space, raw);
         let new = Py::new(
@@ -262,7 +262,7 @@ impl Engine {
         let (text, _) = utf8(text)?;
         let dropout = alpha.map(|alpha| Dropout { alpha, seed });
         let aligned = py.detach(|| self.engine.tokens(text, dropout));
-        // (Nothing below lets go of the interpreter, so no other thread ever waits for one of these locks, nor forks.)
+        // (Nothing below releases the interpreter, so no other thread ever waits for one of these locks, nor forks.)
         let texts = self.texts.get_or_init(|| (0..self.engine.size()).map(|_| OnceLock::new()).collect());
         let mut piece = Vec::new();
         let (mut ids, mut pieces, mut begins, mut ends): TokenColumns = Default::default();
@@ -374,8 +374,8 @@ impl Finder {
     #[new]
     fn new(py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        let made = py.detach(|| cpbpe::Finder::new(&keys));
-        made.map(Finder).map_err(exception)
+        let finder = py.detach(|| cpbpe::Finder::new(&keys));
+        finder.map(Finder).map_err(exception)
     }
 
     /// The text before a key, the key's number, the text after it, and so on; None if the text holds no key.

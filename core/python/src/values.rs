@@ -182,7 +182,7 @@ impl<R: Send> Consumer<R> for Results<R> {
     }
 }
 
-/// Ids as a list of int, or as the bytes of u32. `None` if one is no id of any vocabulary.
+/// Ids as a list of int, or as the bytes of u32. `None` if one of them can be no id.
 pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(data) = ids.cast::<PyBytes>() {
         return Ok(Some(
@@ -199,7 +199,7 @@ pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     Ok(Some(numbers))
 }
 
-/// The id at a place in a list. `None` if it is no id of any vocabulary.
+/// The id at a place in a list. `None` if it can be no id.
 #[inline]
 fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     let py = list.py();

@@ -9,13 +9,12 @@
 //! The text of a long chunk is not in its key (see `key.rs`), and is kept aside to be compared. A result (see
 //! `packed_ids.rs`) holds up to three ids, or four of a small vocabulary; more, or larger ones, are kept aside, too.
 //!
-//! Every chunk has two lines that it may be in, its home and another one. It stays where there was a place when it was
-//! new. When there is none, it pushes another entry out, which tries its other line, and so on; after a few moves the last
-//! one is forgotten.
+//! Every chunk has two lines that it may be in, its home and another one. A new entry takes a free place in one of them.
+//! When there is none, it replaces another entry, which moves to its own other line, and so on; after a few moves the last
+//! one is dropped.
 //!
-//! Memory is slow, so nobody waits for it: a caller with many chunks asks for their homes (`prefetch`), does something
-//! else, looks there (`find`, which asks for the other lines it needs), does something else, and looks at those
-//! (`find_rest`).
+//! Memory is slow, so callers with many chunks do not wait for it: they ask for the homes (`prefetch`), do something else,
+//! look there (`find`, which asks for the other lines it needs), do something else, and look at those (`find_rest`).
 //!
 //! Every call that encodes has a cache of its own while it runs (see `encode/engine.rs`): no locks, and nothing is
 //! shared between threads.
@@ -31,13 +30,13 @@ const LINE: usize = 8;
 /// Where the wide places begin, and the narrow one.
 const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
-/// How often something may give way to something else.
+/// How many entries may be moved to make room for a new one.
 const MAX_MOVES: usize = 8;
 /// The longest chunk that is remembered.
 pub const MAX_LONG: usize = 128;
-/// When more ids than this are kept aside, the cache starts anew.
+/// When more ids than this are kept aside, the cache is emptied.
 const MAX_SPILLED: usize = 1 << 19;
-/// Likewise when the texts of long chunks take more bytes than this.
+/// The same, when the texts of long chunks take more bytes than this.
 const MAX_TEXTS: usize = 1 << 20;
 
 /// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and some places more.
@@ -58,7 +57,7 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
-    /// How often all of it has been forgotten.
+    /// How often the cache has been emptied.
     pub era: u32,
 }
 
@@ -66,7 +65,7 @@ pub struct Cache {
 pub struct BatchLookup {
     /// What is known of each.
     pub entries: [PackedIds; BATCH],
-    /// The numbers of those that there is still something to do for.
+    /// The numbers of the chunks that are not done yet.
     rest: [u16; BATCH],
     /// How many these are.
     rest_count: usize,
@@ -101,7 +100,7 @@ impl Cache {
     /// Take new, empty memory. Zeros that nobody writes take none.
     fn allocate(&mut self, lines: u32) {
         self.cells = vec![0; lines as usize * LINE + LINE - 1];
-        // So that a line of ours is a line of the machine. (Where that cannot be told, it is only slower.)
+        // So that our lines match the lines of the machine's caches. (Where that is impossible, it is only slower.)
         self.first = self.cells.as_ptr().align_offset(LINE * 8).min(LINE - 1);
         self.lines = lines;
         self.used = 0;
@@ -140,7 +139,7 @@ impl Cache {
     #[inline(never)]
     pub fn find(&self, keys: &[Key], lookup: &mut BatchLookup) {
         let BatchLookup { entries, rest, rest_count } = lookup;
-        // 1. Look at all homes, and note which entries hold no ids. (Without a branch: where they are cannot be foreseen.)
+        // 1. Look at all homes, and note which entries hold no ids. (Without a branch: where they are is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
             *entry = look(self.line(key.hash), key);
@@ -319,7 +318,7 @@ impl Cache {
         true
     }
 
-    /// Put an entry somewhere, even if something else has to give way for it.
+    /// Put an entry somewhere, even if other entries must be moved for it.
     fn insert(&mut self, mut entry: Entry) {
         for turn in 0..MAX_MOVES {
             let key = Key::of_halves([entry[0], entry[1]]);
@@ -372,7 +371,7 @@ fn is_full(line: &[u64; LINE]) -> bool {
     WIDE.into_iter().all(|at| line[at] != 0)
 }
 
-/// Find a key in a line. Without branches, because in which of the places it is cannot be foreseen.
+/// Find a key in a line. Without branches, because its place in the line is unpredictable.
 #[inline(always)]
 fn look(line: &[u64; LINE], key: Key) -> PackedIds {
     let [a, b] = key.halves;

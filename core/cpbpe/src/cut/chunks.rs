@@ -11,7 +11,7 @@ use crate::vocab::Joinable;
 
 /// How many bytes are looked at together.
 pub const BLOCK: usize = 64;
-/// Characters from here on (three bytes and more) are asked for one by one; between shorter ones there are enough cuts without.
+/// Characters from here on (three bytes and more) are looked up in pairs; between shorter ones, bytes alone give enough cuts.
 const LONG_CHARACTER: u8 = 0xE0;
 
 /// Whether bytes alone allow a cut before `text[at]`.

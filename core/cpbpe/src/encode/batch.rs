@@ -36,7 +36,7 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Runs of texts, of such a size that a thread comes back for more a few dozen times, and soon enough to be told to stop.
+/// Runs of texts. Each thread takes a few dozen of them, and none takes so long that stopping would have to wait for it.
 fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
     let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
@@ -132,7 +132,7 @@ impl Engine {
                 });
             }));
             if let Err(panic) = outcome {
-                let guard = lock(); // or the other might look, be told, and only then begin to wait
+                let guard = lock(); // or the consumer might check, be notified, and only then begin to wait
                 failed.store(true, Ordering::Release);
                 drop(guard);
                 more.notify_one();
@@ -144,7 +144,7 @@ impl Engine {
                 // Without another thread this one does everything.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
             }
-            // 3. What this one does: give out what is done, or do a run, or wait.
+            // 3. What this thread does: hand over what is done, or do a run, or wait.
             let mut left = runs.len();
             while left > 0 {
                 let mut results = std::mem::take(&mut *lock());

@@ -28,7 +28,7 @@ pub struct Scratch {
     pub ids: Vec<u32>,
 }
 
-/// A cache, and memory for what a text becomes on its way to ids.
+/// A cache, and buffers for the forms of a text on its way to ids.
 pub struct Buffers {
     cache: Cache,
     /// A padded text.

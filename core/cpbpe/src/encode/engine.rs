@@ -23,7 +23,7 @@ const MAX_KEPT: usize = 1 << 20;
 /// A text, and whether it is known to be UTF-8.
 pub type Input<'a> = (&'a [u8], bool);
 
-/// Everything that is known of a model. Immutable, except for what it remembers.
+/// Everything that is known of a model. Immutable, except for its caches.
 pub struct Engine {
     /// The pieces.
     pub(crate) vocab: Arc<Vocab>,

@@ -1,4 +1,4 @@
-//! Symbols -> ids: what becomes of symbols that are no pieces.
+//! Symbols -> ids: what becomes of symbols that are not pieces.
 
 use crate::merge::Sink;
 use crate::text::utf8;

@@ -98,10 +98,10 @@ pub struct Place {
     pub characters: usize,
 }
 
-/// Walk through a compact text by its ids, and give out where each token ends, which is where the next one begins: every
-/// piece stands in the text as it is, and a character without a piece has an id for each of its bytes, of which all but the
-/// last have an empty span. `byte_at` tells a byte of the text. False if some of the text is unknown, because how much of it
-/// cannot be told.
+/// Walk through a compact text by its ids, and report where each token ends, which is where the next one begins. Every
+/// piece stands in the text as it is; a character without a piece has an id for each of its bytes, of which all but the
+/// last have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because its
+/// length cannot be told from an id.
 #[inline]
 pub fn walk(vocab: &Vocab, ids: &[u32], byte_at: impl Fn(usize) -> u8, mut end: impl FnMut(Place)) -> bool {
     let lengths = &*vocab.lengths();

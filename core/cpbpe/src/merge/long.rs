@@ -22,7 +22,7 @@ const AHEAD: usize = 12;
 /// A symbol is known by where it begins; there is one of these for every byte, and one for the end.
 #[derive(Clone, Copy)]
 struct Symbol {
-    /// The order of what it makes with the next one, `NONE` if that is no piece.
+    /// The order of what it makes with the next one, `NONE` if that is not a piece.
     order: u32,
     /// How many bytes it has, and `FROZEN` if it takes no part in merging. Not more than a piece has, three times
     /// 8,000 if all are spaces.
@@ -156,7 +156,7 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
     }
 }
 
-/// Merge `text`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or 0. `seen` is told of every pair that
+/// Merge `text`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or 0. `seen` is called for every pair that
 /// makes a piece: the id of the piece, and begin and middle of the pair. `keep` is asked about a pair whose turn has come, by
 /// its begin, middle and end: whether it is merged, or left out for good. `visit` gets all symbols in the end, from left to
 /// right.

@@ -1,4 +1,4 @@
-//! What merging needs from outside: pieces by their texts, and somebody who takes the symbols.
+//! What merging needs from outside: pieces by their texts, and a receiver of the symbols.
 
 use crate::vocab::{Vocab, MAX_PIECE};
 

@@ -145,7 +145,7 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
         }
     }
 
-    // 4. Give out what is left, from left to right.
+    // 4. Return what is left, from left to right.
     let mut i = 0;
     while i < count {
         let (begin, end) = (symbols.begins[i], symbols.ends[i]);

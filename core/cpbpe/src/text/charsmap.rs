@@ -1,4 +1,4 @@
-//! Compiled rules: the longest at a place, and what it becomes. `cpbpe/text/charsmap.py` explains the format.
+//! Compiled rules: the longest key at a place, and what it becomes. `cpbpe/text/charsmap.py` explains the format.
 
 use crate::error::Error;
 
@@ -29,7 +29,7 @@ fn label(unit: u32) -> u32 {
 }
 
 impl Charsmap {
-    /// Check a blob by the rules of sentencepiece.
+    /// Check a blob as sentencepiece does.
     pub fn new(blob: &[u8]) -> Result<Charsmap, Error> {
         Charsmap::read(blob).ok_or(Error::InvalidModel("its charsmap is malformed"))
     }

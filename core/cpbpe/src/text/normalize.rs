@@ -11,7 +11,7 @@ use crate::text::utf8::{self, REPLACEMENT, SPACE};
 /// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizerOptions {
-    /// The rule set's name.
+    /// What the model calls its rules.
     pub name: Vec<u8>,
     /// The compiled rules, empty when there are none.
     pub charsmap: Vec<u8>,

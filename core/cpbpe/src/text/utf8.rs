@@ -1,4 +1,4 @@
-//! Characters in bytes, by the two rules that sentencepiece uses: by the first byte alone, and strictly.
+//! Characters in bytes, in the two ways of sentencepiece: by the first byte alone, and strictly.
 
 /// U+2581, which stands for a space.
 pub const SPACE: &[u8] = "\u{2581}".as_bytes();

@@ -1,4 +1,4 @@
-//! Which characters are accepted; `accept_characters` in the reference is the plain version.
+//! Which characters are accepted; `accept_characters` in the reference explains how.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

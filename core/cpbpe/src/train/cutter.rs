@@ -65,7 +65,7 @@ pub struct TextFacts {
 }
 
 impl TextFacts {
-    /// Look at a text.
+    /// Examine a text.
     pub fn of(text: &[u8]) -> TextFacts {
         TextFacts {
             clean: std::str::from_utf8(text).is_ok() && memmem::find(text, utf8::SPACE).is_none(),
@@ -197,7 +197,7 @@ impl Cutter {
         self.cut::<false>(&mut compact, count, &mut worker.table, monitor);
     }
 
-    /// Why a sentence is skipped, as far as can be told before it is normalized.
+    /// Why a sentence is skipped, as far as is known before it is normalized.
     #[inline]
     fn skip_reason(&self, sentence: &[u8], may_be_reserved: bool) -> Option<SkipReason> {
         if sentence.is_empty() {
@@ -303,7 +303,7 @@ impl Cutter {
     }
 }
 
-/// How many ASCII letters stand at `at` in a row, counted eight at a time. PADDING bytes that are no letters must follow
+/// How many ASCII letters stand at `at` in a row, counted eight at a time. PADDING bytes that are not letters must follow
 /// the text. Most text is such letters; looking for their end byte by byte took a fifth of the time of counting.
 #[inline]
 fn count_letters(buffer: &[u8], at: usize) -> usize {

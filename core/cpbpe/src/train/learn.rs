@@ -1,4 +1,4 @@
-//! Words -> characters and merges. `learn` in the reference says what is learned; this says how it is made fast.
+//! Words -> characters and merges. `learn` in the reference explains what is learned; this file does it fast.
 //!
 //! **Few pairs are tracked.** A pair is at its most frequent at the start or, if one of its symbols is made by a merge,
 //! right after that merge: from then on other merges can only take places from it. So a pair that is rarer than some
@@ -88,7 +88,7 @@ pub fn learn(
         return Ok(learned);
     }
 
-    // 3. Lay the text out. Several parts cost a fifth more where merges are small, as they are when there is little text.
+    // 3. Write the text as symbols. Several parts cost a fifth more where merges are small, as they are when there is little text.
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
@@ -158,7 +158,7 @@ impl<'a> Learner<'a> {
         // 1. Count all pairs, and track those that are frequent enough.
         self.count_and_track(if track_every_pair { Some(0) } else { None })?;
         self.monitor.enter(LearnPhase::Merges, limit);
-        let mut made: HashSet<Vec<u8>> = HashSet::new();
+        let mut known_pieces: HashSet<Vec<u8>> = HashSet::new();
         while merges.pieces.len() < limit {
             self.monitor.advance(merges.pieces.len())?;
             // 2. Take the best pair. If all that are tracked have become too rare, track more of them first.
@@ -178,10 +178,10 @@ impl<'a> Learner<'a> {
             } else {
                 // 4. It no longer stands in the text, so nothing is to be merged; and only now can a text be a piece
                 //    already.
-                if made.is_empty() {
-                    made.extend(merges.pieces.iter().cloned());
+                if known_pieces.is_empty() {
+                    known_pieces.extend(merges.pieces.iter().cloned());
                 }
-                if !made.insert(piece.clone()) {
+                if !known_pieces.insert(piece.clone()) {
                     continue;
                 }
             }

@@ -1,6 +1,6 @@
 //! Which strings may become a piece, and so where text may be cut before anything is counted.
 //!
-//! The tests have the plain definition, `is_valid`, which goes through a string character by character. Two faster
+//! The tests have the simple definition, `is_valid`, which goes through a string character by character. Two faster
 //! forms of it are used: `PieceLimits::cuts` looks at two neighbouring characters only, and `PieceLimits::join` at
 //! the profiles of two valid pieces. The tests hold both to `is_valid`, on every string of a small alphabet and
 //! under every set of limits.
@@ -224,7 +224,7 @@ impl PieceProfile {
 mod tests {
     use super::*;
 
-    /// Whether a string may become a piece: the plain definition, which `cuts` and `join` are held to.
+    /// Whether a string may become a piece: the simple definition, which `cuts` and `join` are held to.
     fn is_valid(limits: &PieceLimits, classes: &CharClasses, piece: &[char]) -> bool {
         let only_spaces = piece.iter().all(|&c| c == COMPACT_SPACE);
         let last = piece.len() - 1;

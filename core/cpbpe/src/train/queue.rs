@@ -39,8 +39,8 @@ impl QueuedPair {
     }
 }
 
-/// A heap with the best pair on top. Once a pair is in it, its frequency only sinks. So whoever takes the best one
-/// compares its frequency with the true one, and if that has sunk puts it back. (The heap of the standard library is of
+/// A heap with the best pair on top. Once a pair is in it, its frequency only falls. So the frequency of the best
+/// one is compared with the true one, and if that has fallen the pair is put back. (The heap of the standard library is of
 /// no use here: to compare two pairs, the texts of symbols must be at hand.)
 #[derive(Default)]
 pub struct PairQueue {

@@ -52,15 +52,15 @@ pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> 
         Ordering::Equal => compare(record_of(a.location).0, record_of(b.location).0),
         unequal => unequal,
     };
-    let [mut plain, mut spaced] = prefixes;
-    sort(&mut plain, &order, threads, monitor);
+    let [mut unspaced, mut spaced] = prefixes;
+    sort(&mut unspaced, &order, threads, monitor);
     sort(&mut spaced, &order, threads, monitor);
     // 3. Write them. All words of the second list begin with U+2581 and none of the first does, so the second list
     //    goes as a whole between two words of the first.
     let space = u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104;
-    let middle = plain.partition_point(|word| word.prefix < space);
+    let middle = unspaced.partition_point(|word| word.prefix < space);
     let mut words = Words::default();
-    for prefixes in [&plain[..middle], &spaced[..], &plain[middle..]] {
+    for prefixes in [&unspaced[..middle], &spaced[..], &unspaced[middle..]] {
         for part in write(prefixes, &record_of, threads, monitor)? {
             words.append(&part);
         }

@@ -23,7 +23,7 @@ const AHEAD: usize = 32;
 /// One part of the text.
 #[derive(Default)]
 pub struct TextPart {
-    /// The symbol at each place, as told above.
+    /// The symbol at each place, as explained above.
     text: Vec<SymbolNumber>,
     /// The counts of its words.
     runs: Runs,
@@ -136,15 +136,15 @@ impl TextPart {
                 // 3. Note what changes with its neighbours.
                 let (before, after) = (self.text[begin - 1], self.text[end]);
                 run = self.runs.find(run, place);
-                let one = Occurrences::once(self.runs.count(run));
-                self.changes.merged.add(one);
+                let occurrence = Occurrences::once(self.runs.count(run));
+                self.changes.merged.add(occurrence);
                 if before == new {
-                    self.changes.new_beside_new.add(one);
+                    self.changes.new_beside_new.add(occurrence);
                 } else if before != NO_SYMBOL {
-                    self.changes.before.add(before, one);
+                    self.changes.before.add(before, occurrence);
                 }
                 if after != NO_SYMBOL {
-                    self.changes.after.add(after, one);
+                    self.changes.after.add(after, occurrence);
                 }
                 // 4. Replace it.
                 self.text[middle] = NO_SYMBOL;

@@ -111,7 +111,7 @@ impl TrackedPairs {
         if number != UNTRACKED {
             let frequency = &mut self.pairs[number as usize].frequency;
             // The pair that was just merged may lose more than it has: what it loses in overlaps with itself was
-            // replaced before. Nobody asks for its frequency any more.
+            // replaced before. Its frequency is not used any more.
             *frequency = frequency.wrapping_sub(weight);
         }
     }

@@ -1,7 +1,7 @@
 //! Reads the wire format of a model file, with every length checked.
 //!
-//! Python reads the same file with protobuf, and owns the messages about what is wrong with it. This reader is for speed, and
-//! knows no more of protobuf than model files need.
+//! Python reads the same file with protobuf, and has all the error messages. This reader is for speed, and knows no more of
+//! protobuf than model files need.
 
 use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// The next field; `Some(None)` at the end, `None` for bytes that are no message.
+    /// The next field; `Some(None)` at the end, `None` for bytes that are not a message.
     #[allow(clippy::option_option)]
     fn next(&mut self) -> Option<Option<(u32, Value<'a>)>> {
         if self.at == self.data.len() {

@@ -1,7 +1,7 @@
 //! The pieces of a vocabulary: text, type and rank of each, and look-up by text.
 //!
 //! Looking up is what merging does all the time, and mostly in vain. So up to 16 bytes are taken as one number of 128 bits,
-//! without a branch for the length, and a slot of the table holds part of the hash: a text that is no piece is rarely
+//! without a branch for the length, and a slot of the table holds part of the hash: a text that is not a piece is rarely
 //! compared with one. For two ASCII characters there is a table of all answers.
 
 use std::hash::{BuildHasher, RandomState};
@@ -255,7 +255,7 @@ impl Pieces {
         let id = self.search(probe.hash, |id| {
             let info = &self.infos[id as usize];
             let text = self.blob[info.begin as usize..].first_chunk();
-            // (A longer text that ends in zeros is told apart by its length.)
+            // (A longer text that ends in zeros differs in its length.)
             usize::from(info.length) == probe.length
                 && text.is_some_and(|text| u128::from_le_bytes(*text) & MASKS[probe.length] == probe.value)
         });

@@ -62,7 +62,7 @@ impl Vocab {
         let mut user_defined_compact = Vec::new();
         let mut has_unused = false;
         for id in 0..count {
-            // 1. A piece by itself. One NUL under byte fallback is UNUSED (converted models hold one beside <0x00>), and
+            // 1. A piece by itself. One NUL under byte fallback is UNUSED (some converted models hold one beside <0x00>), and
             //    it is in no table.
             let piece = columns.piece(id);
             if piece.is_empty() {
@@ -129,7 +129,7 @@ impl Vocab {
             user_defined_compact: Keys::new(user_defined_compact),
         };
         if byte_fallback && vocab.find_mergeable(b" ").is_none() {
-            vocab.ids_per_byte = 3; // a space that is no piece becomes the three bytes of U+2581
+            vocab.ids_per_byte = 3; // a space that is not a piece becomes the three bytes of U+2581
         }
         vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.utf8 = (0..count as u32)

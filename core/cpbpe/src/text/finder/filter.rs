@@ -17,7 +17,7 @@ pub struct Beginnings(Vec<Filter>);
 struct Filter {
     /// 1 for each first byte.
     firsts: [u8; 256],
-    /// Which bits of eight bytes are looked at.
+    /// Which bits of eight bytes count.
     mask: u64,
     /// A Bloom filter of the first bytes of all keys.
     filter: Box<[u64; FILTER]>,
@@ -26,14 +26,14 @@ struct Filter {
 impl Filter {
     fn new(keys: &[&[u8]]) -> Option<Filter> {
         let width = keys.iter().map(|key| key.len()).min()?.min(WIDTH);
-        let mut made = Filter { firsts: [0; 256], mask: u64::MAX >> (64 - 8 * width), filter: Box::new([0; FILTER]) };
+        let mut filter = Filter { firsts: [0; 256], mask: u64::MAX >> (64 - 8 * width), filter: Box::new([0; FILTER]) };
         for key in keys {
-            made.firsts[usize::from(key[0])] = 1;
-            for bit in Self::bits(number(key) & made.mask) {
-                made.filter[bit >> 6] |= 1 << (bit & 63);
+            filter.firsts[usize::from(key[0])] = 1;
+            for bit in Self::bits(number(key) & filter.mask) {
+                filter.filter[bit >> 6] |= 1 << (bit & 63);
             }
         }
-        Some(made)
+        Some(filter)
     }
 
     #[inline(always)]

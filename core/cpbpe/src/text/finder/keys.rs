@@ -1,6 +1,6 @@
 //! The longest key at a place: user-defined pieces when encoding, and symbols when training.
 
-/// A sorted list of keys. The longest at a place is what is left of a range that is narrowed byte by byte.
+/// A sorted list of keys. To find the longest at a place, a range of the list is narrowed byte by byte.
 pub struct Keys {
     keys: Vec<Vec<u8>>,
     /// For each first byte the range of keys.
