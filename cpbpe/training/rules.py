@@ -13,7 +13,7 @@ def charsmap_of(options: TrainOptions) -> bytes:
     b''
     """
     if options.normalization_rules:
-        return _from_pairs(options.normalization_rules)
+        return _from_pairs("normalization_rules", options.normalization_rules)
     if options.normalization_rule_tsv:
         return charsmap_of_file("normalization_rule_tsv", options.normalization_rule_tsv)
     if options.normalization_rule_name == "identity":
@@ -26,7 +26,7 @@ def charsmap_of(options: TrainOptions) -> bytes:
 def denormalizer_charsmap_of(options: TrainOptions) -> bytes | None:
     """The charsmap of the denormalizer, or None if there is none."""
     if options.denormalization_rules:
-        return _from_pairs(options.denormalization_rules)
+        return _from_pairs("denormalization_rules", options.denormalization_rules)
     if options.denormalization_rule_tsv:
         return charsmap_of_file("denormalization_rule_tsv", options.denormalization_rule_tsv)
     return None
@@ -46,10 +46,10 @@ def charsmap_of_file(option: str, path: str) -> bytes:
         raise TrainingError(f"{option}: {path}: {error}") from error
 
 
-def _from_pairs(rules: Rules) -> bytes:
+def _from_pairs(option: str, rules: Rules) -> bytes:
     from cpbpe.text.charsmap_build import charsmap_from_rules
 
     try:
         return charsmap_from_rules(dict(rules).items())
     except ValueError as error:
-        raise TrainingError(f"normalization_rules: {error}") from error
+        raise TrainingError(f"{option}: {error}") from error

@@ -106,6 +106,12 @@ def test_wrong_types(options: dict[str, Any], message: str) -> None:
         train(TEXTS, **options)
 
 
+@pytest.mark.parametrize("name", ["normalization_rules", "denormalization_rules"])
+def test_wrong_rules_name_their_option(name: str) -> None:
+    with pytest.raises(TrainingError, match=f"^{name}: a rule that changes nothing"):
+        train(TEXTS, **{name: [("a", "a")]})
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_options_say_why(name: str) -> None:
     with pytest.raises(TrainingError) as error:
