@@ -108,8 +108,9 @@ def test_wrong_types(options: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("name", ["normalization_rules", "denormalization_rules"])
 def test_wrong_rules_name_their_option(name: str) -> None:
+    options: dict[str, Any] = {name: [("a", "a")]}
     with pytest.raises(TrainingError, match=f"^{name}: a rule that changes nothing"):
-        train(TEXTS, **{name: [("a", "a")]})
+        train(TEXTS, **options)
 
 
 @pytest.mark.parametrize("name", REFUSED)
