@@ -171,12 +171,14 @@ class Plans:
         """What decodes ids that have been checked, as the options ask for."""
         check_names(options, method, DECODE)
         facts = self._facts
-        skip = checked_flag("skip_special_tokens", options.get("skip_special_tokens"), or_none=True)
-        keep_space = checked_flag("keep_prefix_space", options.get("keep_prefix_space", False))
-        after_special = checked_flag("prefix_after_special", options.get("prefix_after_special", True))
+        flags = {
+            name: value if type(value) is bool else checked_flag(name, value, name == "skip_special_tokens")
+            for name, value in options.items()
+        }
+        skip, keep_space = flags.get("skip_special_tokens"), flags.get("keep_prefix_space", False)
         engine = facts.engine.variant(keep_space=True) if keep_space else facts.engine
         if not facts.special.added and skip is not False:
             return engine
-        later = engine if after_special else engine.variant(keep_space=True)
+        later = engine if flags.get("prefix_after_special", True) else engine.variant(keep_space=True)
         shown = {} if skip else facts.special.texts if skip is None else facts.special.shown
         return SpecialDecoder(engine, later, shown, facts.special.texts if skip else {})
