@@ -165,6 +165,10 @@ class Frame(pd.DataFrame):  # type: ignore[misc]
     """What GeoPandas and others make of it."""
 
 
+class PolarsFrame(pl.DataFrame):
+    """The same of polars, whose frames do not say how many dimensions they have."""
+
+
 class Lazy:
     """A table of a library that nobody has heard of."""
 
@@ -195,6 +199,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     ),
     "DataFrame of one column": (pd.DataFrame({"text": TEXTS}), "DataFrame", r"such as table\['text'\]"),
     "subclass of DataFrame": (Frame(ROWS), "Frame", r"such as table\['text'\]"),
+    "subclass of a polars DataFrame": (PolarsFrame(ROWS), "PolarsFrame", r"such as table\['text'\]"),
     "polars DataFrame": (pl.DataFrame(ROWS), "DataFrame", r"such as table\['text'\]"),
     "LazyFrame": (pl.DataFrame(ROWS).lazy(), "LazyFrame", r"such as table\.collect\(\)\['text'\]"),
     "Table": (pa.table(ROWS), "Table", r"such as table\['text'\]"),
