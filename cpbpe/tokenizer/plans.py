@@ -110,6 +110,7 @@ class Plans:
         self._facts = facts
         self._plain = EncodePlan(facts.engine, [], [], False, None, True)
         self._kept: dict[tuple[tuple[str, object], ...], EncodePlan] = {}
+        self._decoders: dict[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = {}
 
     def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
         """The plan for the options of a call that encodes."""
@@ -175,9 +176,17 @@ class Plans:
 
     def decode(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
         """What decodes ids that have been checked, as the options ask for."""
-        if not options and not self._facts.special.added:
-            return self._facts.engine
-        check_names(options, method, DECODE)
+        key = tuple(options.items())
+        lasting = {type(value) for _, value in key} <= _LASTING
+        decoder = self._decoders.get(key) if lasting else None
+        if decoder is None:
+            check_names(options, method, DECODE)
+            decoder = self._make_decoder(options)
+            if lasting and len(self._decoders) < MAX_CHOICES:
+                self._decoders[key] = decoder
+        return decoder
+
+    def _make_decoder(self, options: DecodeOptions) -> Engine | SpecialDecoder:
         facts = self._facts
         values: dict[str, Any] = {**DECODE_DEFAULTS, **options}
         skip = checked_flag("skip_special_tokens", values["skip_special_tokens"], or_none=True)

@@ -95,9 +95,10 @@ class Vocabulary(Mapping[str, int]):
     def get(self, key: SupportsIndex, default: T, /) -> str | T: ...
     def get(self, key: Any, default: Any = None, /) -> Any:
         """The id of a piece, or the piece of an id; something else if there is no such piece or id."""
-        if key not in self:
-            return default
-        return self[key]
+        if isinstance(key, (str, bytes)):
+            id = self._find(key)
+            return default if id is None else id
+        return self[key] if key in self else default  # noqa: SIM401 (this is `get`)
 
     def _find(self, key: str | bytes) -> int | None:
         facts = self._facts
