@@ -116,9 +116,12 @@ class Plans:
         """The plan for the options of a call that encodes."""
         if not options:
             return self._plain
-        key = tuple(options.items())
+        key: tuple[tuple[str, object], ...] = tuple(options.items())
         plan = None
         lasting = {type(value) for _, value in key} <= _LASTING
+        if not lasting:  # a set may change, what it holds now does not
+            key = tuple((name, frozenset(value) if type(value) is set else value) for name, value in key)
+            lasting = {type(value) for _, value in key} <= _LASTING
         with suppress(TypeError):  # a tuple that holds what cannot be a key; `_make` says what is wrong
             plan = self._kept.get(key) if lasting else None
         if plan is None:

@@ -82,7 +82,10 @@ class StreamEncoder:
                 f"a stream has one kind of text"
             )
         whole = type(given) is str
-        ids = self._push(data, whole, final=False)
+        if self._special is None and not self._front:
+            ids = self._segment.push(data, whole=whole)
+        else:
+            ids = self._push(data, whole, final=False)
         self._kind = type(given)
         return ids
 

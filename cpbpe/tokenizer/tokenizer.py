@@ -399,6 +399,10 @@ class Tokenizer:
         >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
         (b'\xf0\x9f\xa6', '���')
         """
+        if not options and type(ids) is list:
+            text = self._engine.decode_bytes(ids)
+            if text is not None:
+                return text
         return calls.decode_bytes(self._facts, self._plans.decode(options, "decode_bytes"), ids)
 
     @described(DECODE)
