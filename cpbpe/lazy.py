@@ -14,7 +14,11 @@ from importlib import import_module
 from threading import RLock
 from typing import Any, Generic, TypeVar, overload
 
+K = TypeVar("K")
 T = TypeVar("T")
+
+MAX_KEPT = 32
+"""A `Kept` holds this many values."""
 
 _IMPORTING = RLock()
 if hasattr(os, "register_at_fork"):
@@ -46,6 +50,16 @@ class kept(Generic[T]):  # noqa: N801 (used like property)
             return self
         value: T = instance.__dict__.setdefault(self._name, self._make(instance))
         return value
+
+
+class Kept(dict[K, T]):
+    """Values made for keys that may come again. Threads may share one: each step is one of dict's."""
+
+    def keep(self, key: K, value: T) -> None:
+        """Put a value there. A full one begins anew, because looking for the oldest value takes a lock."""
+        if len(self) >= MAX_KEPT:
+            self.clear()
+        self[key] = value
 
 
 def imported(name: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import numpy
+from cpbpe.lazy import Kept, numpy
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
     DECODE,
@@ -24,7 +24,6 @@ from cpbpe.tokenizer.options import (
 )
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
-from cpbpe.tokenizer.special_tokens import MAX_CHOICES
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
@@ -109,8 +108,8 @@ class Plans:
     def __init__(self, facts: ModelFacts):
         self._facts = facts
         self._plain = EncodePlan(facts.engine, [], [], False, None, True)
-        self._kept: dict[tuple[tuple[str, object], ...], EncodePlan] = {}
-        self._decoders: dict[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = {}
+        self._kept: Kept[tuple[tuple[str, object], ...], EncodePlan] = Kept()
+        self._decoders: Kept[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = Kept()
 
     def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
         """The plan for the options of a call that encodes."""
@@ -128,9 +127,7 @@ class Plans:
             check_names(options, method, ENCODE)
             plan = self._make(options)
             if lasting:
-                if len(self._kept) >= MAX_CHOICES:
-                    self._kept.pop(next(iter(self._kept)), None)
-                self._kept[key] = plan
+                self._kept.keep(key, plan)
         elif method in REFUSED:
             check_names(options, method, ENCODE)
         if "alpha" in options or "seed" in options:
@@ -185,8 +182,8 @@ class Plans:
         if decoder is None:
             check_names(options, method, DECODE)
             decoder = self._make_decoder(options)
-            if lasting and len(self._decoders) < MAX_CHOICES:
-                self._decoders[key] = decoder
+            if lasting:
+                self._decoders.keep(key, decoder)
         return decoder
 
     def _make_decoder(self, options: DecodeOptions) -> Engine | SpecialDecoder:

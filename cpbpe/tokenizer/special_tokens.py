@@ -15,13 +15,11 @@ from typing import Any
 
 from cpbpe.engine.protocol import Engine, Finder
 from cpbpe.errors import ModelError
-from cpbpe.lazy import kept
+from cpbpe.lazy import Kept, kept
 from cpbpe.model.spec import PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
 
-MAX_CHOICES = 32
-"""This many choices of allowed and disallowed tokens are kept ready."""
 MAX_TOKEN_BYTES = 256
 """No added token is longer."""
 MAX_TOKENS = 1 << 20
@@ -51,7 +49,7 @@ class SpecialTokens:
 
     def __init__(self, engine: Engine, added: Mapping[str, int]):
         self._engine = engine
-        self._finders: dict[object, SpecialFinder] = {}
+        self._finders: Kept[object, SpecialFinder] = Kept()
         self.added = dict(added)
         """The ids of added tokens, by their texts."""
         self.texts = {id: text for text, id in self.added.items()}
@@ -110,9 +108,7 @@ class SpecialTokens:
                         f"{min(both)!r} is in allowed_special and in disallowed_special; choose one"
                     )
             made = SpecialFinder(self._engine, keys)
-            if len(self._finders) >= MAX_CHOICES:
-                self._finders.pop(next(iter(self._finders)), None)
-            self._finders[key] = made
+            self._finders.keep(key, made)
         return made
 
     def _checked(self, given: Collection[str], option: str, every: str) -> frozenset[str] | str:

@@ -3,6 +3,9 @@
 import pickle
 import random
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe import ModelError, Part, PieceType, Special, Tokenizer
+from cpbpe.lazy import MAX_KEPT
 from cpbpe.model.formats import model_pb2
 from tests.support import budget, corpus, tiers, tokenizers, zoo
 from tests.support.texts import SPECIALS, TextMaker, texts
@@ -176,6 +180,26 @@ def test_permission_is_not_remembered(engine: str) -> None:
     assert tok.encode("<s></s>", allowed_special=view)[-1] == 2
     for length in range(100):  # more choices than are kept
         assert tok.encode("<s>", allowed_special=("<s>",) * (length + 1)) == [1]
+
+
+def test_threads_with_more_choices_than_are_kept(engine: str) -> None:
+    """One thread makes room for a choice while others do the same."""
+    tok = tokenizer(zoo.REAL[0], engine)
+    choices = [frozenset(some) for some in combinations(tok.vocab.special_tokens, 3)][: 2 * MAX_KEPT]
+    assert len(choices) > MAX_KEPT
+    expected = {choice: tok.encode("<|im_start|>a<s>", allowed_special=choice) for choice in choices}
+
+    def encode(first: int) -> None:
+        for choice in (choices[first:] + choices[:first]) * 40:
+            assert tok.encode("<|im_start|>a<s>", allowed_special=choice) == expected[choice]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(encode, range(0, 40, 5)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 # --- Parts ----------------------------------------------------------------------------------------
