@@ -1,19 +1,22 @@
 //! Ids -> text. The same steps as `_join` in `cpbpe/reference/encoding.py`, which explains them.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
 
+use crate::error::{Error, Halt};
 use crate::lazy::Lazy;
+use crate::memory::{with_room, Grow};
 use crate::text::normalize::{Normalizer, NormalizerOptions};
 use crate::text::utf8;
 use crate::vocab::vocabulary::byte_of;
 use crate::vocab::{piece_type, Vocab};
+use crate::watch::{in_parts, Check};
 
 /// Bytes after the texts that may be copied along with the last one.
 const SLACK: usize = 16;
 /// Fewer ids than this are not worth a thread.
 const MIN_PART: usize = 1 << 16;
+/// Whether to go on is checked once in this many ids.
+const CHECK_IDS: usize = 1 << 16;
 
 /// Turns the ids and pieces of one model into text.
 pub struct Decoder {
@@ -51,55 +54,52 @@ impl Decoder {
         self.denormalizer.as_deref()
     }
 
-    /// The text of ids, or the position of the first that is outside the vocabulary.
-    pub fn decode(&self, ids: &[u32], keep_invalid: bool) -> Result<Vec<u8>, usize> {
-        let texts = self.texts.get_or_make(|| PieceTexts::new(&self.vocab));
+    /// The text of ids.
+    pub fn decode(&self, ids: &[u32], keep_invalid: bool, check: Check) -> Result<Vec<u8>, Error> {
+        let texts = self.texts.get_or_make(|| PieceTexts::new(&self.vocab))?;
         let mut text = Vec::new();
-        texts.decode(&self.vocab, ids, self.beginning, keep_invalid, &mut text)?;
-        Ok(self.denormalize(text, keep_invalid))
+        texts.decode(&self.vocab, ids, self.beginning, keep_invalid, check, &mut text)?;
+        Ok(self.denormalize(text, keep_invalid, check)?)
     }
 
-    /// The texts of many sequences of ids; `None` if some id is outside the vocabulary.
-    pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize) -> Option<Vec<Vec<u8>>> {
-        let decode_one = |ids: &Vec<u32>| self.decode(ids, false).ok();
+    /// The texts of many sequences of ids.
+    pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize, check: Check) -> Result<Vec<Vec<u8>>, Error> {
+        let decode_part = |part: &[Vec<u32>], check: Check| {
+            let mut texts = with_room(part.len())?;
+            let mut ids = 0;
+            for sequence in part {
+                texts.push(self.decode(sequence, false, check)?);
+                ids += sequence.len() + 1;
+                if ids > CHECK_IDS {
+                    check()?;
+                    ids = 0;
+                }
+            }
+            Ok::<_, Error>(texts)
+        };
         let total: usize = batch.iter().map(Vec::len).sum();
         if threads < 2 || total < MIN_PART {
-            return batch.iter().map(decode_one).collect();
+            return decode_part(batch, check);
         }
-        let size = batch.len().div_ceil(threads);
-        let decode_part = |part: &[Vec<u32>]| part.iter().map(decode_one).collect::<Option<Vec<_>>>();
-        std::thread::scope(|scope| {
-            let start = |part| {
-                let work = move || decode_part(part);
-                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
-            };
-            let (first, rest) = batch.split_at(size);
-            let workers: Vec<_> = rest.chunks(size).map(start).collect();
-            let mut texts = decode_part(first)?;
-            for worker in workers {
-                texts.extend(match worker.map(ScopedJoinHandle::join) {
-                    Ok(Ok(part)) => part?,
-                    Ok(Err(panic)) => resume_unwind(panic),
-                    // No thread could be started: this one does its part.
-                    Err(part) => decode_part(part)?,
-                });
-            }
-            Some(texts)
-        })
+        let parts: Vec<&[Vec<u32>]> = batch.chunks(batch.len().div_ceil(threads)).collect();
+        let parts = in_parts(&parts, check, decode_part)?;
+        let mut texts = with_room(batch.len())?;
+        texts.extend(parts.into_iter().flatten());
+        Ok(texts)
     }
 
     /// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
-    pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>, check: Check) -> Result<Vec<u8>, Error> {
         let mut text = Vec::new();
-        decode_pieces(&self.vocab, pieces, self.beginning, &mut text);
-        self.denormalize(text, false)
+        decode_pieces(&self.vocab, pieces, self.beginning, check, &mut text)?;
+        Ok(self.denormalize(text, false, check)?)
     }
 
-    fn denormalize(&self, text: Vec<u8>, keep_invalid: bool) -> Vec<u8> {
-        let Some(denormalizer) = &self.denormalizer else { return text };
+    fn denormalize(&self, text: Vec<u8>, keep_invalid: bool, check: Check) -> Result<Vec<u8>, Halt> {
+        let Some(denormalizer) = &self.denormalizer else { return Ok(text) };
         let mut out = Vec::new();
-        denormalizer.normalize(&text, None, keep_invalid, &mut out, &mut ());
-        out
+        denormalizer.normalize(&text, None, keep_invalid, check, &mut out, &mut ())?;
+        Ok(out)
     }
 }
 
@@ -159,14 +159,15 @@ impl Beginning {
 
 impl PieceTexts {
     /// Decode every piece once.
-    fn new(vocab: &Vocab) -> PieceTexts {
-        let mut blob = Vec::new();
-        let mut pieces = Vec::with_capacity(vocab.len());
+    fn new(vocab: &Vocab) -> Result<PieceTexts, Halt> {
+        let mut blob: Vec<u8> = Vec::new();
+        let mut pieces = with_room(vocab.len())?;
         let mut text = Vec::new();
         for id in 0..vocab.len() as u32 {
             let begin = blob.len() as u32;
             text.clear();
             vocab.text_of(id, &mut text);
+            blob.grow(text.len().max(vocab.unk_surface.len()) + SLACK)?;
             let spaced = text.starts_with(utf8::SPACE);
             let kind = match vocab.kind(id) {
                 piece_type::CONTROL => TextKind::Control,
@@ -187,39 +188,47 @@ impl PieceTexts {
             pieces.push(PieceText { begin, length, kind });
         }
         blob.resize(blob.len() + SLACK, 0);
-        PieceTexts { blob, pieces }
+        Ok(PieceTexts { blob, pieces })
     }
 
-    /// Append the text of `ids` to `out`, or give back the position of the first that is outside the vocabulary.
+    /// Append the text of `ids` to `out`.
     fn decode(
         &self,
         vocab: &Vocab,
         ids: &[u32],
         beginning: Beginning,
         keep_invalid: bool,
+        check: Check,
         out: &mut Vec<u8>,
-    ) -> Result<(), usize> {
+    ) -> Result<(), Error> {
         debug_assert!(out.is_empty());
         let mut run = Vec::new();
         let mut at_beginning = true;
         let mut position = 0;
-        out.reserve(ids.len() * 5 + SLACK);
+        let mut next_check = CHECK_IDS;
+        out.grow(ids.len() * 5 + SLACK)?;
         while position < ids.len() {
+            if position >= next_check {
+                check()?;
+                next_check = position + CHECK_IDS;
+            }
             // 1. The usual case in the middle of a text.
             if !at_beginning && run.is_empty() {
-                position += self.copy_texts(&ids[position..], out);
-                if position == ids.len() {
-                    break;
+                let stop = ids.len().min(next_check);
+                position += self.copy_texts(&ids[position..stop], out)?;
+                if position == stop {
+                    continue;
                 }
             }
-            let piece = *self.pieces.get(ids[position] as usize).ok_or(position)?;
+            let piece = *self.pieces.get(ids[position] as usize).ok_or(Error::UnknownId(position))?;
             // 2. Bytes wait for the end of their run, and then make characters.
             if piece.kind == TextKind::Byte {
+                run.grow(1)?;
                 run.push(self.blob[piece.begin as usize]);
                 position += 1;
                 continue;
             }
-            end_run(&mut run, keep_invalid, out);
+            end_run(&mut run, keep_invalid, out)?;
             at_beginning = at_beginning && out.is_empty();
             position += 1;
             if piece.kind == TextKind::Control {
@@ -228,36 +237,35 @@ impl PieceTexts {
             // 3. A text, perhaps without its first space: that may be the dummy prefix.
             let spaced = matches!(piece.kind, TextKind::Spaced | TextKind::UnknownSpaced);
             let drop = at_beginning && beginning.drops_space && spaced;
-            match piece.kind {
-                TextKind::Unknown | TextKind::UnknownSpaced => out.extend_from_slice(&vocab.unk_surface),
-                _ => {
-                    let begin = piece.begin as usize;
-                    out.extend_from_slice(&self.blob[begin + usize::from(drop)..begin + usize::from(piece.length)]);
-                }
-            }
+            let begin = piece.begin as usize;
+            let text = match piece.kind {
+                TextKind::Unknown | TextKind::UnknownSpaced => &vocab.unk_surface[..],
+                _ => &self.blob[begin + usize::from(drop)..begin + usize::from(piece.length)],
+            };
+            out.grow(text.len())?;
+            out.extend_from_slice(text);
             if drop && !beginning.drops_all {
                 at_beginning = false;
             }
             at_beginning = at_beginning && out.is_empty();
         }
-        end_run(&mut run, keep_invalid, out);
-        Ok(())
+        Ok(end_run(&mut run, keep_invalid, out)?)
     }
 
     /// Append texts up to the first id that is anything else; how many there were.
     #[inline(never)]
-    fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> usize {
+    fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> Result<usize, Halt> {
         for (count, &id) in ids.iter().enumerate() {
-            let Some(piece) = self.pieces.get(id as usize) else { return count };
+            let Some(piece) = self.pieces.get(id as usize) else { return Ok(count) };
             if !matches!(piece.kind, TextKind::Plain | TextKind::Spaced) {
-                return count;
+                return Ok(count);
             }
             let (begin, length) = (piece.begin as usize, usize::from(piece.length));
             match self.blob.get(begin..begin + SLACK) {
                 Some(bytes) if length <= SLACK => {
                     let end = out.len();
                     if out.capacity() - end < SLACK {
-                        out.reserve(out.capacity() + SLACK);
+                        out.grow(out.capacity() + SLACK)?;
                     }
                     // SAFETY: there is room for SLACK bytes, of which `length` are the text. Copying a few too many
                     // takes one step, and a call is what it saves.
@@ -266,42 +274,58 @@ impl PieceTexts {
                         out.set_len(end + length);
                     }
                 }
-                _ => out.extend_from_slice(&self.blob[begin..begin + length]),
+                _ => {
+                    out.grow(length)?;
+                    out.extend_from_slice(&self.blob[begin..begin + length]);
+                }
             }
         }
-        ids.len()
+        Ok(ids.len())
     }
 }
 
-fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) {
+fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) -> Result<(), Halt> {
     if run.is_empty() {
-        return;
+        return Ok(());
     }
     if keep_invalid {
+        out.grow(run.len())?;
         out.extend_from_slice(run);
     } else {
-        utf8::repair_into(run, out);
+        utf8::repair_into(run, out)?;
     }
     run.clear();
+    Ok(())
 }
 
 /// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
-fn decode_pieces<'a>(vocab: &Vocab, pieces: impl Iterator<Item = &'a [u8]>, beginning: Beginning, out: &mut Vec<u8>) {
+fn decode_pieces<'a>(
+    vocab: &Vocab,
+    pieces: impl Iterator<Item = &'a [u8]>,
+    beginning: Beginning,
+    check: Check,
+    out: &mut Vec<u8>,
+) -> Result<(), Halt> {
     let mut run = Vec::new();
     let mut at_beginning = true;
-    for piece in pieces {
+    for (position, piece) in pieces.enumerate() {
+        if position % CHECK_IDS == CHECK_IDS - 1 {
+            check()?;
+        }
         let id = if piece == b"\0" { None } else { vocab.id_of(piece) };
         let kind = id.map_or(piece_type::UNKNOWN, |id| vocab.kind(id));
         if kind == piece_type::BYTE {
+            run.grow(1)?;
             run.push(byte_of(piece).unwrap_or_default());
             continue;
         }
-        end_run(&mut run, false, out);
+        end_run(&mut run, false, out)?;
         at_beginning = at_beginning && out.is_empty();
         if kind == piece_type::CONTROL {
             continue;
         }
         let drop = at_beginning && beginning.drops_space && piece.starts_with(utf8::SPACE);
+        out.grow(piece.len().max(vocab.unk_surface.len()))?;
         if kind != piece_type::UNKNOWN {
             utf8::spaces_into(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
         } else if id.is_some() {
@@ -313,5 +337,5 @@ fn decode_pieces<'a>(vocab: &Vocab, pieces: impl Iterator<Item = &'a [u8]>, begi
             at_beginning = false;
         }
     }
-    end_run(&mut run, false, out);
+    end_run(&mut run, false, out)
 }

@@ -21,6 +21,28 @@ pub enum Error {
     InvalidWords,
     /// Compiled normalization rules are malformed.
     InvalidCharsmap,
+    /// The id at this position is outside the vocabulary.
+    UnknownId(usize),
+    /// The memory that is needed is not there.
+    OutOfMemory,
+}
+
+/// Why work was given up that nothing was wrong with. Hot loops return this: it takes one byte, an `Error` three words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// It was asked to stop.
+    Stopped,
+    /// The memory that it needs is not there.
+    OutOfMemory,
+}
+
+impl From<Halt> for Error {
+    fn from(halt: Halt) -> Error {
+        match halt {
+            Halt::Stopped => Error::Stopped,
+            Halt::OutOfMemory => Error::OutOfMemory,
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -38,6 +60,10 @@ impl fmt::Display for Error {
                 f.write_str("these are no words: the columns do not fit together, or a word is not UTF-8")
             }
             Error::InvalidCharsmap => f.write_str("the normalization rules are malformed"),
+            Error::UnknownId(position) => write!(f, "the id at position {position} is outside the vocabulary"),
+            Error::OutOfMemory => {
+                f.write_str("there is not enough memory for this much text at once; give it in smaller parts")
+            }
         }
     }
 }

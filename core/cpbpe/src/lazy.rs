@@ -23,18 +23,18 @@ pub enum Made<'a, T> {
 
 impl<T> Lazy<T> {
     /// The value. Several threads at once may make one each; the first is kept.
-    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Made<'_, T> {
+    pub fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Made<'_, T>, E> {
         if let Some(kept) = self.value.get() {
-            return Made::Kept(kept);
+            return Ok(Made::Kept(kept));
         }
-        let value = make();
+        let value = make()?;
         if !self.taken.swap(true, Ordering::AcqRel) {
-            return Made::Kept(self.value.get_or_init(|| value));
+            return Ok(Made::Kept(self.value.get_or_init(|| value)));
         }
-        match self.value.get() {
+        Ok(match self.value.get() {
             Some(kept) => Made::Kept(kept),
             None => Made::Own(value),
-        }
+        })
     }
 }
 
@@ -59,21 +59,26 @@ impl<T> Default for Lazy<T> {
 mod tests {
     use super::*;
 
+    fn made(lazy: &Lazy<i32>, make: impl FnOnce() -> i32) -> i32 {
+        lazy.get_or_make(|| Ok::<_, ()>(make())).map_or(0, |made| *made)
+    }
+
     #[test]
     fn made_once_and_never_waited_for() {
         let lazy = Lazy::default();
-        let inner = lazy.get_or_make(|| {
+        assert_eq!(lazy.get_or_make(|| Err("none")).err(), Some("none"));
+        let inner = made(&lazy, || {
             // While one is being made another one is made, instead of waiting.
-            assert_eq!(*lazy.get_or_make(|| 1), 1);
+            assert_eq!(made(&lazy, || 1), 1);
             2
         });
-        assert_eq!((*inner, *lazy.get_or_make(|| 3)), (1, 1));
+        assert_eq!((inner, made(&lazy, || 3)), (1, 1));
     }
 
     #[test]
     fn in_the_child_of_a_fork_while_it_is_put_there() {
         let lazy = Lazy::default();
         lazy.taken.store(true, Ordering::Release);
-        assert_eq!((*lazy.get_or_make(|| 4), *lazy.get_or_make(|| 5)), (4, 5));
+        assert_eq!((made(&lazy, || 4), made(&lazy, || 5)), (4, 5));
     }
 }

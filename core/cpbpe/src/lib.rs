@@ -14,8 +14,8 @@
 //! | `encode/` | text -> ids, tokens, counts; `Engine`, which is one model with all that can be asked of it |
 //! | `train/`  | a corpus -> merges; it uses `text/`, `error` and `watch` only                            |
 //!
-//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `prefetch`, and `watch` (long work
-//! in a thread, with progress and an end on request).
+//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `memory` (large buffers, which may
+//! not be had), `prefetch`, and `watch` (long work, with progress and an end on request).
 //!
 //! In most of the crate text is *compact*: a space stands for U+2581, which shortens the commonest character from three
 //! bytes to one and lets most input be used as it is. See `text/compact.rs`.
@@ -28,6 +28,7 @@
 //! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3 times.
 //! * `cut/chunks.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 times.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5 times.
+//! * `memory.rs`: an allocator cannot be written without.
 //!
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 
@@ -37,6 +38,7 @@ mod decode;
 mod encode;
 mod error;
 mod lazy;
+pub mod memory;
 mod merge;
 mod prefetch;
 mod text;
@@ -44,8 +46,8 @@ pub mod train;
 mod vocab;
 pub mod watch;
 
-pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine};
-pub use error::Error;
+pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Scratch, Token};
+pub use error::{Error, Halt};
 pub use merge::Dropout;
 pub use text::finder::Finder;
 pub use text::normalize::NormalizerOptions;

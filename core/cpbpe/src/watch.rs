@@ -1,12 +1,97 @@
 //! Long work under supervision: it runs in a thread of its own, while the thread that asked for it wakes up now and
 //! then to report progress, or to end the work. So the hot loops know nothing of signals, interpreters or progress
 //! bars; all they do is note how far they are and ask whether to go on.
+//!
+//! To start a thread takes as long as to encode twenty thousand characters. So encoding, decoding and the like run in the
+//! thread that asked for them, and call a function, now and then, that tells whether to go on (`Check`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::Halt;
+use crate::memory::probe;
+
+/// Tells whether to go on. Long work calls it after every few thousand steps; short work never does.
+pub type Check<'a> = &'a (dyn Fn() -> Result<(), Halt> + Sync);
+
+/// For work that is never stopped.
+pub const NO_CHECK: Check<'static> = &|| Ok(());
+
+/// What must be there when threads are started, in bytes. A thread that finds no memory for itself ends the process before it
+/// can say so; its stack and what its allocator reserves take up to 70 MiB of addresses.
+const THREAD_ROOM: usize = 1 << 27;
+
+/// Whether there is memory for threads. Otherwise the one that asks does their work.
+pub fn may_start_threads() -> bool {
+    probe(THREAD_ROOM).is_ok()
+}
+
+/// How often a thread that waits for others checks whether to go on.
+pub const WAIT: Duration = Duration::from_millis(50);
+
+/// Do the work with each item, the first one here and each other in a thread of its own; the results in the order of the
+/// items, or the first error. Only the check of the work that is done here is the one that is given; but when that says
+/// stop, all do.
+pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
+    items: &[I],
+    check: Check,
+    work: impl Fn(I, Check) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    // 1. What threads share: the first error, after which all stop.
+    let stopped = AtomicBool::new(false);
+    let error = Mutex::new(None);
+    let fail = |reason: E| {
+        error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        stopped.store(true, Ordering::Relaxed);
+    };
+    let others = || if stopped.load(Ordering::Relaxed) { Err(Halt::Stopped) } else { Ok(()) };
+    let here = || others().and_then(|()| check());
+    let run = |item: I, check: Check| work(item, check).map_err(fail).ok();
+    let Some((&first, rest)) = items.split_first() else { return Ok(Vec::new()) };
+    let may_start = !rest.is_empty() && may_start_threads();
+    let results: Vec<Option<T>> = std::thread::scope(|scope| {
+        // 2. Start the others. (Nothing is ever sent: the channel closes when all have ended.)
+        let (alive, ended) = sync_channel::<()>(1);
+        let (run, others) = (&run, &others);
+        let start = |&item: &I| {
+            let alive = alive.clone();
+            let work = move || {
+                let _alive = alive;
+                run(item, others)
+            };
+            // Without another thread this one does it, later.
+            if may_start {
+                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| item)
+            } else {
+                Err(item)
+            }
+        };
+        let workers: Vec<_> = rest.iter().map(start).collect();
+        drop(alive);
+        // 3. Do the first one, and what nobody else does. Then wait.
+        let mut results = vec![run(first, &here)];
+        let mut left: Vec<_> = workers.into_iter().map(|worker| worker.map_err(|item| run(item, &here))).collect();
+        while ended.recv_timeout(WAIT) == Err(RecvTimeoutError::Timeout) {
+            if let Err(halt) = here() {
+                fail(halt.into());
+                break;
+            }
+        }
+        for worker in left.drain(..) {
+            results.push(match worker {
+                Ok(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(result) => result,
+            });
+        }
+        results
+    });
+    match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(results.into_iter().flatten().collect()),
+    }
+}
 
 /// What is being done while merges are learned, which is the work that has several phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +153,11 @@ impl Monitor {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// `Error::Stopped` if the work was asked to end. Cheap, but not free: loops call it every few thousand steps.
+    /// `Halt::Stopped` if the work was asked to end. Cheap, but not free: loops call it every few thousand steps.
     #[inline]
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Halt> {
         if self.is_stopped() {
-            Err(Error::Stopped)
+            Err(Halt::Stopped)
         } else {
             Ok(())
         }
@@ -87,7 +172,7 @@ impl Monitor {
 
     /// Note how many things of this phase are done, and check whether to go on.
     #[inline]
-    pub fn advance(&self, done: usize) -> Result<(), Error> {
+    pub fn advance(&self, done: usize) -> Result<(), Halt> {
         self.done.store(done as u64, Ordering::Relaxed);
         self.check()
     }
@@ -104,7 +189,8 @@ impl Monitor {
 
 /// Do the work in another thread, and call `wake` here whenever another `interval` has gone by. If `wake` returns an
 /// error, the work is stopped, its result dropped, and the error returned. The work has to ask its monitor whether
-/// to go on; this waits until it has ended. If it panics, so does this.
+/// to go on; this waits until it has ended. If it panics, so does this. If there is no memory for a thread, it is done
+/// here, and nobody watches.
 ///
 /// ```
 /// use std::time::Duration;
@@ -119,6 +205,9 @@ pub fn watch<T: Send, E>(
     mut wake: impl FnMut(&Monitor) -> Result<(), E>,
 ) -> Result<T, E> {
     let monitor = &Monitor::default();
+    if !may_start_threads() {
+        return Ok(work(monitor));
+    }
     std::thread::scope(|scope| {
         // Nothing is ever sent: the channel closes when the work has ended, in whatever way.
         let (alive, ended) = sync_channel::<()>(1);
@@ -144,7 +233,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(1);
 
     /// Work that ends only when it is stopped.
-    fn until_stopped(monitor: &Monitor) -> Error {
+    fn until_stopped(monitor: &Monitor) -> Halt {
         monitor.enter(LearnPhase::Merges, 9);
         loop {
             if let Err(error) = monitor.advance(5) {

@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use cpbpe::{AlignOptions, AlignedTexts, Columns, Dropout, EncodedTexts, Engine};
+use cpbpe::watch::NO_CHECK;
+use cpbpe::{AlignOptions, AlignedTexts, Columns, Dropout, EncodedTexts, Engine, Error, Halt, Scratch};
 
 /// A text, and whether it is known to be UTF-8.
 type Input<'a> = (&'a [u8], bool);
@@ -123,6 +124,11 @@ fn text(chance: &mut Chance) -> Vec<u8> {
     text
 }
 
+fn encoded(engine: &Engine, text: &[u8]) -> Vec<u32> {
+    let encode = |scratch: &mut Scratch| engine.encode(text, false, NO_CHECK, scratch).map(|()| scratch.ids.clone());
+    engine.with_scratch(encode).unwrap().unwrap()
+}
+
 /// The results of runs in the order of texts.
 fn in_order<R>(mut runs: Vec<(usize, R)>) -> impl Iterator<Item = R> {
     runs.sort_unstable_by_key(|&(first, _)| first);
@@ -141,7 +147,7 @@ fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOption
     // Texts that are known to be UTF-8 among the others.
     let inputs: Vec<Input> = inputs.iter().map(|&(text, _)| (text, std::str::from_utf8(text).is_ok())).collect();
     let mut runs: Vec<(usize, AlignedTexts)> = Vec::new();
-    engine.align_batch(&inputs, 2, options, &mut runs);
+    engine.align_batch(&inputs, 2, options, NO_CHECK, &mut runs).unwrap();
     let mut texts = inputs.iter().enumerate();
     for run in in_order(runs) {
         let mut begin = 0;
@@ -149,7 +155,7 @@ fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOption
         for length in run.lengths {
             let (number, &(text, valid)) = texts.next().unwrap();
             let seed = |dropout: Dropout| Dropout { seed: dropout.seed.wrapping_add(number as u64), ..dropout };
-            let one = engine.tokens(text, options.dropout.map(seed));
+            let one = engine.tokens(text, options.dropout.map(seed), NO_CHECK).unwrap();
             assert_eq!(one.tokens.len(), length);
             let characters = options.characters.unwrap_or(valid);
             let positions = if characters { positions(text) } else { (0..=text.len() as i64).collect() };
@@ -158,7 +164,7 @@ fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOption
                 assert_eq!((run.ids[begin + i], run.spans[begin + i]), (token.id, span));
                 if Some(token.id) == engine.unknown() {
                     let mut piece = Vec::new();
-                    engine.piece_of(token, &one, &mut piece);
+                    engine.piece_of(token, &one, &mut piece).unwrap();
                     assert_eq!(unknown.next(), Some(&(begin + i, piece)));
                 }
             }
@@ -197,36 +203,33 @@ fn fast_is_slow() {
         let Ok(engine) = Engine::from_model(&file) else { panic!("round {rounds}: not a model") };
         columns_come_back(&engine, &file);
         let texts: Vec<Vec<u8>> = (0..12).map(|_| text(&mut chance)).collect();
-        let expected: Vec<Vec<u32>> = texts.iter().map(|text| engine.encode_slowly(text)).collect();
+        let expected: Vec<Vec<u32>> = texts.iter().map(|text| engine.encode_slowly(text).unwrap()).collect();
         for (text, expected) in texts.iter().chain(&texts).zip(expected.iter().chain(&expected)) {
-            let ids = engine.with_scratch(|scratch| {
-                engine.encode(text, false, scratch);
-                scratch.ids.clone()
-            });
+            let ids = encoded(&engine, text);
             assert_eq!(&ids, expected, "round {rounds}: {:?}", String::from_utf8_lossy(text));
-            assert_eq!(&engine.encode_parallel(text, false, 3), expected);
+            assert_eq!(engine.encode_parallel(text, false, 3, NO_CHECK).as_ref(), Ok(expected));
             // Without chance nothing is left out, and the text is merged as a whole.
             let spans = |dropout| {
-                let tokens = engine.tokens(text, dropout).tokens;
+                let tokens = engine.tokens(text, dropout, NO_CHECK).unwrap().tokens;
                 tokens.iter().map(|token| (token.id, token.begin, token.end)).collect::<Vec<_>>()
             };
             assert_eq!(spans(None), spans(Some(Dropout { alpha: 0.0, seed: 1 })));
-            assert_eq!(engine.decoder().decode(&[1, u32::MAX], false), Err(1));
-            let all = engine.decoder().decode(&ids, true).unwrap();
+            assert_eq!(engine.decoder().decode(&[1, u32::MAX], false, NO_CHECK), Err(Error::UnknownId(1)));
+            let all = engine.decoder().decode(&ids, true, NO_CHECK).unwrap();
             let (front, back) = ids.split_at(ids.len() / 2);
             if front.len() > 8 {
-                let front = engine.decoder().decode(front, true).unwrap();
+                let front = engine.decoder().decode(front, true, NO_CHECK).unwrap();
                 assert!(all.starts_with(&front));
             }
-            assert!(engine.decoder().decode(back, true).is_ok());
+            assert!(engine.decoder().decode(back, true, NO_CHECK).is_ok());
         }
         let inputs: Vec<Input> = texts.iter().map(|text| (text.as_slice(), false)).collect();
         let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-        engine.encode_batch(&inputs, 2, &mut runs);
+        engine.encode_batch(&inputs, 2, NO_CHECK, &mut runs).unwrap();
         let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
         assert_eq!(ids, expected.concat());
         let mut counts: Vec<(usize, Vec<usize>)> = Vec::new();
-        engine.count_batch(&inputs, 2, &mut counts);
+        engine.count_batch(&inputs, 2, NO_CHECK, &mut counts).unwrap();
         assert!(in_order(counts).flatten().eq(expected.iter().map(Vec::len)));
         for characters in [None, Some(false), Some(true)] {
             for dropout in [None, Some(Dropout { alpha: 0.3, seed: u64::MAX - 1 })] {
@@ -258,12 +261,41 @@ fn what_is_forgotten_is_not_used() {
     for i in 0..100_000 {
         for part in [&known[..], b" ", &new(i), b" "] {
             text.extend_from_slice(part);
-            expected.extend(engine.encode_slowly(part));
+            expected.extend(engine.encode_slowly(part).unwrap());
         }
     }
-    let ids = engine.with_scratch(|scratch| {
-        engine.encode(&text, false, scratch);
-        std::mem::take(&mut scratch.ids)
-    });
-    assert!(ids == expected);
+    assert!(encoded(&engine, &text) == expected);
+}
+
+/// Whatever is asked of a long text ends when the check says so, with one thread and with several.
+#[test]
+fn long_work_ends_when_it_is_asked_to() {
+    let mut file = Vec::new();
+    piece(&mut file, b"<unk>", 0.0, 2);
+    bytes(&mut file);
+    for length in 1..30 {
+        piece(&mut file, &b"a".repeat(length), -(length as f32), 1);
+    }
+    settings(&mut file, true, true, true);
+    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
+    let text = b"a".repeat(300_000);
+    let inputs = [(&text[..], true), (b"a", true)];
+    let ids = vec![engine.find(b"a").unwrap(); 300_000];
+    let stop = &|| Err(Halt::Stopped);
+    assert_eq!(engine.with_scratch(|scratch| engine.encode(&text, true, stop, scratch)), Ok(Err(Halt::Stopped)));
+    assert_eq!(engine.with_scratch(|scratch| engine.count(&text, true, stop, scratch)), Ok(Err(Halt::Stopped)));
+    assert_eq!(engine.normalize(&text, stop), Err(Halt::Stopped));
+    assert_eq!(engine.tokens(&text, None, stop).err(), Some(Halt::Stopped));
+    assert_eq!(engine.tokens(&text, Some(Dropout { alpha: 0.1, seed: 1 }), stop).err(), Some(Halt::Stopped));
+    assert_eq!(engine.decoder().decode(&ids, false, stop), Err(Error::Stopped));
+    assert_eq!(engine.decoder().decode_pieces(std::iter::repeat_n(&b"a"[..], 300_000), stop), Err(Error::Stopped));
+    for threads in [1, 3] {
+        assert_eq!(engine.encode_parallel(&text, true, threads, stop), Err(Halt::Stopped));
+        let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
+        assert_eq!(engine.encode_batch(&inputs, threads, stop, &mut runs), Err(Halt::Stopped));
+        let batch = vec![ids.clone(); 3];
+        assert_eq!(engine.decoder().decode_batch(&batch, threads, stop), Err(Error::Stopped));
+        // After that everything works as before.
+        assert_eq!(engine.encode_parallel(&text, true, threads, NO_CHECK), engine.encode_slowly(&text));
+    }
 }

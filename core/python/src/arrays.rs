@@ -12,6 +12,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use cpbpe::join;
+use cpbpe::memory::with_room;
+
+use crate::errors::halted;
 
 /// Make sure that arrays can be made without waiting for anybody. Called before any of them is.
 ///
@@ -106,11 +109,17 @@ pub fn joined_pairs<'py>(
 }
 
 /// Where each of many sequences begins, and the end.
-pub fn offsets<'py>(py: Python<'py>, lengths: impl Iterator<Item = usize>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+pub fn offsets<'py>(
+    py: Python<'py>,
+    count: usize,
+    lengths: impl Iterator<Item = usize>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let mut end = 0;
     let ends = lengths.map(|length| {
         end += length as i64;
         end
     });
-    array(py, &std::iter::once(0).chain(ends).collect::<Vec<_>>())
+    let mut offsets = with_room(count + 1).map_err(halted)?;
+    offsets.extend(std::iter::once(0).chain(ends));
+    array(py, &offsets)
 }

@@ -3,25 +3,38 @@
 
 use std::sync::{Arc, OnceLock};
 
-use numpy::{PyArray1, PyArray2};
+use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use cpbpe::{AlignOptions, Columns, Dropout};
+use cpbpe::memory::with_room;
+use cpbpe::watch::Check;
+use cpbpe::{AlignOptions, Columns, Dropout, Error, Scratch, Token};
 
 mod arrays;
 mod columns;
 mod errors;
+mod signals;
 mod training;
 mod values;
 
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
-use crate::errors::exception;
-use crate::values::{ids_of, string, utf8, Ints, Lists, PausedCollector, Results};
+use crate::errors::{exception, halted};
+use crate::signals::{run, DETACH};
+use crate::training::Counter;
+use crate::values::{
+    bytes, bytes_of, ids_of, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists,
+};
 
-/// From this size on the interpreter is free for other threads while we work. Below, releasing it costs more than
-/// they could gain.
-const DETACH: usize = 1 << 12;
+/// When there is no more memory, the core has a little of its own to say so with.
+#[global_allocator]
+static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
+
+/// The interpreter aligns its objects to two words. A class that needs more goes into a box.
+const fn is_aligned<T>() -> bool {
+    align_of::<T>() <= 2 * size_of::<usize>()
+}
+const _: () = assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>());
 
 /// One model in compiled form.
 #[pyclass(frozen, module = "cpbpe._core")]
@@ -34,18 +47,6 @@ struct Engine {
     variants: [OnceLock<Py<Engine>>; 12],
 }
 
-/// Ids, pieces, begins and ends.
-type TokenColumns = (Vec<u32>, Vec<Py<PyBytes>>, Vec<usize>, Vec<usize>);
-/// Ids and offsets.
-type EncodedArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
-/// Ids, offsets, spans, and unknown tokens with their texts.
-type AlignedArrays<'py> = (
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<i64>>,
-    Bound<'py, PyArray2<i64>>,
-    Vec<(usize, Bound<'py, PyBytes>)>,
-);
-
 impl Engine {
     fn new(engine: cpbpe::Engine) -> Engine {
         let ints = Arc::new(Ints::new(engine.size()));
@@ -53,16 +54,33 @@ impl Engine {
     }
 
     /// Encode a text, and make something of the ids.
-    fn encoded<R>(&self, py: Python<'_>, text: &Bound<'_, PyAny>, make: impl FnOnce(&[u32]) -> R) -> PyResult<R> {
+    fn encoded<R>(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        make: impl FnOnce(&[u32]) -> PyResult<R>,
+    ) -> PyResult<R> {
         let (text, valid) = utf8(text)?;
-        Ok(self.engine.with_scratch(|scratch| {
-            if text.len() < DETACH {
-                self.engine.encode(text, valid, scratch);
-            } else {
-                py.detach(|| self.engine.encode(text, valid, scratch));
-            }
+        let encode = |scratch: &mut Scratch| {
+            run(py, text.len(), |check| self.engine.encode(text, valid, check, scratch))?;
             make(&scratch.ids)
-        }))
+        };
+        self.engine.with_scratch(encode).map_err(halted)?
+    }
+
+    /// The text of ids, unless one is outside the vocabulary.
+    fn decoded(&self, py: Python<'_>, ids: &Bound<'_, PyAny>, keep_invalid: bool) -> PyResult<Option<Vec<u8>>> {
+        let Some(ids) = ids_of(ids)? else { return Ok(None) };
+        run(py, ids.len(), |check| if_known(self.engine.decoder().decode(&ids, keep_invalid, check)))
+    }
+}
+
+/// What was decoded, or `None` if an id is outside the vocabulary, which Python explains.
+fn if_known<T>(decoded: Result<T, Error>) -> Result<Option<T>, Error> {
+    match decoded {
+        Ok(text) => Ok(Some(text)),
+        Err(Error::UnknownId(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -70,8 +88,12 @@ impl Engine {
 impl Engine {
     /// Read a model file; None if it is not a valid BPE model.
     #[staticmethod]
-    fn from_model(py: Python<'_>, data: &[u8]) -> Option<Engine> {
-        py.detach(|| cpbpe::Engine::from_model(data)).ok().map(Engine::new)
+    fn from_model(py: Python<'_>, data: &[u8]) -> PyResult<Option<Engine>> {
+        match py.detach(|| cpbpe::Engine::from_model(data)) {
+            Ok(engine) => Ok(Some(Engine::new(engine))),
+            Err(error @ Error::OutOfMemory) => Err(exception(error)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// An engine for a model that is given as columns; ValueError if it is not a valid BPE model.
@@ -160,8 +182,8 @@ impl Engine {
         self.engine.specials()
     }
 
-    fn piece<'py>(&self, py: Python<'py>, id: u32) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.engine.piece(id))
+    fn piece<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyBytes>> {
+        bytes(py, &self.engine.piece(id))
     }
 
     fn find(&self, piece: &[u8]) -> Option<u32> {
@@ -178,17 +200,18 @@ impl Engine {
 
     fn normalize<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let (text, _) = utf8(text)?;
-        Ok(PyBytes::new(py, &py.detach(|| self.engine.normalize(text))))
+        bytes(py, &run(py, text.len(), |check| self.engine.normalize(text, check))?)
     }
 
-    fn origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyBytes>, Vec<usize>)> {
+    fn origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let (text, _) = utf8(text)?;
-        let (normalized, origins) = py.detach(|| self.engine.origins(text));
-        Ok((PyBytes::new(py, &normalized), origins))
+        let (normalized, origins) = run(py, text.len(), |check| self.engine.origins(text, check))?;
+        let origins = list(py, origins.into_iter(), |origin| int(py, origin))?;
+        tuple(py, [bytes(py, &normalized)?.into_any(), origins.into_any()])
     }
 
     fn encode<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        self.encoded(py, text, |ids| self.ints.list(py, ids))?
+        self.encoded(py, text, |ids| self.ints.list(py, ids))
     }
 
     fn encode_array<'py>(
@@ -199,17 +222,18 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::prepare(py)?;
         if threads == 1 {
-            return self.encoded(py, text, |ids| arrays::array(py, ids))?;
+            return self.encoded(py, text, |ids| arrays::array(py, ids));
         }
         let (text, valid) = utf8(text)?;
-        let ids = py.detach(|| self.engine.encode_parallel(text, valid, threads));
+        let ids = run(py, text.len(), |check| self.engine.encode_parallel(text, valid, threads, check))?;
         arrays::joined(py, &[&ids], threads)
     }
 
-    fn count(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn count<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyInt>> {
         let (text, valid) = utf8(text)?;
-        let count = || self.engine.with_scratch(|scratch| self.engine.count(text, valid, scratch));
-        Ok(if text.len() < DETACH { count() } else { py.detach(count) })
+        let count =
+            |check: Check| self.engine.with_scratch(|scratch| self.engine.count(text, valid, check, scratch))?;
+        int(py, run(py, text.len(), count)?)
     }
 
     fn encode_batch<'py>(
@@ -218,20 +242,23 @@ impl Engine {
         texts: &Bound<'py, PyList>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
-        let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let mut lists = Lists::new(py, &self.ints, slices.len());
-        let paused = PausedCollector::new(py);
-        self.engine.encode_batch(&slices, threads, &mut lists);
-        drop(paused);
-        lists.finish()
+        let kept = items_of(texts)?;
+        let texts = texts_of(&kept)?;
+        let encode = |lists: &mut Lists, check: Check| self.engine.encode_batch(&texts, threads, check, lists);
+        Lists::of(py, &self.ints, texts.len(), encode)
     }
 
-    fn count_batch(&self, py: Python<'_>, texts: &Bound<'_, PyList>, threads: usize) -> PyResult<Vec<usize>> {
-        let kept: Vec<Bound<'_, PyAny>> = texts.iter().collect();
-        let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let counts = Results::of(py, |results| self.engine.count_batch(&slices, threads, results))?;
-        Ok(counts.concat())
+    fn count_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let kept = items_of(texts)?;
+        let texts = texts_of(&kept)?;
+        let parts = results(py, |parts, check| self.engine.count_batch(&texts, threads, check, parts))?;
+        let mut counts = parts.iter().flatten();
+        list(py, 0..texts.len(), |_| int(py, counts.next().copied().unwrap_or(0)))
     }
 
     /// The ids of all texts, and where each text begins, and the end.
@@ -240,14 +267,15 @@ impl Engine {
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
-    ) -> PyResult<EncodedArrays<'py>> {
+    ) -> PyResult<Bound<'py, PyTuple>> {
         arrays::prepare(py)?;
-        let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
-        let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
-        let parts = Results::of(py, |results| self.engine.encode_batch(&slices, threads, results))?;
+        let kept = items_of(texts)?;
+        let texts = texts_of(&kept)?;
+        let parts = results(py, |parts, check| self.engine.encode_batch(&texts, threads, check, parts))?;
         let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        Ok((arrays::joined(py, &ids, threads)?, arrays::offsets(py, lengths)?))
+        let (ids, offsets) = (arrays::joined(py, &ids, threads)?, arrays::offsets(py, texts.len(), lengths)?);
+        tuple(py, [ids.into_any(), offsets.into_any()])
     }
 
     /// Ids, pieces, begins and ends. With `alpha` every merge is left out with this chance, by a seed.
@@ -258,27 +286,40 @@ impl Engine {
         text: &Bound<'py, PyAny>,
         alpha: Option<f64>,
         seed: u64,
-    ) -> PyResult<TokenColumns> {
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let (text, _) = utf8(text)?;
         let dropout = alpha.map(|alpha| Dropout { alpha, seed });
-        let aligned = py.detach(|| self.engine.tokens(text, dropout));
-        // (Nothing below releases the interpreter, so no other thread ever waits for one of these locks, nor forks.)
-        let texts = self.texts.get_or_init(|| (0..self.engine.size()).map(|_| OnceLock::new()).collect());
-        let mut piece = Vec::new();
-        let (mut ids, mut pieces, mut begins, mut ends): TokenColumns = Default::default();
-        for token in &aligned.tokens {
-            ids.push(token.id);
-            pieces.push(if Some(token.id) == self.engine.unknown() {
-                piece.clear();
-                self.engine.piece_of(token, &aligned, &mut piece);
-                PyBytes::new(py, &piece).unbind()
-            } else {
-                texts[token.id as usize].get_or_init(|| self.piece(py, token.id).unbind()).clone_ref(py)
-            });
-            begins.push(aligned.origins[token.begin]);
-            ends.push(aligned.origins[token.end]);
-        }
-        Ok((ids, pieces, begins, ends))
+        let aligned = run(py, text.len(), |check| self.engine.tokens(text, dropout, check))?;
+        let texts = match self.texts.get() {
+            Some(texts) => texts,
+            None => {
+                let mut texts = with_room(self.engine.size()).map_err(halted)?;
+                texts.resize_with(self.engine.size(), OnceLock::new);
+                self.texts.get_or_init(|| texts)
+            }
+        };
+        // (Nothing here releases the interpreter, so no other thread ever waits for one of these locks, nor forks.)
+        let mut unknown = Vec::new();
+        let piece = |token: &Token| {
+            if Some(token.id) == self.engine.unknown() {
+                unknown.clear();
+                self.engine.piece_of(token, &aligned, &mut unknown).map_err(halted)?;
+                return bytes(py, &unknown);
+            }
+            let place = &texts[token.id as usize];
+            if let Some(text) = place.get() {
+                return Ok(text.bind(py).clone());
+            }
+            let text = self.piece(py, token.id)?;
+            let _ = place.set(text.clone().unbind());
+            Ok(text)
+        };
+        let tokens = &aligned.tokens;
+        let pieces = list(py, tokens.iter(), piece)?;
+        let ids = list(py, tokens.iter(), |token| int(py, token.id as usize))?;
+        let begins = list(py, tokens.iter(), |token| int(py, aligned.origins[token.begin]))?;
+        let ends = list(py, tokens.iter(), |token| int(py, aligned.origins[token.end]))?;
+        tuple(py, [ids, pieces, begins, ends].map(Bound::into_any))
     }
 
     /// The ids of all texts, where each text begins, and the end; the begin and end of every token in its text; and each
@@ -292,58 +333,47 @@ impl Engine {
         chars: Option<bool>,
         alpha: Option<f64>,
         seed: u64,
-    ) -> PyResult<AlignedArrays<'py>> {
+    ) -> PyResult<Bound<'py, PyTuple>> {
         arrays::prepare(py)?;
-        let kept: Vec<Bound<'py, PyAny>> = texts.iter().collect();
-        let slices = kept.iter().map(utf8).collect::<PyResult<Vec<_>>>()?;
+        let kept = items_of(texts)?;
+        let texts = texts_of(&kept)?;
         let options = AlignOptions { characters: chars, dropout: alpha.map(|alpha| Dropout { alpha, seed }) };
-        let parts = Results::of(py, |results| self.engine.align_batch(&slices, threads, options, results))?;
+        let parts = results(py, |parts, check| self.engine.align_batch(&texts, threads, options, check, parts))?;
         let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let spans: Vec<&[[i64; 2]]> = parts.iter().map(|part| part.spans.as_slice()).collect();
         let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        let mut unknown = Vec::new();
+        let mut unknown = with_room(parts.iter().map(|part| part.unknown.len()).sum()).map_err(halted)?;
         let mut before = 0;
         for part in &parts {
-            unknown.extend(part.unknown.iter().map(|(at, text)| (before + at, PyBytes::new(py, text))));
+            unknown.extend(part.unknown.iter().map(|(at, text)| (before + at, text)));
             before += part.ids.len();
         }
-        Ok((
-            arrays::joined(py, &ids, threads)?,
-            arrays::offsets(py, lengths)?,
-            arrays::joined_pairs(py, &spans, threads)?,
-            unknown,
-        ))
+        let unknown = list(py, unknown.into_iter(), |(at, text)| {
+            tuple(py, [int(py, at)?.into_any(), bytes(py, text)?.into_any()])
+        })?;
+        let ids = arrays::joined(py, &ids, threads)?;
+        let offsets = arrays::offsets(py, texts.len(), lengths)?;
+        let spans = arrays::joined_pairs(py, &spans, threads)?;
+        tuple(py, [ids.into_any(), offsets.into_any(), spans.into_any(), unknown.into_any()])
     }
 
     /// What finds these keys in text; nothing of the model is needed for it.
     #[allow(clippy::unused_self)]
-    fn finder(&self, py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
+    fn finder(&self, py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Finder> {
         Finder::new(py, keys)
     }
 
-    fn cut(&self, py: Python<'_>, text: &[u8]) -> usize {
-        py.detach(|| self.engine.last_cut(text))
+    fn cut(&self, py: Python<'_>, text: &[u8]) -> PyResult<usize> {
+        run(py, text.len(), |check| self.engine.last_cut(text, check))
     }
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
     fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
-        let Some(ids) = ids_of(ids)? else { return Ok(None) };
-        let text = if ids.len() < DETACH {
-            self.engine.decoder().decode(&ids, false)
-        } else {
-            py.detach(|| self.engine.decoder().decode(&ids, false))
-        };
-        Ok(text.ok().map(|text| string(py, &text)))
+        self.decoded(py, ids, false)?.map(|text| string(py, &text)).transpose()
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let Some(ids) = ids_of(ids)? else { return Ok(None) };
-        let text = if ids.len() < DETACH {
-            self.engine.decoder().decode(&ids, true)
-        } else {
-            py.detach(|| self.engine.decoder().decode(&ids, true))
-        };
-        Ok(text.ok().map(|text| PyBytes::new(py, &text)))
+        self.decoded(py, ids, true)?.map(|text| bytes(py, &text)).transpose()
     }
 
     fn decode_batch<'py>(
@@ -352,16 +382,23 @@ impl Engine {
         batch: &Bound<'py, PyList>,
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let Some(batch) = batch.iter().map(|ids| ids_of(&ids)).collect::<PyResult<Option<Vec<_>>>>()? else {
-            return Ok(None);
-        };
-        let Some(texts) = py.detach(|| self.engine.decoder().decode_batch(&batch, threads)) else { return Ok(None) };
-        let texts = texts.iter().map(|text| string(py, text));
-        Ok(Some(PyList::new(py, texts.collect::<Vec<_>>())?))
+        let mut sequences = with_room(batch.len()).map_err(halted)?;
+        for ids in &items_of(batch)? {
+            let Some(ids) = ids_of(ids)? else { return Ok(None) };
+            sequences.push(ids);
+        }
+        let decode = |check: Check| if_known(self.engine.decoder().decode_batch(&sequences, threads, check));
+        let Some(texts) = run(py, DETACH, decode)? else { return Ok(None) };
+        list(py, texts.iter(), |text| string(py, text)).map(Some)
     }
 
-    fn decode_pieces<'py>(&self, py: Python<'py>, pieces: Vec<Bound<'py, PyBytes>>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.engine.decoder().decode_pieces(pieces.iter().map(|piece| piece.as_bytes())))
+    fn decode_pieces<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
+        let pieces = bytes_of(pieces)?;
+        let mut texts: Vec<&[u8]> = with_room(pieces.len()).map_err(halted)?;
+        texts.extend(pieces.iter().map(|piece| piece.as_bytes()));
+        let size = texts.iter().map(|text| text.len()).sum();
+        let decode = |check: Check| self.engine.decoder().decode_pieces(texts.iter().copied(), check);
+        bytes(py, &run(py, size, decode)?)
     }
 }
 
@@ -372,7 +409,8 @@ struct Finder(cpbpe::Finder);
 #[pymethods]
 impl Finder {
     #[new]
-    fn new(py: Python<'_>, keys: Vec<Bound<'_, PyBytes>>) -> PyResult<Finder> {
+    fn new(py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Finder> {
+        let keys = bytes_of(keys)?;
         let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let finder = py.detach(|| cpbpe::Finder::new(&keys));
         finder.map(Finder).map_err(exception)
@@ -382,19 +420,20 @@ impl Finder {
     #[pyo3(signature = (text, /))]
     fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         let (data, valid) = utf8(text)?;
-        let matches = if data.len() < DETACH { self.0.find_all(data) } else { py.detach(|| self.0.find_all(data)) };
+        let matches = run(py, data.len(), |check| self.0.find_all(data, check))?;
         if matches.is_empty() {
             return Ok(None);
         }
-        let part = |part: &[u8]| if valid { string(py, part).into_any() } else { PyBytes::new(py, part).into_any() };
-        let parts = PyList::empty(py);
+        let part = |part: &[u8]| Ok(if valid { string(py, part)?.into_any() } else { bytes(py, part)?.into_any() });
         let mut done = 0;
-        for matched in matches {
-            parts.append(part(&data[done..matched.begin]))?;
-            parts.append(matched.key)?;
-            done = matched.end;
-        }
-        parts.append(part(&data[done..]))?;
+        let parts = list(py, 0..2 * matches.len() + 1, |number| match matches.get(number / 2) {
+            None => part(&data[done..]),
+            Some(matched) if number % 2 == 0 => part(&data[done..matched.begin]),
+            Some(matched) => {
+                done = matched.end;
+                Ok(int(py, matched.key)?.into_any())
+            }
+        })?;
         Ok(Some(parts))
     }
 }

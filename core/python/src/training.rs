@@ -8,11 +8,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use cpbpe::memory::{collected, with_room};
 use cpbpe::train::{self, CountSpec, LearnSpec, PieceLimits, SkipReason, Tuning, Words, WordsRef};
 use cpbpe::watch::{watch, Monitor};
 use cpbpe::{Error, NormalizerOptions};
 
-use crate::errors::exception;
+use crate::errors::{exception, halted};
+use crate::values::{bytes, bytes_of, list, string};
 
 /// How often signals are looked for.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -95,7 +97,7 @@ type WordColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, Py
 
 fn word_columns(py: Python<'_>, words: Words) -> PyResult<WordColumns<'_>> {
     let words = words.checked().map_err(exception)?;
-    Ok((PyBytes::new(py, &words.blob), PyBytes::new(py, &words.ends), PyBytes::new(py, &words.counts)))
+    Ok((bytes(py, &words.blob)?, bytes(py, &words.ends)?, bytes(py, &words.counts)?))
 }
 
 /// Sentences with their counts, each of which is 1 if none are given.
@@ -106,7 +108,7 @@ fn counted<'a>(
     if counts.as_ref().is_some_and(|counts| counts.len() != sentences.len()) {
         return Err(PyValueError::new_err("there must be one count for each sentence"));
     }
-    let texts: Vec<&[u8]> = sentences.iter().map(|sentence| sentence.as_bytes()).collect();
+    let texts = collected(sentences.iter().map(|sentence| sentence.as_bytes())).map_err(halted)?;
     let counts = (0..texts.len()).map(move |at| counts.as_ref().map_or(1, |counts| counts[at]));
     Ok(texts.into_iter().zip(counts))
 }
@@ -117,24 +119,25 @@ type SkippedFields<'py> = (u64, u64, Vec<(u64, Bound<'py, PyBytes>)>);
 /// Counts words.
 #[pyclass(module = "cpbpe._core")]
 pub struct Counter {
-    counter: train::Counter,
+    /// In a box, because the interpreter does not align objects as it asks for (see `lib.rs`).
+    counter: Box<train::Counter>,
 }
 
 #[pymethods]
 impl Counter {
     #[new]
     fn new(spec: &Bound<'_, PyAny>) -> PyResult<Counter> {
-        Ok(Counter { counter: train::Counter::new(count_spec(spec)?).map_err(exception)? })
+        Ok(Counter { counter: Box::new(train::Counter::new(count_spec(spec)?).map_err(exception)?) })
     }
 
-    fn add(&mut self, py: Python<'_>, sentences: Vec<Bound<'_, PyBytes>>, counts: Option<Vec<u64>>) -> PyResult<()> {
+    fn add(&mut self, py: Python<'_>, sentences: &Bound<'_, PyList>, counts: Option<Vec<u64>>) -> PyResult<()> {
+        let sentences = bytes_of(sentences)?;
         let size: usize = sentences.iter().map(|sentence| sentence.as_bytes().len()).sum();
         let mut sentences = counted(&sentences, counts)?;
         let mut count = |monitor: &Monitor| {
             sentences.try_for_each(|(sentence, count)| {
                 monitor.check()?;
-                self.counter.add(sentence, count, monitor);
-                Ok(())
+                Ok(self.counter.add(sentence, count, monitor)?)
             })
         };
         if size < LITTLE {
@@ -146,36 +149,31 @@ impl Counter {
 
     fn add_block(&mut self, py: Python<'_>, data: &[u8], threads: usize) -> PyResult<()> {
         if data.len() < LITTLE {
-            self.counter.add_block(data, threads, &Monitor::default());
-            return Ok(());
+            return self.counter.add_block(data, threads, &Monitor::default()).map_err(halted);
         }
-        watched(py, None, |monitor| {
-            self.counter.add_block(data, threads, monitor);
-            Ok(())
-        })
+        watched(py, None, |monitor| Ok(self.counter.add_block(data, threads, monitor)?))
     }
 
-    fn prepare<'py>(
-        &mut self,
-        py: Python<'py>,
-        sentences: Vec<Bound<'py, PyBytes>>,
-    ) -> Vec<Option<Bound<'py, PyBytes>>> {
-        let prepared = sentences.iter().map(|sentence| self.counter.prepare(sentence.as_bytes()));
-        prepared.map(|text| text.map(|text| PyBytes::new(py, &text))).collect()
+    fn prepare<'py>(&mut self, py: Python<'py>, sentences: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+        let sentences = bytes_of(sentences)?;
+        list(py, sentences.iter(), |sentence| match self.counter.prepare(sentence.as_bytes()).map_err(halted)? {
+            Some(text) => Ok(bytes(py, &text)?.into_any()),
+            None => Ok(py.None().into_bound(py)),
+        })
     }
 
     fn add_prepared(
         &mut self,
         py: Python<'_>,
-        sentences: Vec<Bound<'_, PyBytes>>,
+        sentences: &Bound<'_, PyList>,
         counts: Option<Vec<u64>>,
     ) -> PyResult<()> {
+        let sentences = bytes_of(sentences)?;
         let mut sentences = counted(&sentences, counts)?;
         watched(py, None, |monitor| {
             sentences.try_for_each(|(sentence, count)| {
                 monitor.check()?;
-                self.counter.add_prepared(sentence, count, monitor);
-                Ok(())
+                Ok(self.counter.add_prepared(sentence, count, monitor)?)
             })
         })
     }
@@ -186,8 +184,7 @@ impl Counter {
             (0..words.len()).try_for_each(|at| {
                 monitor.check()?;
                 let (word, count) = words.get(at);
-                self.counter.add_word(word.as_bytes(), count);
-                Ok(())
+                Ok(self.counter.add_word(word.as_bytes(), count)?)
             })
         })
     }
@@ -250,24 +247,25 @@ pub fn learn<'py>(
     let spec = learn_spec(spec)?;
     let tuning = Tuning { small, guess, parts_from };
     let learned = watched(py, progress, |monitor| train::learn(&words, &spec, &tuning, threads, monitor))?;
-    let (characters, merges) = (learned.characters, learned.merges);
+    let (all, merges) = (learned.characters, learned.merges);
     let fields = PyDict::new(py);
-    for (name, counts_name, list) in [
-        ("characters", "character_counts", &characters.accepted),
-        ("dropped_characters", "dropped_counts", &characters.dropped),
-    ] {
-        fields.set_item(name, PyList::new(py, list.iter().map(|(c, _)| c.to_string()))?)?;
-        fields.set_item(counts_name, column(py, list.iter().map(|(_, count)| *count)))?;
+    for (name, counts_name, characters) in
+        [("characters", "character_counts", &all.accepted), ("dropped_characters", "dropped_counts", &all.dropped)]
+    {
+        fields.set_item(name, list(py, characters.iter(), |(c, _)| string(py, c.to_string().as_bytes()))?)?;
+        fields.set_item(counts_name, column(py, characters.iter().map(|(_, count)| *count))?)?;
     }
-    fields.set_item("boundaries", characters.boundaries)?;
-    fields.set_item("nuls", characters.nuls)?;
-    fields.set_item("merges", PyList::new(py, merges.pieces.iter().map(|piece| PyBytes::new(py, piece)))?)?;
-    fields.set_item("frequencies", column(py, merges.frequencies.into_iter()))?;
-    fields.set_item("symbols", column(py, merges.symbols.into_iter()))?;
+    fields.set_item("boundaries", all.boundaries)?;
+    fields.set_item("nuls", all.nuls)?;
+    fields.set_item("merges", list(py, merges.pieces.iter(), |piece| bytes(py, piece))?)?;
+    fields.set_item("frequencies", column(py, merges.frequencies.into_iter())?)?;
+    fields.set_item("symbols", column(py, merges.symbols.into_iter())?)?;
     Ok(fields)
 }
 
 /// Numbers as u64, in bytes.
-fn column(py: Python<'_>, numbers: impl Iterator<Item = u64>) -> Bound<'_, PyBytes> {
-    PyBytes::new(py, &numbers.flat_map(u64::to_ne_bytes).collect::<Vec<u8>>())
+fn column(py: Python<'_>, numbers: impl ExactSizeIterator<Item = u64>) -> PyResult<Bound<'_, PyBytes>> {
+    let mut column = with_room(numbers.len() * size_of::<u64>()).map_err(halted)?;
+    column.extend(numbers.flat_map(u64::to_ne_bytes));
+    bytes(py, &column)
 }

@@ -1,14 +1,18 @@
 //! Python's values and ours: text, ids, lists, arrays. `lib.rs` has the classes that use them.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
-use cpbpe::{Consumer, EncodedTexts};
+use cpbpe::memory::{collected, with_room};
+use cpbpe::watch::Check;
+use cpbpe::{Consumer, EncodedTexts, Halt};
+
+use crate::errors::halted;
+use crate::signals::{run, Signals, DETACH};
 
 /// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
 /// than making an int.
@@ -21,7 +25,7 @@ impl Ints {
 
     /// A list of ids, all of which are below the count.
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        let length = ffi::Py_ssize_t::try_from(ids.len()).map_err(|_| PyValueError::new_err("too many ids"))?;
+        let length = size(ids.len())?;
         // SAFETY: the list is new and ours; it has `length` places, each of which gets one reference that we own.
         // The safe interface asks and checks more for each id.
         unsafe {
@@ -41,7 +45,7 @@ impl Ints {
 
     #[cold]
     fn make(py: Python<'_>, place: &AtomicPtr<ffi::PyObject>, id: u32) -> PyResult<*mut ffi::PyObject> {
-        let new = id.into_pyobject(py)?.into_any().unbind().into_ptr();
+        let new = int(py, id as usize)?.into_ptr();
         match place.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(new),
             Err(other) => {
@@ -65,6 +69,86 @@ impl Drop for Ints {
             }
         });
     }
+}
+
+/// A new object that the interpreter has made, or the error that it has set instead.
+///
+/// # Safety
+/// The pointer is null with an error set, or a new reference to an object of this type.
+unsafe fn owned<'py, T>(py: Python<'py>, object: *mut ffi::PyObject) -> PyResult<Bound<'py, T>> {
+    // SAFETY: as the caller says. (PyO3's own constructors panic when there is no memory for the object.)
+    unsafe { Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked()) }
+}
+
+fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {
+    length.try_into().map_err(|_| PyValueError::new_err("there are too many items for a list"))
+}
+
+/// Bytes.
+pub fn bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: this many bytes are there.
+    unsafe { owned(py, ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), size(data.len())?)) }
+}
+
+/// An int.
+pub fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
+    // SAFETY: it makes an int.
+    unsafe { owned(py, ffi::PyLong_FromSize_t(number)) }
+}
+
+/// A list, whose items are made one by one.
+pub fn list<'py, I, T>(
+    py: Python<'py>,
+    items: impl ExactSizeIterator<Item = I>,
+    mut make: impl FnMut(I) -> PyResult<Bound<'py, T>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let length = size(items.len())?;
+    // SAFETY: the list is new and ours; each of its places gets one reference that we own, at most once.
+    unsafe {
+        let list: Bound<'py, PyList> = owned(py, ffi::PyList_New(length))?;
+        for (i, item) in (0..length).zip(items) {
+            ffi::PyList_SetItem(list.as_ptr(), i, make(item)?.into_ptr());
+        }
+        Ok(list)
+    }
+}
+
+/// A tuple of these objects.
+pub fn tuple<'py, const N: usize>(py: Python<'py>, items: [Bound<'py, PyAny>; N]) -> PyResult<Bound<'py, PyTuple>> {
+    let length = size(N)?;
+    // SAFETY: as in `list`.
+    unsafe {
+        let tuple: Bound<'py, PyTuple> = owned(py, ffi::PyTuple_New(length))?;
+        for (i, item) in (0..length).zip(items) {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), i, item.into_ptr());
+        }
+        Ok(tuple)
+    }
+}
+
+/// The items of a list, kept while it may change.
+pub fn items_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut items = with_room(list.len()).map_err(halted)?;
+    items.extend(list.iter().take(items.capacity()));
+    Ok(items)
+}
+
+/// The items of a list of bytes, kept while it may change.
+pub fn bytes_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+    let mut items = with_room(list.len()).map_err(halted)?;
+    for item in list.iter().take(items.capacity()) {
+        items.push(item.cast_into()?);
+    }
+    Ok(items)
+}
+
+/// The texts of items; see `utf8`.
+pub fn texts_of<'a>(items: &'a [Bound<'_, PyAny>]) -> PyResult<Vec<(&'a [u8], bool)>> {
+    let mut texts = with_room(items.len()).map_err(halted)?;
+    for item in items {
+        texts.push(utf8(item)?);
+    }
+    Ok(texts)
 }
 
 /// The bytes of a str or bytes, and whether they are known to be UTF-8.
@@ -112,17 +196,25 @@ pub struct Lists<'a, 'py> {
 }
 
 impl<'a, 'py> Lists<'a, 'py> {
-    /// For this many texts.
-    pub fn new(py: Python<'py>, ints: &'a Ints, count: usize) -> Self {
-        Lists { py, ints, lists: (0..count).map(|_| None).collect(), error: None }
-    }
-
-    /// A list of all.
-    pub fn finish(self) -> PyResult<Bound<'py, PyList>> {
-        match self.error {
-            Some(error) => Err(error),
-            None => PyList::new(self.py, self.lists),
+    /// The lists of ids of these texts.
+    pub fn of(
+        py: Python<'py>,
+        ints: &'a Ints,
+        count: usize,
+        work: impl FnOnce(&mut Self, Check) -> Result<(), Halt>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let mut lists = Lists { py, ints, lists: with_room(count).map_err(halted)?, error: None };
+        lists.lists.resize_with(count, || None);
+        let signals = Signals::new();
+        let paused = PausedCollector::new(py);
+        let outcome = work(&mut lists, &|| signals.check());
+        drop(paused);
+        match lists.error {
+            Some(error) => return Err(error),
+            None => signals.finish(outcome)?,
         }
+        let missing = || PyValueError::new_err("a text was not encoded");
+        list(py, lists.lists.into_iter(), |list| list.ok_or_else(missing))
     }
 
     fn add(&mut self, first: usize, texts: &EncodedTexts) -> PyResult<()> {
@@ -147,54 +239,37 @@ impl Consumer<EncodedTexts> for Lists<'_, '_> {
     }
 }
 
-/// How often signals are looked for while results are kept.
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// Keeps the results of runs of texts, until Ctrl-C.
-pub struct Results<R> {
-    results: Vec<(usize, R)>,
-    /// When signals were looked for.
-    looked: Instant,
-    error: Option<PyErr>,
+/// The results of runs of texts in the order of texts. They are made with the interpreter free for others, until Ctrl-C.
+pub fn results<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut Vec<(usize, R)>, Check) -> Result<(), Halt> + Send,
+) -> PyResult<Vec<R>> {
+    let mut results = Vec::new();
+    run(py, DETACH, |check| work(&mut results, check))?;
+    results.sort_unstable_by_key(|&(first, _)| first);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-impl<R: Send> Results<R> {
-    /// Do work, with the interpreter free for others, that gives results; these in the order of texts.
-    pub fn of(py: Python<'_>, work: impl FnOnce(&mut Results<R>) + Send) -> PyResult<Vec<R>> {
-        let mut results = Results { results: Vec::new(), looked: Instant::now(), error: None };
-        py.detach(|| work(&mut results));
-        if let Some(error) = results.error {
-            return Err(error);
-        }
-        results.results.sort_unstable_by_key(|&(first, _)| first);
-        Ok(results.results.into_iter().map(|(_, result)| result).collect())
-    }
-}
-
-impl<R: Send> Consumer<R> for Results<R> {
-    fn take(&mut self, first: usize, result: R) -> bool {
-        self.results.push((first, result));
-        if self.looked.elapsed() > INTERVAL {
-            self.error = Python::attach(|py| py.check_signals()).err();
-            self.looked = Instant::now();
-        }
-        self.error.is_none()
-    }
-}
+/// Signals are looked for once in this many ids of a list.
+const CHECK_IDS: usize = 1 << 20;
 
 /// Ids as a list of int, or as the bytes of u32. `None` if one of them can be no id.
 pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(data) = ids.cast::<PyBytes>() {
-        return Ok(Some(
-            data.as_bytes().chunks_exact(4).map(|id| u32::from_ne_bytes([id[0], id[1], id[2], id[3]])).collect(),
-        ));
+        let ids = data.as_bytes().chunks_exact(4).map(|id| u32::from_ne_bytes([id[0], id[1], id[2], id[3]]));
+        return collected(ids).map(Some).map_err(halted);
     }
     let list = ids.cast::<PyList>()?;
     let length = list.len();
-    let mut numbers = Vec::with_capacity(length);
-    for at in 0..length {
-        let Some(number) = id_at(list, at)? else { return Ok(None) };
-        numbers.push(number);
+    let mut numbers = with_room(length).map_err(halted)?;
+    for begin in (0..length).step_by(CHECK_IDS) {
+        if begin > 0 {
+            ids.py().check_signals()?;
+        }
+        for at in begin..length.min(begin + CHECK_IDS) {
+            let Some(number) = id_at(list, at)? else { return Ok(None) };
+            numbers.push(number);
+        }
     }
     Ok(Some(numbers))
 }
@@ -222,17 +297,19 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
 }
 
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.
-pub fn string<'py>(py: Python<'py>, text: &[u8]) -> Bound<'py, PyString> {
+pub fn string<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
     // Python checks it; to check it here, too, as the safe interface wants, takes as long again.
-    // SAFETY: this many bytes are there; what comes back is a new str, or null and an error that is taken away.
-    unsafe {
-        let string = ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t);
-        if let Some(string) = Bound::from_owned_ptr_or_opt(py, string) {
-            return string.cast_into_unchecked();
+    match str_of(py, text) {
+        Err(error) if !error.is_instance_of::<PyMemoryError>(py) => {
+            let mut repaired = Vec::new();
+            cpbpe::repair_into(text, &mut repaired).map_err(halted)?;
+            str_of(py, &repaired)
         }
+        result => result,
     }
-    let _ = PyErr::take(py);
-    let mut repaired = Vec::new();
-    cpbpe::repair_into(text, &mut repaired);
-    PyString::new(py, &String::from_utf8_lossy(&repaired))
+}
+
+fn str_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    // SAFETY: this many bytes are there.
+    unsafe { owned(py, ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), size(text.len())?)) }
 }

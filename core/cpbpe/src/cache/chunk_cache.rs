@@ -21,6 +21,8 @@
 
 use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
+use crate::error::Halt;
+use crate::memory::{zeros, Grow};
 use crate::prefetch::prefetch;
 
 /// How many lines there are: at first 256 KiB, at last 7 MiB. Only those that are used take memory.
@@ -82,7 +84,7 @@ type Entry = [u64; 3];
 
 impl Cache {
     /// An empty cache for a vocabulary of this many pieces.
-    pub fn new(pieces: usize) -> Cache {
+    pub fn new(pieces: usize) -> Result<Cache, Halt> {
         let mut cache = Cache {
             cells: Vec::new(),
             first: 0,
@@ -93,17 +95,17 @@ impl Cache {
             texts: Vec::new(),
             era: 0,
         };
-        cache.allocate(SIZES[0]);
-        cache
+        cache.allocate(SIZES[0]).map(|_| cache)
     }
 
-    /// Take new, empty memory. Zeros that nobody writes take none.
-    fn allocate(&mut self, lines: u32) {
-        self.cells = vec![0; lines as usize * LINE + LINE - 1];
+    /// Take new, empty memory; that before it. Zeros that nobody writes take none.
+    fn allocate(&mut self, lines: u32) -> Result<Vec<u64>, Halt> {
+        let old = std::mem::replace(&mut self.cells, zeros(lines as usize * LINE + LINE - 1)?);
         // So that our lines match the lines of the machine's caches. (Where that is impossible, it is only slower.)
         self.first = self.cells.as_ptr().align_offset(LINE * 8).min(LINE - 1);
         self.lines = lines;
         self.used = 0;
+        Ok(old)
     }
 
     /// Where in `cells` the line of a hash begins.
@@ -277,13 +279,16 @@ impl Cache {
         true
     }
 
-    /// Remember what a chunk became.
+    /// Remember what a chunk became, if there is memory for it.
     pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32]) {
         if key.length() == TOO_LONG {
             return;
         }
         if self.spilled.len() + ids.len() >= MAX_SPILLED || self.texts.len() + chunk.len() > MAX_TEXTS {
             self.clear();
+        }
+        if self.spilled.grow(ids.len() + 3).is_err() || self.texts.grow(chunk.len()).is_err() {
+            return;
         }
         let aside = self.spilled.len();
         let few = if key.length() == LONG { None } else { PackedIds::of_ids(ids, self.small_ids) };
@@ -298,9 +303,7 @@ impl Cache {
         });
         self.insert([key.halves[0], key.halves[1], result.0]);
         if self.used > self.lines as usize {
-            if let Some(&lines) = SIZES.iter().find(|&&lines| lines > self.lines) {
-                self.grow(lines);
-            }
+            self.grow();
         }
     }
 
@@ -336,10 +339,11 @@ impl Cache {
         &mut self.cells[at..at + LINE]
     }
 
-    /// More memory, with everything that is remembered.
-    fn grow(&mut self, lines: u32) {
-        let (cells, first) = (std::mem::take(&mut self.cells), self.first);
-        self.allocate(lines);
+    /// More memory, if there is any, with everything that is remembered.
+    fn grow(&mut self) {
+        let first = self.first;
+        let Some(&lines) = SIZES.iter().find(|&&lines| lines > self.lines) else { return };
+        let Ok(cells) = self.allocate(lines) else { return };
         for line in cells[first..].chunks_exact(LINE) {
             let narrow = [line[NARROW], 0, line[NARROW + 1]];
             for entry in [[line[0], line[1], line[2]], [line[3], line[4], line[5]], narrow] {
@@ -432,7 +436,7 @@ mod tests {
     #[test]
     fn remembers_and_forgets_but_never_lies() {
         for pieces in [SMALL_VOCABULARY, 1 << 20] {
-            never_lies(Cache::new(pieces), pieces as u32);
+            never_lies(Cache::new(pieces).unwrap(), pieces as u32);
         }
     }
 
@@ -456,7 +460,7 @@ mod tests {
 
     #[test]
     fn little_is_forgotten() {
-        let mut cache = Cache::new(32_000);
+        let mut cache = Cache::new(32_000).unwrap();
         let chunk = |i: u32| (u64::from(i) << 8 | 0x61).to_le_bytes();
         // Four fifths of the wide places.
         let all = SIZES[SIZES.len() - 1] * 8 / 5;
@@ -469,7 +473,7 @@ mod tests {
 
     #[test]
     fn zeros_at_the_end_count() {
-        let mut cache = Cache::new(32_000);
+        let mut cache = Cache::new(32_000).unwrap();
         cache.put(key(b"a"), b"a", &[1]);
         cache.put(key(b"a\0"), b"a\0", &[2]);
         assert_eq!(
@@ -480,14 +484,14 @@ mod tests {
 
     #[test]
     fn too_long_is_not_remembered() {
-        let mut cache = Cache::new(32_000);
+        let mut cache = Cache::new(32_000).unwrap();
         cache.put(Key::too_long(), &[b'x'; 200], &[1]);
         assert!(cache.get(Key::too_long()) == PackedIds::ABSENT);
     }
 
     #[test]
     fn the_same_hash_is_not_enough() {
-        let mut cache = Cache::new(32_000);
+        let mut cache = Cache::new(32_000).unwrap();
         let (one, other) = ([b'x'; 40], [b'y'; 40]);
         cache.put(key(&one), &one, &[1]);
         let entry = cache.get(key(&one));

@@ -1,20 +1,25 @@
 //! How much of a text has its final ids already, whatever follows.
 
+use crate::error::Halt;
 use crate::text::utf8::{self, character};
 use crate::vocab::{Joinable, Vocab};
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many steps.
+const CHECK_STEPS: usize = 1 << 14;
 
 /// The last place in a normalized text, as it is in the model file, that no merge crosses, however the text goes on; 0 if
 /// there is none.
-pub fn last_cut(vocab: &Vocab, text: &[u8]) -> usize {
+pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt> {
     match &vocab.joinable {
         Some(joinable) if std::str::from_utf8(text).is_ok() => {
             if vocab.user_defined.is_empty() {
-                backwards(vocab, joinable, text)
+                backwards(vocab, joinable, text, check)
             } else {
-                forwards(vocab, joinable, text)
+                forwards(vocab, joinable, text, check)
             }
         }
-        _ => 0,
+        _ => Ok(0),
     }
 }
 
@@ -27,32 +32,42 @@ fn number(vocab: &Vocab, text: &[u8]) -> u32 {
     }
 }
 
-fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> usize {
+fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let mut end = text.len();
     let mut after = None;
+    let mut steps = 0usize;
     while end > 0 {
+        steps += 1;
+        if steps % CHECK_STEPS == 0 {
+            check()?;
+        }
         let mut begin = end - 1;
         while begin > 0 && text[begin] & 0xC0 == 0x80 {
             begin -= 1;
         }
         let here = number(vocab, &text[begin..end]);
         if after.is_some_and(|after| !joinable.pair(here, after)) {
-            return end;
+            return Ok(end);
         }
         after = Some(here);
         end = begin;
     }
-    0
+    Ok(0)
 }
 
 /// With user-defined pieces, which are looked for from the left. The search stops where one might begin that goes on after
 /// the end of the text.
-fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> usize {
+fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let keys = &vocab.user_defined;
     let stop = (text.len() + 1).saturating_sub(keys.longest_key());
     let (mut at, mut cut) = (0, 0);
     let mut before = None;
+    let mut next_check = CHECK_STEPS;
     while at < stop {
+        if at >= next_check {
+            check()?;
+            next_check = at + CHECK_STEPS;
+        }
         let length = keys.longest(text, at);
         if length > 0 {
             (cut, before) = (at, None);
@@ -66,5 +81,5 @@ fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> usize {
         }
         (at, before) = (end, Some(here));
     }
-    cut
+    Ok(cut)
 }

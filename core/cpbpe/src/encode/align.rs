@@ -7,8 +7,14 @@
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
 use crate::encode::tokens::walk;
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::merge::Dropout;
 use crate::text::utf8;
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many tokens.
+const CHECK_TOKENS: usize = 1 << 14;
 
 /// What is wanted of many texts.
 #[derive(Clone, Copy, Default)]
@@ -39,56 +45,72 @@ impl Engine {
         (text, valid): Input,
         index: usize,
         options: AlignOptions,
+        check: Check,
         scratch: &mut Scratch,
         out: &mut AlignedTexts,
-    ) {
+    ) -> Result<(), Halt> {
         let characters = options.characters.unwrap_or(valid);
         let plain = self.vocab.plain_spans && self.is_plain(text, valid);
         if options.dropout.is_none() && plain && memchr::memmem::find(text, utf8::SPACE).is_none() {
             scratch.ids.clear();
             // (It has been checked that it is UTF-8.)
-            self.encode(text, true, scratch);
-            if self.plain_spans(text, characters, &scratch.ids, &mut out.spans) {
+            self.encode(text, true, check, scratch)?;
+            if self.plain_spans(text, characters, &scratch.ids, check, &mut out.spans)? {
+                out.ids.grow(scratch.ids.len())?;
                 out.ids.extend_from_slice(&scratch.ids);
-                return;
+                return Ok(());
             }
         }
         let dropout =
             options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(index as u64), ..dropout });
-        let aligned = self.tokens(text, dropout);
+        let aligned = self.tokens(text, dropout, check)?;
+        out.ids.grow(aligned.tokens.len())?;
+        out.spans.grow(aligned.tokens.len())?;
         let mut positions = Positions { text, at: 0, count: 0 };
         let mut position = |at: usize| if characters { positions.of(at) } else { at } as i64;
-        for token in &aligned.tokens {
-            if Some(token.id) == self.vocab.unk {
-                let mut piece = Vec::new();
-                self.piece_of(token, &aligned, &mut piece);
-                out.unknown.push((out.ids.len(), piece));
+        for tokens in aligned.tokens.chunks(CHECK_TOKENS) {
+            check()?;
+            for token in tokens {
+                if Some(token.id) == self.vocab.unk {
+                    let mut piece = Vec::new();
+                    self.piece_of(token, &aligned, &mut piece)?;
+                    out.unknown.grow(1)?;
+                    out.unknown.push((out.ids.len(), piece));
+                }
+                out.ids.push(token.id);
+                out.spans.push([position(aligned.origins[token.begin]), position(aligned.origins[token.end])]);
             }
-            out.ids.push(token.id);
-            out.spans.push([position(aligned.origins[token.begin]), position(aligned.origins[token.end])]);
         }
+        Ok(())
     }
 
     /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. False, and nothing done, if some of
     /// it is unknown.
-    fn plain_spans(&self, text: &[u8], characters: bool, ids: &[u32], spans: &mut Vec<[i64; 2]>) -> bool {
+    fn plain_spans(
+        &self,
+        text: &[u8],
+        characters: bool,
+        ids: &[u32],
+        check: Check,
+        spans: &mut Vec<[i64; 2]>,
+    ) -> Result<bool, Halt> {
         let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
         let before = spans.len();
-        spans.reserve(ids.len());
+        spans.grow(ids.len())?;
         let mut begin = 0;
         // What was encoded is the dummy prefix, a byte and a character that the text does not have, and the text.
         let byte_at = |at: usize| if at < prefix { b' ' } else { text[at - prefix] };
-        let done = walk(&self.vocab, ids, byte_at, |place| {
+        let done = walk(&self.vocab, ids, byte_at, check, |place| {
             let end = if characters { place.characters } else { place.bytes };
             let end = end.saturating_sub(prefix) as i64;
             spans.push([begin, end]);
             begin = end;
-        });
+        })?;
         if !done {
             spans.truncate(before);
         }
         debug_assert!(!done || spans.len() == before + ids.len());
-        done
+        Ok(done)
     }
 }
 

@@ -8,6 +8,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::encode::align::{AlignOptions, AlignedTexts};
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
+use crate::error::Halt;
+use crate::memory::{with_room, Grow};
+use crate::watch::{may_start_threads, Check, WAIT};
 
 /// Ids of some texts, one after the other.
 #[derive(Default)]
@@ -36,8 +39,8 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Runs of texts. Each thread takes a few dozen of them, and none takes so long that stopping would have to wait for it.
-fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
+/// Runs of texts. Each thread takes a few dozen of them.
+fn runs(texts: &[Input], threads: usize) -> Result<Vec<Range<usize>>, Halt> {
     let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
     let mut runs = Vec::new();
@@ -45,6 +48,7 @@ fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
     for (i, (text, _)) in texts.iter().enumerate() {
         bytes += text.len() + 16;
         if bytes >= size {
+            runs.grow(2)?;
             runs.push(begin..i + 1);
             (begin, bytes) = (i + 1, 0);
         }
@@ -52,31 +56,48 @@ fn runs(texts: &[Input], threads: usize) -> Vec<Range<usize>> {
     if begin < texts.len() {
         runs.push(begin..texts.len());
     }
-    runs
+    Ok(runs)
 }
 
 impl Engine {
     /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
-    pub fn encode_batch(&self, texts: &[Input], threads: usize, consumer: &mut impl Consumer<EncodedTexts>) {
-        let encode = |run: Range<usize>, scratch: &mut Scratch| {
-            let mut result = EncodedTexts { ids: Vec::new(), lengths: Vec::with_capacity(run.len()) };
+    pub fn encode_batch(
+        &self,
+        texts: &[Input],
+        threads: usize,
+        check: Check,
+        consumer: &mut impl Consumer<EncodedTexts>,
+    ) -> Result<(), Halt> {
+        let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
+            let mut result = EncodedTexts { ids: Vec::new(), lengths: with_room(run.len())? };
             for &(text, valid) in &texts[run] {
                 scratch.ids.clear();
-                self.encode(text, valid, scratch);
+                self.encode(text, valid, check, scratch)?;
                 result.lengths.push(scratch.ids.len());
+                result.ids.grow(scratch.ids.len())?;
                 result.ids.extend_from_slice(&scratch.ids);
             }
-            result
+            Ok(result)
         };
-        self.in_runs(texts, threads, encode, consumer);
+        self.in_runs(texts, threads, check, encode, consumer)
     }
 
     /// The same with numbers of ids, one for each text.
-    pub fn count_batch(&self, texts: &[Input], threads: usize, consumer: &mut impl Consumer<Vec<usize>>) {
-        let count = |run: Range<usize>, scratch: &mut Scratch| {
-            texts[run].iter().map(|&(text, valid)| self.count(text, valid, scratch)).collect()
+    pub fn count_batch(
+        &self,
+        texts: &[Input],
+        threads: usize,
+        check: Check,
+        consumer: &mut impl Consumer<Vec<usize>>,
+    ) -> Result<(), Halt> {
+        let count = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
+            let mut counts = with_room(run.len())?;
+            for &(text, valid) in &texts[run] {
+                counts.push(self.count(text, valid, check, scratch)?);
+            }
+            Ok(counts)
         };
-        self.in_runs(texts, threads, count, consumer);
+        self.in_runs(texts, threads, check, count, consumer)
     }
 
     /// The same with ids and spans.
@@ -85,51 +106,57 @@ impl Engine {
         texts: &[Input],
         threads: usize,
         options: AlignOptions,
+        check: Check,
         consumer: &mut impl Consumer<AlignedTexts>,
-    ) {
-        let align = |run: Range<usize>, scratch: &mut Scratch| {
-            let mut result = AlignedTexts::default();
+    ) -> Result<(), Halt> {
+        let align = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
+            let mut result = AlignedTexts { lengths: with_room(run.len())?, ..AlignedTexts::default() };
             for index in run {
                 let before = result.ids.len();
-                self.align_to(texts[index], index, options, scratch, &mut result);
+                self.align_to(texts[index], index, options, check, scratch, &mut result)?;
                 result.lengths.push(result.ids.len() - before);
             }
-            result
+            Ok(result)
         };
-        self.in_runs(texts, threads, align, consumer);
+        self.in_runs(texts, threads, check, align, consumer)
     }
 
     /// Do work for runs of texts, and give the results to `consumer`, in any order.
     ///
     /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run itself
     /// when there are none; so making lists of ids, which only this thread may do, costs no time as long as the others
-    /// have something to do.
+    /// have something to do. Only this thread asks `check` whether to go on. The others stop when it does.
     fn in_runs<R: Send, C: Consumer<R>>(
         &self,
         texts: &[Input],
         threads: usize,
-        work: impl Fn(Range<usize>, &mut Scratch) -> R + Sync,
+        check: Check,
+        work: impl Fn(Range<usize>, Check, &mut Scratch) -> Result<R, Halt> + Sync,
         consumer: &mut C,
-    ) {
-        // 1. What threads share: the next run, and the results that are done.
-        let runs = runs(texts, threads);
+    ) -> Result<(), Halt> {
+        // 1. What threads share: the next run, the results that are done, and whether to stop.
+        let runs = runs(texts, threads)?;
         let next = AtomicUsize::new(0);
         let take = || runs.get(next.fetch_add(1, Ordering::Relaxed));
         let done = Mutex::new(Vec::new());
         let more = Condvar::new();
+        let stopped = AtomicBool::new(false);
         // A thread that panics must not leave this one waiting.
         let failed = AtomicBool::new(false);
         let lock = || done.lock().unwrap_or_else(PoisonError::into_inner);
         // 2. What the other threads do, until no run is left.
+        let go_on = || if stopped.load(Ordering::Relaxed) { Err(Halt::Stopped) } else { Ok(()) };
+        let encode = |run: &Range<usize>, check: Check| {
+            let result = self.with_scratch(|scratch| work(run.clone(), check, scratch));
+            (run.start, result.and_then(|result| result))
+        };
         let worker = || {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                self.with_scratch(|scratch| {
-                    while let Some(run) = take() {
-                        let result = work(run.clone(), scratch);
-                        lock().push((run.start, result));
-                        more.notify_one();
-                    }
-                });
+                while let Some(run) = take() {
+                    let result = encode(run, &go_on);
+                    lock().push(result);
+                    more.notify_one();
+                }
             }));
             if let Err(panic) = outcome {
                 let guard = lock(); // or the consumer might check, be notified, and only then begin to wait
@@ -139,38 +166,49 @@ impl Engine {
                 resume_unwind(panic);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 1..threads.min(runs.len()) {
-                // Without another thread this one does everything.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
+        // 3. What this thread does: hand over what is done, or do a run, or wait.
+        let wait = || {
+            let mut done = lock();
+            while done.is_empty() && !failed.load(Ordering::Acquire) {
+                done = more.wait_timeout(done, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+                check()?;
             }
-            // 3. What this thread does: hand over what is done, or do a run, or wait.
+            Ok(done.pop())
+        };
+        let mut hand_over = || {
             let mut left = runs.len();
             while left > 0 {
                 let mut results = std::mem::take(&mut *lock());
                 if results.is_empty() {
                     results.extend(consumer.meanwhile(|| match take() {
-                        Some(run) => Some((run.start, self.with_scratch(|scratch| work(run.clone(), scratch)))),
-                        None => {
-                            let mut done = lock();
-                            while done.is_empty() && !failed.load(Ordering::Acquire) {
-                                done = more.wait(done).unwrap_or_else(PoisonError::into_inner);
-                            }
-                            done.pop()
-                        }
-                    }));
+                        Some(run) => Ok(Some(encode(run, check))),
+                        None => wait(),
+                    })?);
                     if results.is_empty() {
-                        return; // the scope passes the panic on
+                        return Ok(()); // the scope passes the panic on
                     }
                 }
                 left -= results.len();
                 for (first, result) in results {
-                    if !consumer.take(first, result) {
-                        next.store(runs.len(), Ordering::Relaxed); // nothing more is begun
-                        return;
+                    if !consumer.take(first, result?) {
+                        return Err(Halt::Stopped);
                     }
                 }
             }
-        });
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let threads = threads.min(runs.len());
+            for _ in 1..if threads > 1 && may_start_threads() { threads } else { 1 } {
+                // Without another thread this one does everything.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
+            }
+            let outcome = hand_over();
+            if outcome.is_err() {
+                next.store(runs.len(), Ordering::Relaxed); // nothing more is begun
+                stopped.store(true, Ordering::Relaxed);
+            }
+            outcome
+        })
     }
 }

@@ -7,8 +7,11 @@ use crate::cache::{self, BatchLookup, Cache, Key, PackedIds, MAX_CHUNK, MAX_LONG
 use crate::cut::chunks::{self, BLOCK};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::merge::merge_chunk;
 use crate::vocab::{Joinable, Vocab};
+use crate::watch::Check;
 
 /// Bytes after a text that may be read: a block, and the bytes of a key that begins at its end.
 const PAD: usize = BLOCK + 16;
@@ -19,6 +22,8 @@ const SMALL: usize = 1024;
 const BATCH: usize = 256;
 /// Places are filled eight at a time.
 const _: () = assert!(BATCH + 8 <= cache::BATCH);
+/// Whether to go on is checked once in this many batches, which take a millisecond at most if nothing in them is known.
+const CHECK_BATCHES: usize = 1 << 6;
 
 /// What one running call needs: a cache and some buffers. Kept by the engine between calls.
 pub struct Scratch {
@@ -45,9 +50,9 @@ pub struct Buffers {
 
 impl Scratch {
     /// Empty, for a vocabulary of this many pieces.
-    pub fn new(pieces: usize) -> Self {
+    pub fn new(pieces: usize) -> Result<Self, Halt> {
         let buffers = Buffers {
-            cache: Cache::new(pieces),
+            cache: Cache::new(pieces)?,
             padded: Vec::new(),
             compact: Vec::new(),
             normalized: Vec::new(),
@@ -57,7 +62,7 @@ impl Scratch {
                 lookup: BatchLookup::default(),
             }),
         };
-        Scratch { buffers, ids: Vec::new() }
+        Ok(Scratch { buffers, ids: Vec::new() })
     }
 
     /// Give back the memory of buffers that one large text made large.
@@ -113,6 +118,8 @@ impl ChunkBatch {
 struct Encoder<'a, O> {
     vocab: &'a Vocab,
     joinable: &'a Joinable,
+    /// Tells whether to go on.
+    check: Check<'a>,
     cache: &'a mut Cache,
     chunk: &'a mut Vec<u32>,
     out: &'a mut O,
@@ -121,26 +128,29 @@ struct Encoder<'a, O> {
 impl<O: Output> Encoder<'_, O> {
     /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581, so that
     /// it is not compact.
-    fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> bool {
+    fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
         debug_assert!(padded.len() >= length + PAD);
-        self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD);
+        self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD)?;
         let Pending { batches: [now, before], lookup } = pending;
         let (mut now, mut before) = (now, before);
         let (mut start, mut base) = (0, 0);
         before.count = 0;
         while base < length {
+            if base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
+                (self.check)()?;
+            }
             // 1. Cut this batch, make keys, and ask for the lines of the cache that they belong in.
-            let Some(stop) = self.cut(padded, length, base, now) else { return false };
+            let Some(stop) = self.cut(padded, length, base, now) else { return Ok(false) };
             start = self.prepare(padded, start, now);
             // 2. Append the ids of the batch before, whose entries have arrived.
-            self.look_up(padded, before, lookup);
+            self.look_up(padded, before, lookup)?;
             // 3. Read the entries of this one.
             self.cache.find(now.keys(), lookup);
             std::mem::swap(&mut now, &mut before);
             base = stop;
         }
-        self.look_up(padded, before, lookup);
-        true
+        self.look_up(padded, before, lookup)?;
+        Ok(true)
     }
 
     /// Find where the chunks end that end in the batch at `first`; where the batch ends.
@@ -200,10 +210,10 @@ impl<O: Output> Encoder<'_, O> {
     }
 
     /// Append the ids of chunks.
-    fn look_up(&mut self, padded: &[u8], batch: &ChunkBatch, lookup: &mut BatchLookup) {
+    fn look_up(&mut self, padded: &[u8], batch: &ChunkBatch, lookup: &mut BatchLookup) -> Result<(), Halt> {
         let keys = batch.keys();
         if keys.is_empty() {
-            return;
+            return Ok(());
         }
         self.cache.find_rest(keys, lookup);
         let mut at = 0;
@@ -216,36 +226,38 @@ impl<O: Output> Encoder<'_, O> {
                 }
             }
             let era = self.cache.era;
-            self.append_one(keys[at], &padded[batch.place(at)], lookup.entries[at]);
+            self.append_one(keys[at], &padded[batch.place(at)], lookup.entries[at])?;
             if self.cache.era != era {
                 // The cache has started anew, and the entries say where something was kept.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
         }
+        Ok(())
     }
 
     /// Append the ids of a chunk whose entry is absent, or is to be compared, or which may continue an unknown symbol.
     #[inline(never)]
-    fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) {
+    fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
         self.chunk.clear();
         // A chunk that was absent may have been put there since.
         if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
-            self.append_new(key, text);
+            self.append_new(key, text)?;
         }
         // Unknown symbols on both sides of a cut are one.
         let fused = self.vocab.fused;
         let again = fused.is_some() && self.out.last_id() == fused && self.chunk.first() == fused.as_ref();
-        self.out.append(&self.chunk[usize::from(again)..]);
+        self.out.append(&self.chunk[usize::from(again)..])
     }
 
     /// Merge a chunk, remember it, and leave its ids in `chunk`.
     #[cold]
-    fn append_new(&mut self, key: Key, text: &[u8]) {
+    fn append_new(&mut self, key: Key, text: &[u8]) -> Result<(), Halt> {
         self.chunk.clear();
         let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
-        merge_chunk(self.vocab, text, &mut sink);
+        merge_chunk(self.vocab, text, self.check, &mut sink)?;
         self.cache.put(key, text, self.chunk);
+        Ok(())
     }
 }
 
@@ -256,14 +268,16 @@ pub fn encode_compact<O: Output>(
     joinable: &Joinable,
     text: &[u8],
     prefix: bool,
+    check: Check,
     buffers: &mut Buffers,
     out: &mut O,
-) -> bool {
+) -> Result<bool, Halt> {
     let Buffers { cache, padded, chunk, pending, .. } = buffers;
     let before = out.mark();
-    let mut encoder = Encoder { vocab, joinable, cache, chunk, out };
+    let mut encoder = Encoder { vocab, joinable, check, cache, chunk, out };
     let mut copy = |encoder: &mut Encoder<O>, pending: &mut Pending, prefix: bool, text: &[u8]| {
         padded.clear();
+        padded.grow(text.len() + 1 + PAD)?;
         if prefix {
             padded.push(b' ');
         }
@@ -281,14 +295,14 @@ pub fn encode_compact<O: Output>(
     };
     let done = match (head, tail) {
         (Some(head), Some(tail)) if head <= tail => {
-            (!prefix || copy(&mut encoder, pending, true, &text[..head]))
-                && encoder.run(&text[head..], tail - head, pending)
-                && copy(&mut encoder, pending, false, &text[tail..])
+            (!prefix || copy(&mut encoder, pending, true, &text[..head])?)
+                && encoder.run(&text[head..], tail - head, pending)?
+                && copy(&mut encoder, pending, false, &text[tail..])?
         }
-        _ => copy(&mut encoder, pending, prefix, text),
+        _ => copy(&mut encoder, pending, prefix, text)?,
     };
     if !done {
         out.reset(before);
     }
-    done
+    Ok(done)
 }

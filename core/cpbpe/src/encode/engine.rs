@@ -8,12 +8,15 @@ use crate::encode::encoder::{encode_compact, Buffers, Scratch};
 use crate::encode::output::{Count, Output};
 use crate::encode::segment::{encode_normalized, encode_whole, Way};
 use crate::encode::tokens::{self, Token};
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::{probe, Grow};
 use crate::merge::Dropout;
 use crate::text::compact::make_compact;
 use crate::text::finder::Keys;
 use crate::text::normalize::Normalizer;
+use crate::text::utf8;
 use crate::vocab::{Columns, Vocab};
+use crate::watch::{Check, NO_CHECK};
 
 /// How many scratches are kept for later calls. More calls at once make more, and drop them.
 const SPARE: usize = 8;
@@ -33,7 +36,8 @@ pub struct Engine {
     pub(crate) normalizer: Normalizer,
     /// The decoder of this variant.
     decoder: Decoder,
-    spare: Arc<Mutex<Vec<Scratch>>>,
+    /// Scratches for later calls, in boxes, because moving one takes as long as a short text.
+    spare: Arc<Mutex<Vec<Box<Scratch>>>>,
 }
 
 /// What a model file says besides the pieces.
@@ -67,6 +71,7 @@ impl Engine {
     /// Check a model that is given as columns.
     ///
     /// ```
+    /// use cpbpe::watch::NO_CHECK;
     /// use cpbpe::{Columns, Engine, NormalizerOptions};
     ///
     /// let pieces = ["<unk>", "\u{2581}", "a", "b", "ab"];
@@ -83,15 +88,19 @@ impl Engine {
     ///     added: Vec::new(),
     /// })?;
     /// let ids = engine.with_scratch(|scratch| {
-    ///     engine.encode(b"abba", true, scratch);
-    ///     scratch.ids.clone()
-    /// });
+    ///     engine.encode(b"abba", true, NO_CHECK, scratch)?;
+    ///     Ok::<_, cpbpe::Error>(scratch.ids.clone())
+    /// })??;
     /// assert_eq!(ids, [1, 4, 3, 2]);
-    /// assert_eq!(engine.decoder().decode(&ids, false).unwrap(), b"abba");
+    /// assert_eq!(engine.decoder().decode(&ids, false, NO_CHECK)?, b"abba");
     /// # Ok::<(), cpbpe::Error>(())
     /// ```
     pub fn from_columns(mut columns: Columns) -> Result<Engine, Error> {
         columns.check()?;
+        // About what all tables take together. (They are made in many small steps.)
+        let rules =
+            columns.normalizer.charsmap.len() + columns.denormalizer.as_ref().map_or(0, |rules| rules.charsmap.len());
+        probe(columns.blob.len() * 4 + columns.ends.len() * 64 + rules * 4 + (1 << 21))?;
         let as_in_file = Normalizer::new(std::mem::take(&mut columns.normalizer))?;
         let denormalizer = match columns.denormalizer.take() {
             Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
@@ -200,15 +209,18 @@ impl Engine {
 
     /// The last place in a normalized text after which nothing can change the ids of what stands before it; 0 if there is
     /// none.
-    pub fn last_cut(&self, text: &[u8]) -> usize {
-        last_cut(&self.vocab, text)
+    pub fn last_cut(&self, text: &[u8], check: Check) -> Result<usize, Halt> {
+        last_cut(&self.vocab, text, check)
     }
 
     /// Lend a scratch. Nobody ever waits: when the spare ones cannot be reached, a new one is made; so a process
     /// that was forked while another thread held the lock does not hang.
-    pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
+    pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
         let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
-        let mut scratch = spare.unwrap_or_else(|| Scratch::new(self.vocab.len()));
+        let mut scratch = match spare {
+            Some(scratch) => scratch,
+            None => Box::new(Scratch::new(self.vocab.len())?),
+        };
         scratch.ids.clear();
         let result = work(&mut scratch);
         scratch.trim(MAX_KEPT);
@@ -217,43 +229,52 @@ impl Engine {
                 spare.push(scratch);
             }
         }
-        result
+        Ok(result)
     }
 
     /// Append the ids of a text to `scratch.ids`. `valid` says that it is known to be UTF-8.
-    pub fn encode(&self, text: &[u8], valid: bool, scratch: &mut Scratch) {
-        self.encode_to(text, valid, &mut scratch.buffers, &mut scratch.ids);
+    pub fn encode(&self, text: &[u8], valid: bool, check: Check, scratch: &mut Scratch) -> Result<(), Halt> {
+        self.encode_to(text, valid, check, &mut scratch.buffers, &mut scratch.ids)
     }
 
     /// How many ids a text has.
-    pub fn count(&self, text: &[u8], valid: bool, scratch: &mut Scratch) -> usize {
+    pub fn count(&self, text: &[u8], valid: bool, check: Check, scratch: &mut Scratch) -> Result<usize, Halt> {
         let mut count = Count::default();
-        self.encode_to(text, valid, &mut scratch.buffers, &mut count);
-        count.count
+        self.encode_to(text, valid, check, &mut scratch.buffers, &mut count)?;
+        Ok(count.count)
     }
 
-    fn encode_to<O: Output>(&self, text: &[u8], valid: bool, buffers: &mut Buffers, out: &mut O) {
+    fn encode_to<O: Output>(
+        &self,
+        text: &[u8],
+        valid: bool,
+        check: Check,
+        buffers: &mut Buffers,
+        out: &mut O,
+    ) -> Result<(), Halt> {
         if text.is_empty() {
-            return;
+            return Ok(());
         }
         if !self.is_plain(text, valid) {
-            return self.encode_any(text, buffers, out);
+            return self.encode_any(text, check, buffers, out);
         }
         let vocab = &self.vocab;
         let way = Way::of(vocab, true);
         let prefix = self.normalizer.options.add_dummy_prefix;
         if let Way::Chunks(joinable) = way {
-            if encode_compact(vocab, joinable, text, prefix, buffers, out) {
-                return;
+            if encode_compact(vocab, joinable, text, prefix, check, buffers, out)? {
+                return Ok(());
             }
         }
         let mut compact = std::mem::take(&mut buffers.compact);
         compact.clear();
+        compact.grow(text.len() + 1)?;
         compact.extend_from_slice(if prefix { b" " } else { b"" });
         compact.extend_from_slice(text);
         make_compact(&mut compact, None);
-        encode_normalized(vocab, way, &compact, buffers, out);
+        encode_normalized(vocab, way, &compact, check, buffers, out)?;
         buffers.compact = compact;
+        Ok(())
     }
 
     /// Whether normalizing a text does no more than put a dummy prefix in front and write spaces as U+2581, and it can be
@@ -263,13 +284,14 @@ impl Engine {
     }
 
     /// The way that always works: normalize, then segment.
-    fn encode_any<O: Output>(&self, text: &[u8], buffers: &mut Buffers, out: &mut O) {
+    fn encode_any<O: Output>(&self, text: &[u8], check: Check, buffers: &mut Buffers, out: &mut O) -> Result<(), Halt> {
         let mut normalized = std::mem::take(&mut buffers.normalized);
         normalized.clear();
-        self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut ());
+        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut ())?;
         let way = self.way_for(&mut normalized, None);
-        encode_normalized(&self.vocab, way, &normalized, buffers, out);
+        encode_normalized(&self.vocab, way, &normalized, check, buffers, out)?;
         buffers.normalized = normalized;
+        Ok(())
     }
 
     /// Make a normalized text compact, if that can be done, and choose how to segment it.
@@ -287,54 +309,57 @@ impl Engine {
     }
 
     /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
-    pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>) -> Aligned {
-        let (mut normalized, mut origins) = self.origins(text);
+    pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
+        let (mut normalized, mut origins) = self.origins(text, check)?;
         let way = self.way_for(&mut normalized, Some(&mut origins));
         let tokens = match dropout {
-            None => {
-                self.cached_tokens(&normalized, way).unwrap_or_else(|| tokens::tokens(&self.vocab, &normalized, way))
-            }
-            Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout),
+            None => match self.cached_tokens(&normalized, way, check)? {
+                Some(tokens) => tokens,
+                None => tokens::tokens(&self.vocab, &normalized, way, check)?,
+            },
+            Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout, check)?,
         };
-        Aligned { tokens, text: normalized, compact: way.is_compact(), origins }
+        Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
     }
 
     /// The tokens of a segmented text by way of its ids, which come from the cache; `None` if they do not tell enough.
-    fn cached_tokens(&self, text: &[u8], way: Way) -> Option<Vec<Token>> {
+    fn cached_tokens(&self, text: &[u8], way: Way, check: Check) -> Result<Option<Vec<Token>>, Halt> {
         if let Way::Whole { .. } = way {
-            return None;
+            return Ok(None);
         }
         self.with_scratch(|scratch| {
-            encode_normalized(&self.vocab, way, text, &mut scratch.buffers, &mut scratch.ids);
-            tokens::tokens_of(&self.vocab, text, &scratch.ids)
-        })
+            encode_normalized(&self.vocab, way, text, check, &mut scratch.buffers, &mut scratch.ids)?;
+            tokens::tokens_of(&self.vocab, text, &scratch.ids, check)
+        })?
     }
 
     /// Append the text that a token stands for, as pieces are spelled in the model file; for an unknown one, what is unknown.
-    pub fn piece_of(&self, token: &Token, aligned: &Aligned, out: &mut Vec<u8>) {
+    pub fn piece_of(&self, token: &Token, aligned: &Aligned, out: &mut Vec<u8>) -> Result<(), Halt> {
+        out.grow((token.end - token.begin) * utf8::SPACE.len())?; // more than it can take, if it is unknown
         tokens::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out);
+        Ok(())
     }
 
     /// The ids of a text the slow way: normalized, then merged as a whole, with no cutting and no cache. What tests compare
     /// with.
     #[doc(hidden)]
-    pub fn encode_slowly(&self, text: &[u8]) -> Vec<u32> {
+    pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         let mut ids = Vec::new();
-        encode_whole(&self.vocab, &self.normalize(text), false, &mut ids);
-        ids
+        encode_whole(&self.vocab, &self.normalize(text, NO_CHECK)?, false, NO_CHECK, &mut ids)?;
+        Ok(ids)
     }
 
     /// The text as it is segmented, and for each of its bytes, and its end, the place that it came from.
-    pub fn origins(&self, text: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut origins);
-        (normalized, origins)
+        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut origins)?;
+        Ok((normalized, origins))
     }
 
     /// The text as it is segmented.
-    pub fn normalize(&self, text: &[u8]) -> Vec<u8> {
+    pub fn normalize(&self, text: &[u8], check: Check) -> Result<Vec<u8>, Halt> {
         let mut normalized = Vec::new();
-        self.normalizer.normalize(text, self.user_defined(), false, &mut normalized, &mut ());
-        normalized
+        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut ())?;
+        Ok(normalized)
     }
 }

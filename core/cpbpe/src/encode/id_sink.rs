@@ -1,5 +1,7 @@
 //! Symbols -> ids: what becomes of symbols that are not pieces.
 
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::merge::Sink;
 use crate::text::utf8;
 use crate::vocab::{Vocab, NONE};
@@ -17,6 +19,10 @@ pub struct IdSink<'a> {
 }
 
 impl Sink for IdSink<'_> {
+    #[inline]
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.out.grow(bytes.saturating_mul(self.vocab.ids_per_byte))
+    }
     #[inline]
     fn symbol(&mut self, id: u32, begin: usize, end: usize) {
         if id != NONE && Some(id) != self.vocab.unk {

@@ -3,6 +3,8 @@
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
+use crate::watch::may_start_threads;
+
 /// Fewer items than this are copied by one thread: to start another takes longer.
 const MANY: usize = 1 << 18;
 
@@ -12,7 +14,7 @@ const MANY: usize = 1 << 18;
 pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>], threads: usize) {
     let total: usize = parts.iter().map(|part| part.len()).sum();
     assert_eq!(total, place.len(), "the place is as long as the parts");
-    let threads = if total < MANY { 1 } else { threads.max(1) };
+    let threads = if total < MANY || !may_start_threads() { 1 } else { threads.max(1) };
     type Copy<'a, T> = (&'a mut [MaybeUninit<T>], &'a [T]);
     let mut shares: Vec<Vec<Copy<T>>> = (0..threads).map(|_| Vec::new()).collect();
     let mut rest = place;

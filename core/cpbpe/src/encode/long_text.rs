@@ -1,62 +1,48 @@
 //! One long text, encoded by several threads.
 
-use std::panic::resume_unwind;
-use std::thread::ScopedJoinHandle;
-
 use crate::cut::chunks;
 use crate::encode::encoder::{encode_compact, Scratch};
 use crate::encode::engine::Engine;
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::text::utf8;
+use crate::watch::{in_parts, Check};
 
 /// A part shorter than this is not worth a thread.
 const MIN_PART: usize = 1 << 16;
 
 impl Engine {
     /// The ids of one long text, by several threads, each with a part that begins and ends where nothing can merge.
-    pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize) -> Vec<u32> {
+    pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize, check: Check) -> Result<Vec<u32>, Halt> {
         let parts = self.parts(text, valid, threads);
         if parts.len() < 2 {
             return self.with_scratch(|scratch| {
-                self.encode(text, valid, scratch);
-                std::mem::take(&mut scratch.ids)
-            });
+                self.encode(text, valid, check, scratch)?;
+                Ok(std::mem::take(&mut scratch.ids))
+            })?;
         }
         let vocab = &self.vocab;
-        let Some(joinable) = &vocab.joinable else { return Vec::new() };
+        let Some(joinable) = &vocab.joinable else { return Ok(Vec::new()) };
         let prefix = self.normalizer.options.add_dummy_prefix;
-        let encode = |part: &[u8], prefix: bool| {
+        let parts: Vec<(usize, &[u8])> = parts.into_iter().enumerate().collect();
+        let results = in_parts(&parts, check, |(number, part), check| {
+            let prefix = prefix && number == 0;
             self.with_scratch(|scratch| {
                 let Scratch { buffers, ids } = scratch;
-                let compact = encode_compact(vocab, joinable, part, prefix, buffers, ids);
+                let compact = encode_compact(vocab, joinable, part, prefix, check, buffers, ids)?;
                 debug_assert!(compact);
-                std::mem::take(ids)
-            })
-        };
-        let results: Vec<Vec<u32>> = std::thread::scope(|scope| {
-            let start = |part| {
-                let work = move || encode(part, false);
-                // Without another thread this one does it, later.
-                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| part)
-            };
-            let workers: Vec<_> = parts[1..].iter().copied().map(start).collect();
-            let mut results = vec![encode(parts[0], prefix)];
-            for worker in workers {
-                results.push(match worker.map(ScopedJoinHandle::join) {
-                    Ok(Ok(ids)) => ids,
-                    Ok(Err(panic)) => resume_unwind(panic),
-                    Err(part) => encode(part, false),
-                });
-            }
-            results
-        });
-        let mut ids: Vec<u32> = Vec::with_capacity(results.iter().map(Vec::len).sum());
+                Ok::<_, Halt>(std::mem::take(ids))
+            })?
+        })?;
+        let mut ids: Vec<u32> = Vec::new();
+        ids.grow(results.iter().map(Vec::len).sum())?;
         let fused = vocab.fused;
         for part in results {
             // Unknown symbols on both sides of a cut are one.
             let again = fused.is_some() && ids.last() == fused.as_ref() && part.first() == fused.as_ref();
             ids.extend_from_slice(&part[usize::from(again)..]);
         }
-        ids
+        Ok(ids)
     }
 
     /// Cut a text into as many parts as there are threads, if its parts can be encoded as they are.

@@ -26,5 +26,7 @@ mod tokens;
 
 pub use align::{AlignOptions, AlignedTexts};
 pub use batch::{Consumer, EncodedTexts};
+pub use encoder::Scratch;
 pub use engine::Engine;
 pub use join::join;
+pub use tokens::Token;

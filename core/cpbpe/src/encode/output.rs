@@ -1,6 +1,8 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
 use crate::cache::{Cache, PackedIds};
+use crate::error::Halt;
+use crate::memory::Grow;
 
 /// Takes the ids of a text in their order.
 pub trait Output {
@@ -8,9 +10,9 @@ pub trait Output {
     type Mark;
 
     /// Make room for this many ids more, and a few that are written for nothing.
-    fn reserve_ids(&mut self, count: usize);
+    fn reserve_ids(&mut self, count: usize) -> Result<(), Halt>;
     /// Take some ids.
-    fn append(&mut self, ids: &[u32]);
+    fn append(&mut self, ids: &[u32]) -> Result<(), Halt>;
     /// Take the ids of chunks, up to the first that is absent or to be compared; how many chunks that were.
     ///
     /// # Safety
@@ -28,12 +30,14 @@ impl Output for Vec<u32> {
     type Mark = usize;
 
     #[inline]
-    fn reserve_ids(&mut self, count: usize) {
-        self.reserve(count);
+    fn reserve_ids(&mut self, count: usize) -> Result<(), Halt> {
+        self.grow(count)
     }
     #[inline]
-    fn append(&mut self, ids: &[u32]) {
+    fn append(&mut self, ids: &[u32]) -> Result<(), Halt> {
+        self.grow(ids.len())?;
         self.extend_from_slice(ids);
+        Ok(())
     }
     #[inline(always)]
     unsafe fn append_cached(&mut self, cache: &Cache, entries: &[PackedIds]) -> usize {
@@ -66,11 +70,14 @@ impl Output for Count {
     type Mark = Count;
 
     #[inline]
-    fn reserve_ids(&mut self, _: usize) {}
+    fn reserve_ids(&mut self, _: usize) -> Result<(), Halt> {
+        Ok(())
+    }
     #[inline]
-    fn append(&mut self, ids: &[u32]) {
+    fn append(&mut self, ids: &[u32]) -> Result<(), Halt> {
         self.count += ids.len();
         self.last = ids.last().copied().or(self.last);
+        Ok(())
     }
     #[inline(always)]
     unsafe fn append_cached(&mut self, cache: &Cache, entries: &[PackedIds]) -> usize {

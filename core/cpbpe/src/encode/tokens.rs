@@ -3,11 +3,17 @@
 use crate::cut::chunks;
 use crate::encode::id_sink::IdSink;
 use crate::encode::segment::{segment_whole, user_defined, Way};
+use crate::error::Halt;
+use crate::memory::{filled, with_room, Grow};
 use crate::merge::dropout::{self, Dropout};
 use crate::merge::{merge_chunk, Sink};
 use crate::text::compact::swap_spaces;
 use crate::text::utf8;
 use crate::vocab::{piece_type, Vocab, NONE};
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many steps.
+const CHECK_STEPS: usize = 1 << 14;
 
 /// One token with its span in the segmented text.
 pub struct Token {
@@ -30,6 +36,10 @@ struct TokenSink<'a> {
 }
 
 impl Sink for TokenSink<'_> {
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.out.grow(bytes.saturating_mul(self.vocab.ids_per_byte))
+    }
+
     fn symbol(&mut self, id: u32, begin: usize, end: usize) {
         let (begin, end) = (begin + self.offset, end + self.offset);
         if id != NONE && Some(id) != self.vocab.unk {
@@ -37,7 +47,7 @@ impl Sink for TokenSink<'_> {
             return;
         }
         if self.vocab.byte_ids.is_some() {
-            let mut ids = Vec::new();
+            let mut ids = Vec::new(); // a few: the symbol is one character
             IdSink { vocab: self.vocab, text: self.text, compact: self.compact, out: &mut ids }
                 .symbol(NONE, begin, end);
             self.out.extend(ids.into_iter().map(|id| Token { id, begin, end: begin }));
@@ -54,39 +64,45 @@ impl Sink for TokenSink<'_> {
 }
 
 /// The tokens of a segmented text, merged chunk by chunk, without the cache.
-pub fn tokens(vocab: &Vocab, text: &[u8], way: Way) -> Vec<Token> {
+pub fn tokens(vocab: &Vocab, text: &[u8], way: Way, check: Check) -> Result<Vec<Token>, Halt> {
     let mut sink = TokenSink { vocab, text, compact: true, offset: 0, out: Vec::new() };
     let (joinable, keys) = match way {
         Way::Chunks(joinable) => (joinable, None),
         Way::ChunksBetweenKeys(joinable, keys) => (joinable, Some(keys)),
         Way::Whole { compact } => {
             sink.compact = compact;
-            segment_whole(vocab, text, compact, |_, _, _| true, &mut sink);
-            return sink.out;
+            segment_whole(vocab, text, compact, |_, _, _| true, check, &mut sink)?;
+            return Ok(sink.out);
         }
     };
     let merge_part = |sink: &mut TokenSink, begin: usize, end: usize| {
         sink.offset = begin;
-        merge_chunk(vocab, &text[begin..end], sink);
+        merge_chunk(vocab, &text[begin..end], check, sink)
     };
     let (mut at, mut done) = (0, 0);
+    let mut next_check = CHECK_STEPS;
     while at < text.len() {
+        if at >= next_check {
+            check()?;
+            next_check = at + CHECK_STEPS;
+        }
         let length = keys.map_or(0, |keys| keys.longest(text, at));
         if length > 0 {
-            merge_part(&mut sink, done, at);
+            merge_part(&mut sink, done, at)?;
+            sink.out.grow(1)?;
             sink.out.extend(vocab.find(&text[at..at + length]).map(|id| Token { id, begin: at, end: at + length }));
             at += length;
             done = at;
             continue;
         }
         if at > done && chunks::is_cut(joinable, text, at) {
-            merge_part(&mut sink, done, at);
+            merge_part(&mut sink, done, at)?;
             done = at;
         }
         at += 1;
     }
-    merge_part(&mut sink, done, text.len());
-    sink.out
+    merge_part(&mut sink, done, text.len())?;
+    Ok(sink.out)
 }
 
 /// A place in a text, counted in bytes and in characters.
@@ -103,66 +119,90 @@ pub struct Place {
 /// last have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because its
 /// length cannot be told from an id.
 #[inline]
-pub fn walk(vocab: &Vocab, ids: &[u32], byte_at: impl Fn(usize) -> u8, mut end: impl FnMut(Place)) -> bool {
-    let lengths = &*vocab.lengths();
+pub fn walk(
+    vocab: &Vocab,
+    ids: &[u32],
+    byte_at: impl Fn(usize) -> u8,
+    check: Check,
+    mut end: impl FnMut(Place),
+) -> Result<bool, Halt> {
+    let lengths = &*vocab.lengths()?;
     let mut place = Place { bytes: 0, characters: 0 };
     let mut i = 0;
-    while let Some(&id) = ids.get(i) {
-        let length = lengths.of(id);
-        if length.bytes > 0 {
-            place.bytes += usize::from(length.bytes);
-            place.characters += usize::from(length.characters);
+    while i < ids.len() {
+        if i > 0 {
+            check()?;
+        }
+        let stop = ids.len().min(i + CHECK_STEPS);
+        while i < stop {
+            let id = ids[i];
+            let length = lengths.of(id);
+            if length.bytes > 0 {
+                place.bytes += usize::from(length.bytes);
+                place.characters += usize::from(length.characters);
+                end(place);
+                i += 1;
+                continue;
+            }
+            if Some(id) == vocab.unk {
+                return Ok(false);
+            }
+            let first = byte_at(place.bytes);
+            let bytes = utf8::length_by_first(first);
+            let tokens = if first == b' ' && vocab.swapped { utf8::SPACE.len() } else { bytes };
+            for _ in 1..tokens {
+                end(place);
+            }
+            place.bytes += bytes;
+            place.characters += 1;
             end(place);
-            i += 1;
-            continue;
+            i += tokens;
         }
-        if Some(id) == vocab.unk {
-            return false;
-        }
-        let first = byte_at(place.bytes);
-        let bytes = utf8::length_by_first(first);
-        let tokens = if first == b' ' && vocab.swapped { utf8::SPACE.len() } else { bytes };
-        for _ in 1..tokens {
-            end(place);
-        }
-        place.bytes += bytes;
-        place.characters += 1;
-        end(place);
-        i += tokens;
     }
-    true
+    Ok(true)
 }
 
 /// The tokens of a compact text that has these ids. `None` if some of it is unknown, see `walk`.
-pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32]) -> Option<Vec<Token>> {
-    let mut tokens = Vec::with_capacity(ids.len());
+pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32], check: Check) -> Result<Option<Vec<Token>>, Halt> {
+    let mut tokens = with_room(ids.len())?;
     let mut begin = 0;
     let done = walk(
         vocab,
         ids,
         |at| text[at],
+        check,
         |end| {
             tokens.push(Token { id: ids[tokens.len()], begin, end: end.bytes });
             begin = end.bytes;
         },
-    );
+    )?;
     debug_assert!(!done || begin == text.len());
-    done.then_some(tokens)
+    Ok(done.then_some(tokens))
 }
 
 /// The tokens of a segmented text when merges are left out by chance.
-pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, Dropout { alpha, seed }: Dropout) -> Vec<Token> {
+pub fn sample(
+    vocab: &Vocab,
+    text: &[u8],
+    compact: bool,
+    Dropout { alpha, seed }: Dropout,
+    check: Check,
+) -> Result<Vec<Token>, Halt> {
     // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.
     let keys = user_defined(vocab, compact);
-    let mut places = vec![0u64; text.len() + 1];
+    let mut places = filled(0u64, text.len() + 1, check)?;
     let (mut at, mut count) = (0, 0);
     while at < text.len() {
-        places[at] = count;
-        at += match keys.longest(text, at) {
-            0 => utf8::length_at(text, at),
-            length => length,
-        };
-        count += 1;
+        let stop = text.len().min(at + CHECK_STEPS);
+        while at < stop {
+            places[at] = count;
+            at += match keys.longest(text, at) {
+                0 => utf8::length_at(text, at),
+                length => length,
+            };
+            count += 1;
+        }
+        check()?;
     }
     places[text.len()] = count;
     let seed = dropout::mixed(seed);
@@ -170,8 +210,8 @@ pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, Dropout { alpha, seed }
         dropout::chance(seed, places[begin], places[middle], places[end]) >= alpha
     };
     let mut sink = TokenSink { vocab, text, compact, offset: 0, out: Vec::new() };
-    segment_whole(vocab, text, compact, keep, &mut sink);
-    sink.out
+    segment_whole(vocab, text, compact, keep, check, &mut sink)?;
+    Ok(sink.out)
 }
 
 /// The text that a token stands for, as it is in the model file; for an unknown one, what is unknown.

@@ -6,10 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::error::Halt;
+use crate::memory::{filled, with_room, Grow};
 use crate::merge::lookup::Lookup;
 use crate::prefetch::prefetch;
 use crate::text::utf8;
 use crate::vocab::NONE;
+use crate::watch::Check;
 
 /// The longest chunk for a heap.
 const SMALL: usize = 1 << 12;
@@ -18,6 +21,8 @@ const LISTS_PER_BYTE: usize = 8;
 
 /// The memory of a pair is asked for when this many pairs are still before it.
 const AHEAD: usize = 12;
+/// Whether to go on is checked once in this many steps, of up to ten microseconds each.
+const CHECK_STEPS: usize = 1 << 12;
 
 /// A symbol is known by where it begins; there is one of these for every byte, and one for the end.
 #[derive(Clone, Copy)]
@@ -36,17 +41,21 @@ const FROZEN: u16 = 1 << 15;
 struct Symbols(Vec<Symbol>);
 
 impl Symbols {
-    fn new(text: &[u8], key: impl Fn(usize) -> usize) -> Symbols {
-        let mut symbols = vec![Symbol { order: NONE, size: 0, before: 0 }; text.len() + 1];
+    fn new(text: &[u8], key: impl Fn(usize) -> usize, check: Check) -> Result<Symbols, Halt> {
+        let mut symbols = filled(Symbol { order: NONE, size: 0, before: 0 }, text.len() + 1, check)?;
         let mut at = 0;
         while at < text.len() {
-            let length = key(at);
-            let (length, frozen) = if length > 0 { (length, FROZEN) } else { (utf8::length_at(text, at), 0) };
-            symbols[at].size = length as u16 | frozen;
-            at += length;
-            symbols[at].before = length as u16;
+            let stop = text.len().min(at + CHECK_STEPS);
+            while at < stop {
+                let length = key(at);
+                let (length, frozen) = if length > 0 { (length, FROZEN) } else { (utf8::length_at(text, at), 0) };
+                symbols[at].size = length as u16 | frozen;
+                at += length;
+                symbols[at].before = length as u16;
+            }
+            check()?;
         }
-        Symbols(symbols)
+        Ok(Symbols(symbols))
     }
 
     #[inline]
@@ -57,7 +66,7 @@ impl Symbols {
 
 /// Pairs with their order: the lowest order comes first, and the leftmost of equals.
 trait Queue {
-    fn push(&mut self, order: u32, at: usize);
+    fn push(&mut self, order: u32, at: usize) -> Result<(), Halt>;
     fn pop(&mut self) -> Option<(u32, usize)>;
 
     /// A pair whose turn will come soon, if one is known.
@@ -68,8 +77,10 @@ trait Queue {
 struct HeapQueue(BinaryHeap<Reverse<u64>>);
 
 impl Queue for HeapQueue {
-    fn push(&mut self, order: u32, at: usize) {
+    fn push(&mut self, order: u32, at: usize) -> Result<(), Halt> {
+        self.0.grow(1)?;
         self.0.push(Reverse(u64::from(order) << 32 | at as u64));
+        Ok(())
     }
 
     fn pop(&mut self) -> Option<(u32, usize)> {
@@ -98,34 +109,40 @@ struct ListQueue<P> {
 }
 
 impl<P> ListQueue<P> {
-    fn new(orders: usize) -> ListQueue<P>
+    fn new(orders: usize) -> Result<ListQueue<P>, Halt>
     where
         P: Ord,
     {
-        ListQueue {
-            lists: (0..orders).map(|_| Vec::new()).collect(),
+        let mut lists = with_room(orders)?;
+        lists.resize_with(orders, Vec::new);
+        Ok(ListQueue {
+            lists,
             waiting: BinaryHeap::new(),
             order: 0,
             list: Vec::new(),
             next: 0,
             urgent: BinaryHeap::new(),
-        }
+        })
     }
 }
 
 impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
-    fn push(&mut self, order: u32, at: usize) {
-        let Ok(at) = P::try_from(at) else { return };
+    fn push(&mut self, order: u32, at: usize) -> Result<(), Halt> {
+        let Ok(at) = P::try_from(at) else { return Ok(()) };
         let busy = self.next < self.list.len() || !self.urgent.is_empty();
         if busy && order <= self.order {
+            self.urgent.grow(1)?;
             self.urgent.push(Reverse((order, at)));
-            return;
+            return Ok(());
         }
         let list = &mut self.lists[order as usize];
+        list.grow(1)?;
         if list.is_empty() {
+            self.waiting.grow(1)?;
             self.waiting.push(Reverse(order));
         }
         list.push(at);
+        Ok(())
     }
 
     fn pop(&mut self) -> Option<(u32, usize)> {
@@ -164,58 +181,76 @@ pub fn merge<L: Lookup>(
     lookup: &L,
     text: &[u8],
     key: impl Fn(usize) -> usize,
-    seen: impl FnMut(u32, usize, usize),
+    seen: impl FnMut(u32, usize, usize) -> Result<(), Halt>,
     keep: impl Fn(usize, usize, usize) -> bool,
-    mut visit: impl FnMut(usize, usize),
-) {
-    let mut symbols = Symbols::new(text, key);
-    let orders = lookup.vocab().orders();
+    check: Check,
+    mut visit: impl FnMut(usize, usize) -> Result<(), Halt>,
+) -> Result<(), Halt> {
+    let mut symbols = Symbols::new(text, key, check)?;
+    let orders = lookup.vocab().orders()?;
     let (orders, lists) = (&orders.0, orders.1);
     if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {
-        run(lookup, text, orders, &mut symbols, seen, keep, HeapQueue(BinaryHeap::new()));
+        run(lookup, text, orders, &mut symbols, seen, keep, check, HeapQueue(BinaryHeap::new()))?;
     } else if u32::try_from(text.len()).is_ok() {
-        run(lookup, text, orders, &mut symbols, seen, keep, ListQueue::<u32>::new(lists));
+        run(lookup, text, orders, &mut symbols, seen, keep, check, ListQueue::<u32>::new(lists)?)?;
     } else {
-        run(lookup, text, orders, &mut symbols, seen, keep, ListQueue::<usize>::new(lists));
+        run(lookup, text, orders, &mut symbols, seen, keep, check, ListQueue::<usize>::new(lists)?)?;
     }
     let mut at = 0;
     while at < text.len() {
-        let end = symbols.end(at);
-        visit(at, end);
-        at = end;
+        let stop = text.len().min(at + CHECK_STEPS);
+        while at < stop {
+            let end = symbols.end(at);
+            visit(at, end)?;
+            at = end;
+        }
+        check()?;
     }
+    Ok(())
 }
 
+#[allow(clippy::too_many_arguments)]
 fn run<L: Lookup, Q: Queue>(
     lookup: &L,
     text: &[u8],
     orders: &[u32],
     symbols: &mut Symbols,
-    mut seen: impl FnMut(u32, usize, usize),
+    mut seen: impl FnMut(u32, usize, usize) -> Result<(), Halt>,
     keep: impl Fn(usize, usize, usize) -> bool,
+    check: Check,
     mut queue: Q,
-) {
+) -> Result<(), Halt> {
     // Look at what the symbol at `at` makes with the next one.
     let mut consider = |symbols: &mut Symbols, queue: &mut Q, at: usize| {
         symbols.0[at].order = NONE;
         let middle = symbols.end(at);
         if middle == text.len() || (symbols.0[at].size | symbols.0[middle].size) & FROZEN != 0 {
-            return;
+            return Ok(());
         }
         if let Some(id) = lookup.mergeable(&text[at..symbols.end(middle)]) {
-            seen(id, at, middle);
+            seen(id, at, middle)?;
             symbols.0[at].order = orders[id as usize];
-            queue.push(orders[id as usize], at);
+            queue.push(orders[id as usize], at)?;
         }
+        Ok(())
     };
     // 1. All pairs of characters.
     let mut at = 0;
     while at < text.len() {
-        consider(symbols, &mut queue, at);
-        at = symbols.end(at);
+        let stop = text.len().min(at + CHECK_STEPS);
+        while at < stop {
+            consider(symbols, &mut queue, at)?;
+            at = symbols.end(at);
+        }
+        check()?;
     }
     // 2. The best pair, again and again.
+    let mut steps = 0usize;
     while let Some((order, at)) = queue.pop() {
+        steps += 1;
+        if steps % CHECK_STEPS == 0 {
+            check()?;
+        }
         if let Some(symbol) = queue.ahead().and_then(|at| symbols.0.get(at)) {
             prefetch(symbol);
         }
@@ -234,8 +269,9 @@ fn run<L: Lookup, Q: Queue>(
         symbols.0[at].size = (end - at) as u16;
         symbols.0[end].before = (end - at) as u16;
         if at > 0 {
-            consider(symbols, &mut queue, at - usize::from(symbols.0[at].before));
+            consider(symbols, &mut queue, at - usize::from(symbols.0[at].before))?;
         }
-        consider(symbols, &mut queue, at);
+        consider(symbols, &mut queue, at)?;
     }
+    Ok(())
 }

@@ -1,9 +1,12 @@
 //! What merging needs from outside: pieces by their texts, and a receiver of the symbols.
 
-use crate::vocab::{Vocab, MAX_PIECE};
+use crate::error::Halt;
+use crate::vocab::Vocab;
 
 /// Receives the symbols of a chunk from left to right; an unknown one has the id `NONE`.
 pub trait Sink {
+    /// Make room for what symbols of this many bytes become. Called before they come.
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt>;
     /// The symbol `begin..end` of the chunk.
     fn symbol(&mut self, id: u32, begin: usize, end: usize);
 }
@@ -41,11 +44,7 @@ impl Lookup for RawLookup<'_> {
         self.any(text).filter(|&id| self.0.pieces.mergeable(id))
     }
     fn any(&self, text: &[u8]) -> Option<u32> {
-        if text.len() >= MAX_PIECE {
-            None
-        } else {
-            self.0.id_of(text)
-        }
+        self.0.id_of(text)
     }
     fn vocab(&self) -> &Vocab {
         self.0

@@ -1,6 +1,7 @@
 //! Merges short chunks, on the stack: the symbols are a linked list in arrays, and the best pair is searched for again
 //! after every merge.
 
+use crate::error::Halt;
 use crate::merge::lookup::Sink;
 use crate::text::utf8;
 use crate::vocab::pieces::{Probe, WINDOW};
@@ -70,7 +71,8 @@ fn lowest(numbers: &[u64]) -> u64 {
 }
 
 /// Give the symbols of a chunk to `sink`.
-pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
+pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) -> Result<(), Halt> {
+    sink.make_room(text.len())?;
     let pieces = &vocab.pieces;
     // A piece is looked up in two steps: a probe asks for the memory where the answer is, `find` reads it. The chunk is
     // padded, so that the window of a probe may reach beyond its end.
@@ -156,4 +158,5 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) {
         sink.symbol(id, usize::from(begin), usize::from(end));
         i = usize::from(symbols.after[i]);
     }
+    Ok(())
 }

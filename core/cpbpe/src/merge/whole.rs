@@ -6,9 +6,15 @@
 
 use std::collections::HashMap;
 
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::merge::long;
 use crate::merge::lookup::{Lookup, Sink};
 use crate::vocab::{piece_type, NONE};
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many symbols.
+const CHECK_SYMBOLS: usize = 1 << 14;
 
 /// sentencepiece splits UNUSED pieces to this depth.
 const MAX_SPLIT_DEPTH: u32 = 100;
@@ -20,20 +26,33 @@ pub fn merge_whole<L: Lookup, S: Sink>(
     text: &[u8],
     key: impl Fn(usize) -> usize,
     keep: impl Fn(usize, usize, usize) -> bool,
+    check: Check,
     sink: &mut S,
-) {
+) -> Result<(), Halt> {
     let mut splits: HashMap<u32, (usize, usize)> = HashMap::new();
     let vocab = lookup.vocab();
     let mut symbols = Vec::new();
     let seen = |id: u32, begin: usize, middle: usize| {
         if vocab.kind(id) == piece_type::UNUSED {
+            splits.try_reserve(1).map_err(|_| Halt::OutOfMemory)?;
             splits.insert(id, (begin, middle));
         }
+        Ok(())
     };
-    long::merge(lookup, text, key, seen, keep, |begin, end| symbols.push((begin, end)));
-    for (begin, end) in symbols {
-        split(lookup, text, &splits, begin, end, 0, sink);
+    let visit = |begin: usize, end: usize| {
+        symbols.grow(1)?;
+        symbols.push((begin, end));
+        Ok(())
+    };
+    long::merge(lookup, text, key, seen, keep, check, visit)?;
+    for some in symbols.chunks(CHECK_SYMBOLS) {
+        check()?;
+        for &(begin, end) in some {
+            sink.make_room(end - begin)?;
+            split(lookup, text, &splits, begin, end, 0, sink);
+        }
     }
+    Ok(())
 }
 
 fn split<L: Lookup, S: Sink>(

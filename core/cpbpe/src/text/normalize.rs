@@ -3,10 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::Grow;
 use crate::text::charsmap::Charsmap;
 use crate::text::finder::Keys;
 use crate::text::utf8::{self, REPLACEMENT, SPACE};
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many bytes of text, each of which may become a long replacement.
+const CHECK_BYTES: usize = 1 << 12;
 
 /// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +46,16 @@ impl Default for NormalizerOptions {
 /// Where the map back is kept, or not: `()` keeps none.
 pub trait Origins {
     /// The next `count` bytes came from `origin`.
-    fn add(&mut self, count: usize, origin: usize);
+    fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
     /// Forget all but the first `length`; where the first forgotten one came from.
     fn truncate(&mut self, length: usize) -> usize;
 }
 
 impl Origins for () {
     #[inline]
-    fn add(&mut self, _: usize, _: usize) {}
+    fn add(&mut self, _: usize, _: usize) -> Result<(), Halt> {
+        Ok(())
+    }
     #[inline]
     fn truncate(&mut self, _: usize) -> usize {
         0
@@ -57,14 +64,26 @@ impl Origins for () {
 
 impl Origins for Vec<usize> {
     #[inline]
-    fn add(&mut self, count: usize, origin: usize) {
+    fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt> {
+        self.grow(count)?;
         self.resize(self.len() + count, origin);
+        Ok(())
     }
     #[inline]
     fn truncate(&mut self, length: usize) -> usize {
         let origin = self[length];
         self.truncate(length);
         origin
+    }
+}
+
+/// The first space. Nearly always it is asked of one character, for which a call would take longer than a look.
+#[inline]
+fn space_in(part: &[u8]) -> Option<usize> {
+    if part.len() < 8 {
+        part.iter().position(|&byte| byte == b' ')
+    } else {
+        memchr::memchr(b' ', part)
     }
 }
 
@@ -139,52 +158,64 @@ impl Normalizer {
         text: &[u8],
         user_defined: Option<&Keys>,
         keep_invalid: bool,
+        check: Check,
         out: &mut Vec<u8>,
         origins: &mut O,
-    ) {
+    ) -> Result<(), Halt> {
         let options = &self.options;
         let squeeze = options.remove_extra_whitespaces;
         let space: &[u8] = if options.escape_whitespaces { SPACE } else { b" " };
         // 1. Spaces at the beginning go first: a text of nothing else is empty, and gets no dummy prefix.
         let mut at = 0;
+        let mut next_check = CHECK_BYTES;
         while squeeze && at < text.len() {
             let (rewritten, used) = self.next(text, at, user_defined, keep_invalid);
             if rewritten != b" " {
                 break;
             }
             at += used;
+            if at >= next_check {
+                check()?;
+                next_check = at + CHECK_BYTES;
+            }
         }
         if at == text.len() {
-            origins.add(1, at);
-            return;
+            return origins.add(1, at);
         }
         // 2. The dummy prefix.
-        out.reserve(text.len() + text.len() / 4 + SPACE.len());
+        out.grow(text.len() + text.len() / 4 + SPACE.len())?;
         let add = |out: &mut Vec<u8>, origins: &mut O, mut part: &[u8], origin: usize| {
-            while let Some(length) = memchr::memchr(b' ', part) {
+            out.grow(part.len() * space.len())?; // more than it can take
+            while let Some(length) = space_in(part) {
                 out.extend_from_slice(&part[..length]);
                 out.extend_from_slice(space);
-                origins.add(length + space.len(), origin);
+                origins.add(length + space.len(), origin)?;
                 part = &part[length + 1..];
             }
             out.extend_from_slice(part);
-            origins.add(part.len(), origin);
+            origins.add(part.len(), origin)
         };
         if options.add_dummy_prefix && !options.suffix {
-            add(out, origins, b" ", at);
+            add(out, origins, b" ", at)?;
         }
         // 3. The text, rewritten. Spaces are dropped after a space, and at the beginning.
         let mut drop_spaces = squeeze;
         while at < text.len() {
-            let (mut rewritten, used) = self.next(text, at, user_defined, keep_invalid);
-            while drop_spaces && rewritten.first() == Some(&b' ') {
-                rewritten = &rewritten[1..];
+            let stop = text.len().min(at + CHECK_BYTES);
+            while at < stop {
+                let (mut rewritten, used) = self.next(text, at, user_defined, keep_invalid);
+                while drop_spaces && rewritten.first() == Some(&b' ') {
+                    rewritten = &rewritten[1..];
+                }
+                if let Some(last) = rewritten.last() {
+                    drop_spaces = squeeze && *last == b' ';
+                    add(out, origins, rewritten, at)?;
+                }
+                at += used;
             }
-            if let Some(last) = rewritten.last() {
-                drop_spaces = squeeze && *last == b' ';
-                add(out, origins, rewritten, at);
+            if at < text.len() {
+                check()?;
             }
-            at += used;
         }
         // 4. Spaces at the end go, and with them a dummy prefix that nothing follows.
         let mut end = at;
@@ -194,8 +225,8 @@ impl Normalizer {
         }
         // 5. The dummy prefix of a model that has it at the end.
         if options.add_dummy_prefix && options.suffix {
-            add(out, origins, b" ", end);
+            add(out, origins, b" ", end)?;
         }
-        origins.add(1, end);
+        origins.add(1, end)
     }
 }

@@ -1,5 +1,8 @@
 //! Characters in bytes, in the two ways of sentencepiece: by the first byte alone, and strictly.
 
+use crate::error::Halt;
+use crate::memory::Grow;
+
 /// U+2581, which stands for a space.
 pub const SPACE: &[u8] = "\u{2581}".as_bytes();
 /// U+FFFD, which stands for a byte that belongs to no character.
@@ -46,7 +49,7 @@ pub fn count(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }
 
-/// Append `text` with a space for each U+2581.
+/// Append `text` with a space for each U+2581. It becomes no longer; callers see to the room.
 pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = 0;
     for space in memchr::memmem::find_iter(text, SPACE) {
@@ -58,24 +61,28 @@ pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Append `text` with U+FFFD for each byte that belongs to no character.
-pub fn repair_into(text: &[u8], out: &mut Vec<u8>) {
+pub fn repair_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
+    out.grow(text.len())?;
     if std::str::from_utf8(text).is_ok() {
         out.extend_from_slice(text);
-        return;
+        return Ok(());
     }
     let mut at = 0;
     while at < text.len() {
         match valid_length(text, at) {
             0 => {
+                out.grow(REPLACEMENT.len())?;
                 out.extend_from_slice(REPLACEMENT);
                 at += 1;
             }
             length => {
+                out.grow(length)?;
                 out.extend_from_slice(&text[at..at + length]);
                 at += length;
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -85,7 +92,7 @@ mod tests {
     #[test]
     fn one_replacement_for_each_bad_byte() {
         let mut out = Vec::new();
-        repair_into(b"a\xe2\x96!\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80", &mut out);
+        repair_into(b"a\xe2\x96!\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80", &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap().matches('\u{FFFD}').count(), 2 + 2 + 3 + 4);
     }
 }

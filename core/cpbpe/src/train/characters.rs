@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use crate::error::Error;
+use crate::memory::zeros;
 use crate::train::limits::{BOUNDARY, UNKNOWN};
 use crate::train::threads::CHECK_INTERVAL;
 use crate::train::values::{Characters, LearnSpec};
@@ -13,7 +14,7 @@ use crate::watch::Monitor;
 /// How often each code point stands in the text. An error if the text, repetitions included, has 2**63 bytes or more:
 /// so no sum of counts can overflow from here on.
 pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>, Error> {
-    let mut counts = vec![0u64; 0x11_0000];
+    let mut counts = zeros(0x11_0000)?;
     let mut bytes = 0u128;
     for at in 0..words.len() {
         if at % CHECK_INTERVAL == 0 {

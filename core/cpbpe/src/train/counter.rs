@@ -3,8 +3,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::{probe, with_room, Grow};
 use crate::text::compact::swap_spaces;
+use crate::text::utf8::SPACE;
 use crate::train::cutter::{Cutter, TextFacts, Worker};
 use crate::train::sort::sorted;
 use crate::train::tallies::Tallies;
@@ -17,7 +19,8 @@ use crate::watch::Monitor;
 /// Threads take about this many bytes of a block at a time.
 const PORTION: usize = 1 << 18;
 
-/// Counts words. If its work is stopped, it has counted a part of what it was given, and nobody knows which.
+/// Counts words. If its work is stopped, it has counted a part of what it was given, and nobody knows which. If it has run
+/// out of memory, it is of no more use.
 pub struct Counter {
     /// Cuts sentences into words.
     cutter: Cutter,
@@ -34,18 +37,19 @@ impl Counter {
     }
 
     /// Count one sentence `count` times.
-    pub fn add(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) {
+    pub fn add(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) -> Result<(), Halt> {
         let facts = TextFacts::of(sentence);
-        self.cutter.count_sentence(sentence, count, facts, &mut self.workers[0], &mut self.tallies, monitor);
+        self.cutter.count_sentence(sentence, count, facts, &mut self.workers[0], &mut self.tallies, monitor)
     }
 
     /// Count the sentences of whole lines.
-    pub fn add_block(&mut self, text: &[u8], threads: usize, monitor: &Monitor) {
+    pub fn add_block(&mut self, text: &[u8], threads: usize, monitor: &Monitor) -> Result<(), Halt> {
         // 1. Divide the text into portions of whole sentences.
         let mut portions = Vec::new();
         let mut begin = 0;
         while begin < text.len() {
             let end = self.cutter.sentence_end(text, text.len().min(begin + PORTION));
+            portions.grow(1)?;
             portions.push(&text[begin..end]);
             begin = end;
         }
@@ -61,34 +65,37 @@ impl Counter {
             while !monitor.is_stopped() {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(portion) = portions.get(number) else { break };
-                counted.push((number, cutter.count_lines(portion, worker, monitor)));
+                counted.push((number, cutter.count_lines(portion, worker, monitor)?));
             }
-            counted
+            Ok(counted)
         };
         // 3. Add up the tallies in the order of the text.
-        let counted = in_threads(&mut self.workers[..threads], count_portions);
-        let mut counted: Vec<(usize, Tallies)> = counted.into_iter().flatten().collect();
+        let counted: Result<Vec<Vec<(usize, Tallies)>>, Halt> =
+            in_threads(&mut self.workers[..threads], count_portions).into_iter().collect();
+        let mut counted = counted?.concat();
         counted.sort_unstable_by_key(|(number, _)| *number);
         for (_, tallies) in counted {
             self.tallies.append(tallies);
         }
+        Ok(())
     }
 
     /// A sentence normalized, with BOUNDARY for each symbol; `None` if it is skipped.
-    pub fn prepare(&mut self, sentence: &[u8]) -> Option<Vec<u8>> {
+    pub fn prepare(&mut self, sentence: &[u8]) -> Result<Option<Vec<u8>>, Halt> {
         self.cutter.prepare(sentence, &mut self.tallies)
     }
 
     /// Count a sentence that was prepared, and needs only to be cut.
-    pub fn add_prepared(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) {
-        self.cutter.count_prepared(sentence, count, &mut self.workers[0], monitor);
+    pub fn add_prepared(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) -> Result<(), Halt> {
+        self.cutter.count_prepared(sentence, count, &mut self.workers[0], monitor)
     }
 
     /// Count a word of another counter.
-    pub fn add_word(&mut self, word: &[u8], count: u64) {
-        let mut compact = Vec::new();
+    pub fn add_word(&mut self, word: &[u8], count: u64) -> Result<(), Halt> {
+        let mut compact = with_room(word.len() * SPACE.len())?;
         swap_spaces(word, &mut compact);
         self.workers[0].table.add(&compact, count);
+        self.workers[0].table.check()
     }
 
     /// What was seen, and what was skipped.
@@ -112,6 +119,14 @@ impl Counter {
 
     /// Give out all words and forget them.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
+        // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and together.
+        let (mut words, mut bytes) = (0, 0);
+        for worker in &mut self.workers {
+            words += worker.table.distinct();
+            worker.table.check()?;
+            bytes += worker.table.memory();
+        }
+        probe(words * 64 + bytes * 2)?;
         let tables: Vec<WordTable> = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.table)).collect();
         let threads = tables.len();
         sorted(tables, threads, monitor)

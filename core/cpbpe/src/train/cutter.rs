@@ -3,7 +3,8 @@
 
 use memchr::memmem;
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::{with_room, Grow};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys as Finder;
 use crate::text::normalize::Normalizer;
@@ -12,7 +13,7 @@ use crate::train::limits::{CharClass, CharClasses, ALWAYS_ALONE, BOUNDARY, SCRIP
 use crate::train::tallies::{SkipReason, Tallies};
 use crate::train::values::CountSpec;
 use crate::train::word_table::{WordTable, PADDING};
-use crate::watch::Monitor;
+use crate::watch::{Monitor, NO_CHECK};
 
 /// U+2585: sentences that hold it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
@@ -108,42 +109,44 @@ impl Cutter {
         worker: &mut Worker,
         tallies: &mut Tallies,
         monitor: &Monitor,
-    ) {
+    ) -> Result<(), Halt> {
         // 1. Is it skipped as it is?
         tallies.see(sentence);
         if let Some(reason) = self.skip_reason(sentence, facts.may_be_reserved) {
             tallies.skip(reason, sentence);
-            return;
+            return Ok(());
         }
         // 2. Normalize it, to compact text.
         let Worker { table, normalized, compact, replaced } = worker;
         compact.clear();
         if self.plain && facts.clean {
+            compact.grow(sentence.len() + 1 + PADDING)?;
             if self.normalizer.options.add_dummy_prefix {
                 compact.push(b' ');
             }
             compact.extend_from_slice(sentence);
         } else {
             normalized.clear();
-            self.normalizer.normalize(sentence, None, false, normalized, &mut ());
+            self.normalizer.normalize(sentence, None, false, &|| monitor.check(), normalized, &mut ())?;
+            compact.grow(normalized.len() + PADDING)?;
             utf8::spaces_into(normalized, compact);
         }
         if compact.is_empty() {
             tallies.skip(SkipReason::Blank, sentence);
-            return;
+            return Ok(());
         }
         // 3. Cut it. Symbols can be found on the way, but not if a delimiter must be looked for after them.
         if self.delimiter.is_some() {
             replaced.clear();
-            self.replace_keys(compact, replaced);
-            self.cut::<false>(replaced, count, table, monitor);
+            self.replace_keys(compact, replaced)?;
+            self.cut::<false>(replaced, count, table, monitor)
         } else {
-            self.cut::<true>(compact, count, table, monitor);
+            self.cut::<true>(compact, count, table, monitor)
         }
     }
 
     /// Count all sentences of whole lines. If it is stopped, only some of them are counted.
-    pub fn count_lines(&self, text: &[u8], worker: &mut Worker, monitor: &Monitor) -> Tallies {
+    pub fn count_lines(&self, text: &[u8], worker: &mut Worker, monitor: &Monitor) -> Result<Tallies, Halt> {
         let mut tallies = Tallies::default();
         let facts = TextFacts::of(text);
         let mut at = 0;
@@ -155,10 +158,10 @@ impl Cutter {
             } else {
                 (line_end, line_end + 1)
             };
-            self.count_sentence(&text[at..end], 1, facts, worker, &mut tallies, monitor);
+            self.count_sentence(&text[at..end], 1, facts, worker, &mut tallies, monitor)?;
             at = next;
         }
-        tallies
+        Ok(tallies)
     }
 
     /// Where the last sentence ends that begins in `text` before `end` (which is not 0).
@@ -171,30 +174,39 @@ impl Cutter {
     }
 
     /// A sentence normalized, with BOUNDARY for each symbol; `None` if it is skipped.
-    pub fn prepare(&self, sentence: &[u8], tallies: &mut Tallies) -> Option<Vec<u8>> {
+    pub fn prepare(&self, sentence: &[u8], tallies: &mut Tallies) -> Result<Option<Vec<u8>>, Halt> {
         tallies.see(sentence);
         if let Some(reason) = self.skip_reason(sentence, true) {
             tallies.skip(reason, sentence);
-            return None;
+            return Ok(None);
         }
         let (mut normalized, mut compact, mut replaced, mut prepared) = Default::default();
-        self.normalizer.normalize(sentence, None, false, &mut normalized, &mut ());
+        self.normalizer.normalize(sentence, None, false, NO_CHECK, &mut normalized, &mut ())?;
+        Grow::grow(&mut compact, normalized.len())?;
         utf8::spaces_into(&normalized, &mut compact);
-        self.replace_keys(&compact, &mut replaced);
+        self.replace_keys(&compact, &mut replaced)?;
+        Grow::grow(&mut prepared, replaced.len() * utf8::SPACE.len())?;
         swap_spaces(&replaced, &mut prepared);
         if prepared.is_empty() {
             tallies.skip(SkipReason::Blank, sentence);
-            return None;
+            return Ok(None);
         }
-        Some(prepared)
+        Ok(Some(prepared))
     }
 
     /// Count a sentence that was prepared, and needs only to be cut.
-    pub fn count_prepared(&self, sentence: &[u8], count: u64, worker: &mut Worker, monitor: &Monitor) {
+    pub fn count_prepared(
+        &self,
+        sentence: &[u8],
+        count: u64,
+        worker: &mut Worker,
+        monitor: &Monitor,
+    ) -> Result<(), Halt> {
         let (mut valid, mut compact) = (Vec::new(), Vec::new());
-        utf8::repair_into(sentence, &mut valid);
+        utf8::repair_into(sentence, &mut valid)?;
+        compact.grow(valid.len() * utf8::SPACE.len() + PADDING)?;
         swap_spaces(&valid, &mut compact);
-        self.cut::<false>(&mut compact, count, &mut worker.table, monitor);
+        self.cut::<false>(&mut compact, count, &mut worker.table, monitor)
     }
 
     /// Why a sentence is skipped, as far as is known before it is normalized.
@@ -212,8 +224,10 @@ impl Cutter {
     }
 
     /// Append compact text to `out`, with BOUNDARY for each symbol, and then for each delimiter.
-    fn replace_keys(&self, text: &[u8], out: &mut Vec<u8>) {
-        let mut without_symbols = Vec::new();
+    fn replace_keys(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
+        // (No key is empty, so neither becomes longer than the text.)
+        let mut without_symbols = with_room(text.len())?;
+        out.grow(text.len() + PADDING)?;
         let mut rest = 0;
         let mut at = 0;
         while at < text.len() {
@@ -230,7 +244,7 @@ impl Cutter {
         without_symbols.extend_from_slice(&text[rest..]);
         let Some(delimiter) = &self.delimiter else {
             out.append(&mut without_symbols);
-            return;
+            return Ok(());
         };
         let mut rest = 0;
         for at in delimiter.find_iter(&without_symbols) {
@@ -239,11 +253,18 @@ impl Cutter {
             rest = at + delimiter.needle().len();
         }
         out.extend_from_slice(&without_symbols[rest..]);
+        Ok(())
     }
 
     /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. (`buffer` is
     /// given padding, which `WordTable::add_at` asks for.)
-    fn cut<const SYMBOLS: bool>(&self, buffer: &mut Vec<u8>, count: u64, table: &mut WordTable, monitor: &Monitor) {
+    fn cut<const SYMBOLS: bool>(
+        &self,
+        buffer: &mut Vec<u8>,
+        count: u64,
+        table: &mut WordTable,
+        monitor: &Monitor,
+    ) -> Result<(), Halt> {
         let end = buffer.len();
         buffer.extend_from_slice(&[0; PADDING]);
         let text = &buffer[..end];
@@ -253,9 +274,7 @@ impl Cutter {
         let mut next_check = 0;
         while let Some(&byte) = text.get(at) {
             if at >= next_check {
-                if monitor.is_stopped() {
-                    return;
-                }
+                monitor.check()?;
                 next_check = at + CHECK_BYTES;
             }
             // 1. The usual case: one more character of one byte and of the same script.
@@ -300,6 +319,7 @@ impl Cutter {
         if begin < end {
             table.add_at(buffer, begin, end, count);
         }
+        table.check()
     }
 }
 

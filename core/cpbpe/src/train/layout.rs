@@ -2,18 +2,20 @@
 
 use std::cmp::Reverse;
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::{collected, filled, probe, Grow};
 use crate::train::pairs::NO_SYMBOL;
 use crate::train::text::TextPart;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::words::WordsRef;
-use crate::watch::Monitor;
+use crate::watch::{Monitor, NO_CHECK};
 
 /// The words in the order of their counts, highest first.
-pub fn by_count(words: &WordsRef) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..words.len() as u32).collect();
+pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
+    let mut order = collected(0..words.len() as u32)?;
+    probe(order.len() * size_of::<u32>())?; // sorting takes half of it
     order.sort_by_key(|&at| Reverse(words.count(at as usize)));
-    order
+    Ok(order)
 }
 
 /// Lay the words out in this many parts. Symbol 1 is the first of the accepted characters, and so on.
@@ -24,20 +26,21 @@ pub fn lay_out(
     parts: usize,
     monitor: &Monitor,
 ) -> Result<Vec<TextPart>, Error> {
-    let mut symbol_of = vec![NO_SYMBOL; 0x11_0000];
+    let mut symbol_of = filled(NO_SYMBOL, 0x11_0000, NO_CHECK)?;
     for (symbol, (c, _)) in (1..).zip(accepted) {
         symbol_of[*c as usize] = symbol;
     }
     // Neighbours in the order go to different parts, so that the parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(accepted.len());
-        let mut symbols = Vec::new();
+        let mut symbols: Vec<u32> = Vec::new();
         for (done, &at) in order.iter().skip(number).step_by(parts).enumerate() {
             if done % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }
             let (word, count) = words.get(at as usize);
             symbols.clear();
+            symbols.grow(word.len())?;
             symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
             // What is not accepted divides a word, and one symbol alone never merges.
             for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {

@@ -39,7 +39,7 @@ const PARALLEL: usize = 1 << 15;
 ///
 /// let mut words = Words::default();
 /// for word in ["▁low", "▁lower", "▁lowest", "▁newer", "▁newest"] {
-///     words.push(word.as_bytes(), 1);
+///     words.push(word.as_bytes(), 1)?;
 /// }
 /// let limits = PieceLimits {
 ///     max_sentencepiece_length: 16,
@@ -94,7 +94,7 @@ pub fn learn(
         return Err(Error::TextTooLong);
     }
     let parts = if words.len() < tuning.parts_from { 1 } else { threads.max(1) };
-    let order = by_count(words);
+    let order = by_count(words)?;
     // Frequent words become pieces. So the last merge is about as frequent as a word of that rank.
     let last_frequency = order.get(limit / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5);
     let mut track_every_pair = false;
@@ -219,7 +219,7 @@ impl<'a> Learner<'a> {
         // 4. Before each place, a pair (neighbour, left) has gone, and a pair (neighbour, new) has come.
         for (neighbour, occurrences) in changes.before.iter() {
             self.tracked.lower(neighbour, left, occurrences.weight);
-            if let Some(number) = self.tracked.track(neighbour, new, occurrences.weight) {
+            if let Some(number) = self.tracked.track(neighbour, new, occurrences.weight)? {
                 self.new_pairs.before.push(NewPair { neighbour, number });
             }
         }
@@ -228,12 +228,12 @@ impl<'a> Learner<'a> {
         for (neighbour, occurrences) in changes.after.iter() {
             self.tracked.lower(right, neighbour, occurrences.weight);
             let moments = if neighbour == left { changes.new_beside_new.weight } else { 0 };
-            if let Some(number) = self.tracked.track(new, neighbour, occurrences.weight - moments) {
+            if let Some(number) = self.tracked.track(new, neighbour, occurrences.weight - moments)? {
                 self.new_pairs.after.push(NewPair { neighbour, number });
             }
         }
         if changes.new_beside_new.places > 0 {
-            self.new_pairs.with_itself = self.tracked.track(new, new, changes.new_beside_new.weight);
+            self.new_pairs.with_itself = self.tracked.track(new, new, changes.new_beside_new.weight)?;
         }
 
         // 6. Note where the new pairs stand.
@@ -255,11 +255,11 @@ impl<'a> Learner<'a> {
         let mut counted = in_threads(&self.parts, |part| part.count_pairs(bounds, monitor)).into_iter();
         let mut counts = counted.next().transpose()?.unwrap_or_default();
         for other in counted {
-            counts.absorb(&other?);
+            counts.absorb(&other?)?;
         }
         // 3. Track.
         let threshold = threshold.unwrap_or_else(|| self.first_threshold(&counts));
-        self.tracked.restart(&counts, threshold);
+        self.tracked.restart(&counts, threshold)?;
         drop(counts);
         let (numbers, count) = (self.tracked.numbers(), self.tracked.count());
         in_threads(&mut self.parts, |part| part.track_all(numbers, count, monitor)).into_iter().collect()
@@ -270,7 +270,7 @@ impl<'a> Learner<'a> {
         let places: usize = self.parts.iter().map(TextPart::size).sum();
         let bits = places.ilog2().clamp(10, 24);
         let mut bounded = in_threads(&self.parts, |part| part.weight_bounds(bits, self.monitor)).into_iter();
-        let mut bounds = bounded.next().unwrap_or_else(|| Ok(WeightBounds::new(bits)))?;
+        let mut bounds = bounded.next().unwrap_or_else(|| Ok(WeightBounds::new(bits)?))?;
         for other in bounded {
             bounds.absorb(&other?);
         }

@@ -1,6 +1,9 @@
 //! How often pairs stand in the text: counted one by one, or bounded from above.
 
+use crate::error::Halt;
+use crate::memory::filled;
 use crate::train::pairs::{PairMap, SymbolNumber};
+use crate::watch::NO_CHECK;
 
 /// How often something stands in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,15 +41,14 @@ impl Default for PairCounts {
 impl PairCounts {
     /// Count a pair.
     #[inline]
-    pub fn add(&mut self, left: SymbolNumber, right: SymbolNumber, occurrences: Occurrences) {
-        self.get_or_insert(left, right).add(occurrences);
+    pub fn add(&mut self, left: SymbolNumber, right: SymbolNumber, occurrences: Occurrences) -> Result<(), Halt> {
+        self.get_or_insert(left, right)?.add(occurrences);
+        Ok(())
     }
 
     /// Add the counts of another part of the text.
-    pub fn absorb(&mut self, other: &PairCounts) {
-        for (left, right, occurrences) in other.iter() {
-            self.add(left, right, occurrences);
-        }
+    pub fn absorb(&mut self, other: &PairCounts) -> Result<(), Halt> {
+        other.iter().try_for_each(|(left, right, occurrences)| self.add(left, right, occurrences))
     }
 }
 
@@ -59,8 +61,8 @@ pub struct WeightBounds {
 
 impl WeightBounds {
     /// For hashes of this many bits (1 to 63).
-    pub fn new(bits: u32) -> WeightBounds {
-        WeightBounds { sums: vec![0; 1 << bits] }
+    pub fn new(bits: u32) -> Result<WeightBounds, Halt> {
+        Ok(WeightBounds { sums: filled(0, 1 << bits, NO_CHECK)? })
     }
 
     /// Add to the weight of a pair.
@@ -98,13 +100,13 @@ mod tests {
 
     #[test]
     fn bounds_are_never_too_low() {
-        let mut bounds = WeightBounds::new(3);
+        let mut bounds = WeightBounds::new(3).unwrap();
         let mut counts = PairCounts::default();
         for left in 1..40u32 {
             for right in (1..600).step_by(37) {
                 let weight = u64::from(left * right);
                 bounds.add(left, right, weight);
-                counts.add(left, right, Occurrences::once(weight));
+                counts.add(left, right, Occurrences::once(weight)).unwrap();
             }
         }
         bounds.add(1, 1, u64::MAX);
@@ -112,7 +114,7 @@ mod tests {
         assert!(counts.iter().all(|(left, right, occurrences)| occurrences.weight == u64::from(left * right)));
         assert!(counts.iter().all(|(left, right, occurrences)| bounds.may_reach(left, right, occurrences.weight)));
         assert!(bounds.may_reach(1, 1, u64::MAX));
-        let mut half = WeightBounds::new(20);
+        let mut half = WeightBounds::new(20).unwrap();
         half.add(3, 4, 5);
         assert!(half.may_reach(3, 4, 5) && !half.may_reach(3, 4, 6) && !half.may_reach(4, 3, 1));
         let other = WeightBounds { sums: half.sums.clone() };

@@ -2,6 +2,10 @@
 
 use std::cmp::Ordering;
 
+use crate::error::Halt;
+use crate::memory::filled;
+use crate::watch::NO_CHECK;
+
 /// The number of a symbol. 1 and up are the accepted characters, in their order; after them come the symbols that
 /// merges make.
 pub type SymbolNumber = u32;
@@ -89,21 +93,21 @@ impl<V: Copy + PartialEq> PairMap<V> {
 
     /// The value of a pair, to be changed. A pair that was not in the table is from now on.
     #[inline]
-    pub fn get_or_insert(&mut self, left: SymbolNumber, right: SymbolNumber) -> &mut V {
+    pub fn get_or_insert(&mut self, left: SymbolNumber, right: SymbolNumber) -> Result<&mut V, Halt> {
         if let Some(at) = dense_index(left, right) {
-            return &mut self.dense[at];
+            return Ok(&mut self.dense[at]);
         }
         let pair = packed(left, right);
         let mut at = self.slot(pair);
         if self.slots[at].0 == 0 {
             if self.taken >= self.slots.len() / 2 {
-                self.grow();
+                self.grow()?;
                 at = self.slot(pair);
             }
             self.slots[at].0 = pair;
             self.taken += 1;
         }
-        &mut self.slots[at].1
+        Ok(&mut self.slots[at].1)
     }
 
     /// All pairs with their values.
@@ -127,14 +131,15 @@ impl<V: Copy + PartialEq> PairMap<V> {
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let double = vec![(0, self.absent); self.slots.len() * 2];
+    fn grow(&mut self) -> Result<(), Halt> {
+        let double = filled((0, self.absent), self.slots.len() * 2, NO_CHECK)?;
         for (pair, value) in std::mem::replace(&mut self.slots, double) {
             if pair != 0 {
                 let at = self.slot(pair);
                 self.slots[at] = (pair, value);
             }
         }
+        Ok(())
     }
 }
 
@@ -159,7 +164,7 @@ mod tests {
         let mut map: PairMap<u32> = PairMap::new(UNTRACKED);
         for left in (1..1000).step_by(5) {
             for right in 200..300 {
-                *map.get_or_insert(left, right) = left * 1000 + right;
+                *map.get_or_insert(left, right).unwrap() = left * 1000 + right;
             }
         }
         let all = || (1..1000).step_by(5).flat_map(|left| (200..300).map(move |right| (left, right)));

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::train::pairs::{PairNumber, SymbolNumber, SymbolTexts};
 
 /// A pair that is tracked: it may become a piece, and its places in the text are known.
@@ -65,7 +67,8 @@ impl PairQueue {
     }
 
     /// Put a pair in.
-    pub fn push(&mut self, pair: QueuedPair, pairs: &[TrackedPair], texts: &SymbolTexts) {
+    pub fn push(&mut self, pair: QueuedPair, pairs: &[TrackedPair], texts: &SymbolTexts) -> Result<(), Halt> {
+        self.heap.grow(1)?;
         let mut at = self.heap.len();
         self.heap.push(pair);
         while at > 0 {
@@ -77,6 +80,7 @@ impl PairQueue {
             at = parent;
         }
         self.heap[at] = pair;
+        Ok(())
     }
 
     /// The best, if the frequency that it was put in with is still the true one.
@@ -137,7 +141,7 @@ mod tests {
         let lengths = [2, 2, 3, 19, 19, 2];
         let mut queue = PairQueue::default();
         for (number, (pair, length)) in (0..).zip(pairs.iter().zip(lengths)) {
-            queue.push(QueuedPair::new(number, pair, length, &texts), &pairs, &texts);
+            queue.push(QueuedPair::new(number, pair, length, &texts), &pairs, &texts).unwrap();
         }
         let mut order = Vec::new();
         while let Some(best) = queue.peek() {

@@ -119,10 +119,7 @@ where
         sort(high, order, 1, monitor);
         return;
     }
-    std::thread::scope(|scope| {
-        scope.spawn(|| sort(low, order, fewer, monitor));
-        sort(high, order, more, monitor);
-    });
+    in_threads([(high, more), (low, fewer)], |(part, threads)| sort(part, order, threads, monitor));
 }
 
 /// The sorted words, in as many lists as there are threads.

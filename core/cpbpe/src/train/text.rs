@@ -9,7 +9,8 @@
 //!   the last place, the new symbol. So lists of places may keep places where the pair no longer is: a look at the
 //!   text tells.
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::{with_room, Grow};
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
 use crate::train::occurrences::{Occurrences, PairCounts, WeightBounds};
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, NO_SYMBOL, UNTRACKED};
@@ -57,6 +58,7 @@ impl TextPart {
         if u32::try_from(self.text.len() + word.len() + 1).is_err() {
             return Err(Error::TextTooLong);
         }
+        self.text.grow(word.len() + 1)?;
         self.runs.push(self.text.len() as u32, count);
         self.text.extend_from_slice(word);
         self.text.push(NO_SYMBOL);
@@ -75,8 +77,11 @@ impl TextPart {
 
     /// Upper bounds of the weights of all pairs, by hashes of this many bits (1 to 63).
     pub fn weight_bounds(&self, bits: u32, monitor: &Monitor) -> Result<WeightBounds, Error> {
-        let mut bounds = WeightBounds::new(bits);
-        self.each_pair(monitor, |left, right, _, weight| bounds.add(left, right, weight))?;
+        let mut bounds = WeightBounds::new(bits)?;
+        self.each_pair(monitor, |left, right, _, weight| {
+            bounds.add(left, right, weight);
+            Ok(())
+        })?;
         Ok(bounds)
     }
 
@@ -85,20 +90,25 @@ impl TextPart {
         let mut counts = PairCounts::default();
         self.each_pair(monitor, |left, right, _, weight| {
             if bounds.is_none_or(|(bounds, threshold)| bounds.may_reach(left, right, threshold)) {
-                counts.add(left, right, Occurrences::once(weight));
+                counts.add(left, right, Occurrences::once(weight))?;
             }
+            Ok(())
         })?;
         Ok(counts)
     }
 
     /// Forget which pairs were tracked, and track those that have a number, which is below `count`.
     pub fn track_all(&mut self, numbers: &PairMap<PairNumber>, count: usize, monitor: &Monitor) -> Result<(), Error> {
-        let mut places = vec![Vec::new(); count];
+        let mut places: Vec<Vec<u32>> = with_room(count)?;
+        places.resize_with(count, Vec::new);
         self.each_pair(monitor, |left, right, place, _| {
             let number = numbers.get(left, right);
             if number != UNTRACKED {
-                places[number as usize].push(place);
+                let places = &mut places[number as usize];
+                places.grow(1)?;
+                places.push(place);
             }
+            Ok(())
         })?;
         self.places = places;
         Ok(())
@@ -164,22 +174,23 @@ impl TextPart {
         let merged = std::mem::take(&mut self.merged);
         let Some(last) = pairs.last() else { return Ok(()) };
         // 1. Make a list for each pair, of the size that it will have, and note by neighbour which pair it is.
+        self.places.grow((last as usize + 1).saturating_sub(self.places.len()))?;
         self.places.resize_with(last as usize + 1, Vec::new);
         for pair in &pairs.before {
             self.numbers_before[pair.neighbour as usize] = pair.number;
             let places = self.changes.before.get(pair.neighbour).places;
-            self.places[pair.number as usize].reserve_exact(places as usize);
+            self.places[pair.number as usize] = with_room(places as usize)?;
         }
         let new_beside_new = self.changes.new_beside_new.places;
         for pair in &pairs.after {
             self.numbers_after[pair.neighbour as usize] = pair.number;
             let moments = if pair.neighbour == merge.left { new_beside_new } else { 0 };
             let places = self.changes.after.get(pair.neighbour).places - moments;
-            self.places[pair.number as usize].reserve_exact(places as usize);
+            self.places[pair.number as usize] = with_room(places as usize)?;
         }
         if let Some(number) = pairs.with_itself {
             self.numbers_before[merge.new as usize] = number;
-            self.places[number as usize].reserve_exact(new_beside_new as usize);
+            self.places[number as usize] = with_room(new_beside_new as usize)?;
         }
         // 2. Go through the places of the new symbol, and look at what is beside it.
         let length = self.lengths[merge.new as usize];
@@ -221,7 +232,7 @@ impl TextPart {
     fn each_pair(
         &self,
         monitor: &Monitor,
-        mut see: impl FnMut(SymbolNumber, SymbolNumber, u32, u64),
+        mut see: impl FnMut(SymbolNumber, SymbolNumber, u32, u64) -> Result<(), Halt>,
     ) -> Result<(), Error> {
         let mut at = 1;
         let mut run = 0;
@@ -246,7 +257,7 @@ impl TextPart {
                     at = next + 1;
                     break;
                 }
-                see(left, right, at as u32, weight);
+                see(left, right, at as u32, weight)?;
                 (at, left) = (next, right);
             }
         }
@@ -270,7 +281,7 @@ mod tests {
         part.push(&[B, B], 9).unwrap();
         part.push(word, 5).unwrap();
         let mut numbers = PairMap::new(UNTRACKED);
-        *numbers.get_or_insert(left, right) = 0;
+        *numbers.get_or_insert(left, right).unwrap() = 0;
         part.track_all(&numbers, 1, &monitor).unwrap();
         part.merge(Merge { number: 0, left, right, new: NEW }, &monitor).unwrap();
         part

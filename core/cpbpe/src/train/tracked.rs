@@ -1,5 +1,7 @@
 //! The pairs that are tracked while merging goes on, each with its frequency, and which of them is the best.
 
+use crate::error::Halt;
+use crate::memory::Grow;
 use crate::train::limits::{PieceLimits, PieceProfile, ALWAYS_ALONE};
 use crate::train::occurrences::PairCounts;
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, SymbolTexts, UNTRACKED};
@@ -48,14 +50,15 @@ impl TrackedPairs {
     }
 
     /// Forget all pairs, and track those that reach a threshold.
-    pub fn restart(&mut self, counts: &PairCounts, threshold: u64) {
+    pub fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
         self.threshold = threshold;
         self.pairs.clear();
         self.numbers = PairMap::new(UNTRACKED);
         self.queue = PairQueue::default();
         for (left, right, occurrences) in counts.iter() {
-            self.track(left, right, occurrences.weight);
+            self.track(left, right, occurrences.weight)?;
         }
+        Ok(())
     }
 
     /// Rarer pairs are not tracked.
@@ -91,17 +94,24 @@ impl TrackedPairs {
 
     /// Track a new pair, if it reaches the threshold and may become a piece.
     #[inline]
-    pub fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Option<PairNumber> {
+    pub fn track(
+        &mut self,
+        left: SymbolNumber,
+        right: SymbolNumber,
+        frequency: u64,
+    ) -> Result<Option<PairNumber>, Halt> {
         if frequency < self.threshold {
-            return None;
+            return Ok(None);
         }
-        let profile = self.limits.join(&self.profiles[left as usize], &self.profiles[right as usize])?;
+        let (left_profile, right_profile) = (&self.profiles[left as usize], &self.profiles[right as usize]);
+        let Some(profile) = self.limits.join(left_profile, right_profile) else { return Ok(None) };
         let number = self.pairs.len() as PairNumber;
         let pair = TrackedPair { left, right, frequency };
+        self.pairs.grow(1)?;
         self.pairs.push(pair);
-        *self.numbers.get_or_insert(left, right) = number;
-        self.queue.push(QueuedPair::new(number, &pair, profile.length, &self.texts), &self.pairs, &self.texts);
-        Some(number)
+        *self.numbers.get_or_insert(left, right)? = number;
+        self.queue.push(QueuedPair::new(number, &pair, profile.length, &self.texts), &self.pairs, &self.texts)?;
+        Ok(Some(number))
     }
 
     /// A pair has become rarer.

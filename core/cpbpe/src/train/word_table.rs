@@ -3,6 +3,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::error::Halt;
+use crate::memory::{zeros, Grow};
+
 /// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them
 /// are those of the hash, so that few other words are looked at.
 const PLACE_BITS: u32 = 40;
@@ -55,6 +58,9 @@ pub struct WordTable {
     waiting: Vec<RecentWord>,
     /// Of the hash.
     seed: u64,
+    /// There was no memory for a word. The table is empty then, and stays so. (A flag, because `add_at` is called for every
+    /// word of a text, and hardly ever needs memory.)
+    failed: bool,
 }
 
 impl Default for WordTable {
@@ -62,7 +68,7 @@ impl Default for WordTable {
     fn default() -> WordTable {
         let seed = RandomState::new().hash_one(0) | 1;
         let (recent, waiting) = (Vec::new(), Vec::with_capacity(BATCH));
-        WordTable { slots: vec![0; 1 << 10], blob: vec![0; PADDING], words: 0, recent, waiting, seed }
+        WordTable { slots: vec![0; 1 << 10], blob: vec![0; PADDING], words: 0, recent, waiting, seed, failed: false }
     }
 }
 
@@ -174,8 +180,11 @@ impl WordTable {
         }
         let touched = places.iter().fold(0, |touched, &place| touched ^ self.blob[place]);
         std::hint::black_box(touched);
-        for at in 0..self.waiting.len() {
-            self.add_short(self.waiting[at]);
+        // (When there is no memory for a word, nothing waits any more.)
+        let mut at = 0;
+        while let Some(&word) = self.waiting.get(at) {
+            self.add_short(word);
+            at += 1;
         }
         self.waiting.clear();
     }
@@ -241,9 +250,29 @@ impl WordTable {
         }
     }
 
+    /// An error if there was no memory for a word.
+    pub fn check(&self) -> Result<(), Halt> {
+        if self.failed {
+            Err(Halt::OutOfMemory)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Give back all memory.
+    fn fail(&mut self) {
+        *self = WordTable { failed: true, ..WordTable::default() };
+    }
+
     /// Append a record, and point a slot to it.
     #[cold]
     fn push(&mut self, slot: usize, hash: u64, word: &[u8], count: u64) {
+        if self.failed {
+            return;
+        }
+        if self.blob.grow(COUNT + 9 + word.len() + PADDING).is_err() {
+            return self.fail();
+        }
         let place = self.blob.len() - PADDING;
         self.blob.truncate(place);
         self.slots[slot] = hash & !PLACE | (place as u64 + 1);
@@ -268,7 +297,7 @@ impl WordTable {
     fn grow(&mut self) {
         let slots = self.slots.len() * 2;
         self.slots = Vec::new(); // freed before more are allocated
-        let mut new = vec![0; slots];
+        let Ok(mut new) = zeros(slots) else { return self.fail() };
         for (place, word, _) in self.records() {
             let hash = self.hash(word);
             let mut at = hash as usize & (slots - 1);

@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::Grow;
 use crate::train::threads::CHECK_INTERVAL;
 use crate::watch::Monitor;
 
@@ -21,9 +22,13 @@ pub struct Words {
 
 impl Words {
     /// Append a word that comes after all others.
-    pub fn push(&mut self, word: &[u8], count: u64) {
+    pub fn push(&mut self, word: &[u8], count: u64) -> Result<(), Halt> {
+        self.blob.grow(word.len())?;
+        self.ends.grow(8)?;
+        self.counts.grow(8)?;
         self.blob.extend_from_slice(word);
         self.end_word(count);
+        Ok(())
     }
 
     /// End the word whose text was appended to `blob`.
@@ -144,7 +149,7 @@ pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error
             Some((same, total)) if *same == word => *total = total.saturating_add(count),
             _ => {
                 if let Some((word, total)) = last.replace((word, count)) {
-                    merged.push(word.as_bytes(), total);
+                    merged.push(word.as_bytes(), total)?;
                 }
             }
         }
@@ -153,7 +158,7 @@ pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error
         }
     }
     if let Some((word, total)) = last {
-        merged.push(word.as_bytes(), total);
+        merged.push(word.as_bytes(), total)?;
     }
     Ok(merged)
 }

@@ -1,5 +1,7 @@
 //! How long pieces are: all that spans need to know of them.
 
+use crate::error::Halt;
+use crate::memory::collected;
 use crate::text::utf8;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::Pieces;
@@ -18,7 +20,7 @@ pub struct PieceLength {
 
 impl PieceLengths {
     /// Measure pieces, of which those that can be merged are UTF-8.
-    pub fn new(pieces: &Pieces) -> PieceLengths {
+    pub fn new(pieces: &Pieces) -> Result<PieceLengths, Halt> {
         let length = |id| {
             if matches!(pieces.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
                 return PieceLength { bytes: 0, characters: 0 };
@@ -26,7 +28,7 @@ impl PieceLengths {
             let text = pieces.text(id);
             PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
         };
-        PieceLengths((0..pieces.len() as u32).map(length).collect())
+        Ok(PieceLengths(collected((0..pieces.len() as u32).map(length))?))
     }
 
     /// The length of a piece.

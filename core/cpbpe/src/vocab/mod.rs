@@ -11,4 +11,4 @@ pub mod vocabulary;
 pub use columns::Columns;
 pub use joinable::Joinable;
 pub use pieces::NONE;
-pub use vocabulary::{Vocab, MAX_PIECE};
+pub use vocabulary::Vocab;

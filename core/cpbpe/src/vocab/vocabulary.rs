@@ -1,7 +1,8 @@
 //! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
+use crate::memory::{collected, with_room};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys;
 use crate::text::utf8;
@@ -12,7 +13,7 @@ use crate::vocab::piece_type;
 use crate::vocab::pieces::{Pieces, NONE};
 
 /// sentencepiece refuses pieces of this many bytes and more.
-pub const MAX_PIECE: usize = 8000;
+const MAX_PIECE: usize = 8000;
 
 /// A checked model.
 pub struct Vocab {
@@ -170,20 +171,20 @@ impl Vocab {
     }
 
     /// For each mergeable piece its rank, but counted without gaps; and how many ranks there are.
-    pub fn orders(&self) -> Made<'_, (Vec<u32>, usize)> {
+    pub fn orders(&self) -> Result<Made<'_, (Vec<u32>, usize)>, Halt> {
         self.orders.get_or_make(|| {
             let ids = 0..self.len() as u32;
-            let mut ranks: Vec<u32> =
-                ids.clone().filter(|&id| self.pieces.mergeable(id)).map(|id| self.pieces.rank(id)).collect();
+            let mut ranks = with_room(self.len())?;
+            ranks.extend(ids.clone().filter(|&id| self.pieces.mergeable(id)).map(|id| self.pieces.rank(id)));
             ranks.sort_unstable();
             ranks.dedup();
             let order = |id| ranks.partition_point(|&rank| rank < self.pieces.rank(id)) as u32;
-            (ids.map(order).collect(), ranks.len())
+            Ok((collected(ids.map(order))?, ranks.len()))
         })
     }
 
     /// How long each piece is.
-    pub fn lengths(&self) -> Made<'_, PieceLengths> {
+    pub fn lengths(&self) -> Result<Made<'_, PieceLengths>, Halt> {
         self.lengths.get_or_make(|| PieceLengths::new(&self.pieces))
     }
 
@@ -203,6 +204,9 @@ impl Vocab {
     pub fn id_of(&self, text: &[u8]) -> Option<u32> {
         if !self.swapped {
             return self.find(text);
+        }
+        if text.len() >= MAX_PIECE {
+            return None;
         }
         let mut swapped = Vec::with_capacity(text.len());
         swap_spaces(text, &mut swapped);

@@ -7,8 +7,13 @@
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
-use crate::error::Error;
+use crate::error::{Error, Halt};
+use crate::memory::Grow;
 use crate::text::finder::filter::Beginnings;
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many matches.
+const CHECK_MATCHES: usize = 1 << 12;
 
 /// Keys longer than this are not looked for by the automaton's own search.
 const LONG: usize = 64;
@@ -40,7 +45,7 @@ impl Finder {
     ///
     /// ```
     /// let finder = cpbpe::Finder::new(&[b"<s>", b"<s><s>"])?;
-    /// let matches = finder.find_all(b"a<s><s>b<s>");
+    /// let matches = finder.find_all(b"a<s><s>b<s>", cpbpe::watch::NO_CHECK)?;
     /// assert_eq!(matches.iter().map(|one| (one.key, one.begin)).collect::<Vec<_>>(), [(1, 1), (0, 8)]);
     /// # Ok::<(), cpbpe::Error>(())
     /// ```
@@ -61,14 +66,18 @@ impl Finder {
     }
 
     /// All keys of a text.
-    pub fn find_all(&self, text: &[u8]) -> Vec<Match> {
+    pub fn find_all(&self, text: &[u8], check: Check) -> Result<Vec<Match>, Halt> {
         let mut matches = Vec::new();
         let mut at = 0;
         while let Some(one) = self.find(text, at) {
             at = one.end;
+            matches.grow(1)?;
             matches.push(one);
+            if matches.len() % CHECK_MATCHES == 0 {
+                check()?;
+            }
         }
-        matches
+        Ok(matches)
     }
 
     /// The first key from `at` on.

@@ -1,0 +1,282 @@
+//! Memory whose size follows the input. Rust's collections end the process when there is none; what is here gives an error
+//! instead.
+//!
+//! A buffer that follows a text grows by `grow`, which may fail, before anything is put into it, and the rest of the code
+//! may push as usual. It costs a comparison, and most buffers need one for a whole chunk or text. (To catch every failure in
+//! one place is not possible in stable Rust: an allocator must not unwind, and the hook that is called before the process
+//! ends is unstable.)
+//!
+//! What is small, or bounded by the vocabulary and the number of threads, is allocated as usual. `Allocator` has a reserve
+//! for it: so a process whose last large buffer could not be had still has the few hundred bytes that it takes to say so.
+
+use std::alloc::{alloc_zeroed, GlobalAlloc, Layout, System};
+use std::cell::UnsafeCell;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Halt;
+use crate::watch::Check;
+
+/// What has room for more, or may have none.
+pub trait Grow {
+    /// Make room for this many items more, or fail. Repeated growth takes linear time.
+    fn grow(&mut self, more: usize) -> Result<(), Halt>;
+}
+
+impl<T> Grow for Vec<T> {
+    #[inline]
+    fn grow(&mut self, more: usize) -> Result<(), Halt> {
+        if self.capacity() - self.len() >= more {
+            return Ok(());
+        }
+        grow_vec(self, more)
+    }
+}
+
+#[cold]
+fn grow_vec<T>(items: &mut Vec<T>, more: usize) -> Result<(), Halt> {
+    items.try_reserve(more).map_err(|_| Halt::OutOfMemory)
+}
+
+impl<T> Grow for BinaryHeap<T> {
+    #[inline]
+    fn grow(&mut self, more: usize) -> Result<(), Halt> {
+        if self.capacity() - self.len() >= more {
+            return Ok(());
+        }
+        self.try_reserve(more).map_err(|_| Halt::OutOfMemory)
+    }
+}
+
+/// An empty vector with room for exactly this many items.
+pub fn with_room<T>(count: usize) -> Result<Vec<T>, Halt> {
+    let mut items = Vec::new();
+    items.try_reserve_exact(count).map_err(|_| Halt::OutOfMemory)?;
+    Ok(items)
+}
+
+/// This many copies of an item.
+pub fn filled<T: Copy>(item: T, count: usize, check: Check) -> Result<Vec<T>, Halt> {
+    const STEP: usize = 1 << 22;
+    let mut items = with_room(count)?;
+    while items.len() < count {
+        items.resize(count.min(items.len() + STEP), item);
+        check()?;
+    }
+    Ok(items)
+}
+
+/// The items of an iterator that knows how many there are.
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Halt> {
+    let mut list = with_room(items.len())?;
+    list.extend(items);
+    Ok(list)
+}
+
+/// A copy of some bytes.
+pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Halt> {
+    let mut copy = with_room(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// This many zeros, of which those that nobody writes take no memory.
+pub fn zeros(count: usize) -> Result<Vec<u64>, Halt> {
+    let layout = Layout::array::<u64>(count).map_err(|_| Halt::OutOfMemory)?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the layout is not empty; the vector gets memory of the size and alignment that it would ask for itself, from
+    // the allocator that it gives it back to, and zeros are numbers.
+    unsafe {
+        let memory = alloc_zeroed(layout);
+        if memory.is_null() {
+            return Err(Halt::OutOfMemory);
+        }
+        Ok(Vec::from_raw_parts(memory.cast(), count, count))
+    }
+}
+
+/// Whether this many bytes can be had now. Asked before work of many small steps whose need is known beforehand, about.
+pub fn probe(bytes: usize) -> Result<(), Halt> {
+    with_room::<u8>(bytes).map(drop)
+}
+
+/// How many bytes the reserve has, and the largest part of it that is given out at once.
+const RESERVE: usize = 1 << 20;
+const PART: usize = 1 << 16;
+
+/// The system's memory, and a reserve for small requests when there is none. A process that runs short is thus able to end
+/// what it was doing in order.
+///
+/// The reserve lies in pages that take no memory before they are used. What it gives out lies one after the other; once all
+/// of that has been given back it begins anew.
+pub struct Allocator {
+    reserve: Reserve,
+    /// How many parts are in use, in the upper half, and where the free part begins.
+    state: AtomicU64,
+}
+
+#[repr(align(64))]
+struct Reserve(UnsafeCell<[u8; RESERVE]>);
+
+// SAFETY: parts of the reserve are given out by `state`, which is changed by one atomic step, and never twice.
+unsafe impl Sync for Allocator {}
+
+const ONE: u64 = 1 << 32;
+
+impl Allocator {
+    /// With a full reserve.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Allocator {
+        Allocator { reserve: Reserve(UnsafeCell::new([0; RESERVE])), state: AtomicU64::new(0) }
+    }
+
+    fn begin(&self) -> usize {
+        self.reserve.0.get() as usize
+    }
+
+    /// Whether memory is from the reserve.
+    #[inline]
+    fn owns(&self, memory: *mut u8) -> bool {
+        (memory as usize).wrapping_sub(self.begin()) < RESERVE
+    }
+
+    /// A part of the reserve, or null.
+    #[cold]
+    fn part(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > PART || layout.align() > 64 {
+            return std::ptr::null_mut();
+        }
+        let mut at = 0;
+        let taken = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            at = (state % ONE).next_multiple_of(layout.align() as u64);
+            let end = at + layout.size() as u64;
+            (end <= RESERVE as u64).then_some((state / ONE + 1) * ONE + end)
+        });
+        match taken {
+            Ok(_) => self.reserve.0.get().cast::<u8>().wrapping_add(at as usize),
+            Err(_) => std::ptr::null_mut(),
+        }
+    }
+
+    /// Give a part back.
+    #[cold]
+    fn give_back(&self) {
+        let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            let left = state - ONE;
+            Some(if left < ONE { 0 } else { left })
+        });
+    }
+}
+
+// SAFETY: memory is the system's, or a part of the reserve that is nobody else's, as large and as aligned as the layout says.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller says, here and below.
+        let memory = unsafe { System.alloc(layout) };
+        if memory.is_null() {
+            return self.part(layout);
+        }
+        memory
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller says; a part is as long as the layout.
+        unsafe {
+            let memory = System.alloc_zeroed(layout);
+            if !memory.is_null() {
+                return memory;
+            }
+            let part = self.part(layout);
+            if !part.is_null() {
+                part.write_bytes(0, layout.size());
+            }
+            part
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if self.owns(memory) {
+            self.give_back();
+        } else {
+            // SAFETY: it is the system's.
+            unsafe { System.dealloc(memory, layout) };
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller says; both pieces of memory are at least as long as what is copied.
+        unsafe {
+            if !self.owns(memory) {
+                let new = System.realloc(memory, layout, size);
+                if !new.is_null() {
+                    return new;
+                }
+            }
+            let Ok(new_layout) = Layout::from_size_align(size, layout.align()) else { return std::ptr::null_mut() };
+            let new = if self.owns(memory) { self.alloc(new_layout) } else { self.part(new_layout) };
+            if !new.is_null() {
+                new.copy_from_nonoverlapping(memory, size.min(layout.size()));
+                self.dealloc(memory, layout);
+            }
+            new
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::NO_CHECK;
+
+    #[test]
+    fn what_cannot_be_had_is_an_error() {
+        let many = isize::MAX as usize / 8 - 1;
+        let mut items: Vec<u64> = vec![1];
+        assert_eq!(items.grow(many), Err(Halt::OutOfMemory));
+        assert_eq!(items.grow(usize::MAX), Err(Halt::OutOfMemory));
+        assert_eq!(BinaryHeap::<u64>::new().grow(many), Err(Halt::OutOfMemory));
+        assert_eq!(zeros(many).err(), Some(Halt::OutOfMemory));
+        assert_eq!(zeros(usize::MAX).err(), Some(Halt::OutOfMemory));
+        assert_eq!(probe(isize::MAX as usize - 100), Err(Halt::OutOfMemory));
+        assert_eq!(filled(0u64, many, NO_CHECK).err(), Some(Halt::OutOfMemory));
+        assert_eq!((items.grow(5), items.as_slice()), (Ok(()), &[1][..]));
+        assert_eq!(zeros(3), Ok(vec![0; 3]));
+        assert_eq!(filled(7u8, 3, NO_CHECK), Ok(vec![7; 3]));
+        assert_eq!(filled(7u8, 3, &|| Err(Halt::Stopped)), Err(Halt::Stopped));
+    }
+
+    #[test]
+    fn the_reserve_begins_anew_when_all_is_given_back() {
+        let allocator = Box::new(Allocator::new());
+        let layout = |size| Layout::from_size_align(size, 16).unwrap();
+        // SAFETY: memory is given back with the layout that it was asked for with.
+        unsafe {
+            for _ in 0..3 {
+                let mut parts = Vec::new();
+                while let Some(part) = Some(allocator.part(layout(PART - 1))).filter(|part| !part.is_null()) {
+                    assert!(part as usize % 16 == 0 && allocator.owns(part));
+                    part.write_bytes(parts.len() as u8, PART - 1);
+                    parts.push(part);
+                }
+                assert_eq!(parts.len(), RESERVE / PART);
+                assert!((0..).zip(&parts).all(|(i, part)| *part.add(PART - 2) == i));
+                parts.into_iter().for_each(|part| allocator.dealloc(part, layout(PART - 1)));
+            }
+            assert!(allocator.part(layout(PART + 1)).is_null());
+            // What is in a part moves to the system's memory when it grows.
+            let part = allocator.part(layout(100));
+            part.write_bytes(9, 100);
+            let moved = allocator.realloc(part, layout(100), 300);
+            assert!(!allocator.owns(moved) && *moved.add(99) == 9);
+            assert_eq!(allocator.state.load(Ordering::Relaxed), 0);
+            let again = allocator.realloc(moved, layout(300), 50);
+            allocator.dealloc(again, layout(50));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Ctrl-C during long calls. While the interpreter is free for others, the work asks now and then whether to go on; then
+//! signals are looked for, and what their handlers raise ends the call.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+use cpbpe::watch::{Check, NO_CHECK};
+use cpbpe::{Error, Halt};
+
+use crate::errors::exception;
+
+/// From this size on the interpreter is free for other threads while we work. Below, releasing it costs more than
+/// they could gain.
+pub const DETACH: usize = 1 << 12;
+/// How often signals are looked for. To look, the interpreter is needed, which another thread may keep for 5 milliseconds.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Looks for signals during one call.
+pub struct Signals {
+    begin: Instant,
+    /// When they were looked for, in nanoseconds after the beginning.
+    looked: AtomicU64,
+    /// What was raised.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Signals {
+    pub fn new() -> Signals {
+        Signals { begin: Instant::now(), looked: AtomicU64::new(0), raised: Mutex::new(None) }
+    }
+
+    /// Whether to go on.
+    pub fn check(&self) -> Result<(), Halt> {
+        let now = self.begin.elapsed();
+        if now < INTERVAL + Duration::from_nanos(self.looked.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        let outcome = Python::attach(|py| py.check_signals());
+        self.looked.store(self.begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        outcome.map_err(|raised| {
+            *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+            Halt::Stopped
+        })
+    }
+
+    /// The result of the work, or what was raised.
+    pub fn finish<T, E>(self, result: Result<T, E>) -> PyResult<T>
+    where
+        Error: From<E>,
+    {
+        match self.raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(raised) => Err(raised),
+            None => result.map_err(|error| exception(error.into())),
+        }
+    }
+}
+
+/// Do work for so many bytes or ids; if they are many, with the interpreter free for others, and until Ctrl-C.
+pub fn run<T: Send, E: Send>(
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce(Check) -> Result<T, E> + Send,
+) -> PyResult<T>
+where
+    Error: From<E>,
+{
+    if size < DETACH {
+        return work(NO_CHECK).map_err(|error| exception(error.into()));
+    }
+    let signals = Signals::new();
+    let result = py.detach(|| work(&|| signals.check()));
+    signals.finish(result)
+}
