@@ -3,6 +3,7 @@
 Nothing is imported here: the files in this checkout are read, whatever is installed.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -269,6 +270,16 @@ getattr(x, "_g"), setattr(self, "_h", 1), getattr(x, "i")
     found = list(house.reached_into(module("m", source), OWN))
     assert [name for name, _ in found] == ["_d", "_e", "_f", "_g"]
     assert found[1][1] == "m.py:3: self.x._e"
+
+
+def test_classes_of_the_core_are_aligned() -> None:
+    """The interpreter aligns objects to two words; `lib.rs` checks each class when it is compiled."""
+    binding = ROOT / "core" / "python" / "src"
+    sources = [path.read_text() for path in binding.glob("*.rs")]
+    classes = {name for text in sources for name in re.findall(r"#\[pyclass[^#]*?struct (\w+)", text)}
+    checked = set(re.findall(r"is_aligned::<(\w+)>\(\)", (binding / "lib.rs").read_text()))
+    assert {"Engine", "Counter"} <= classes
+    nothing(sorted(classes - checked), "classes whose alignment nobody checks")
 
 
 def test_files_that_are_named_exist() -> None:

@@ -1,7 +1,6 @@
 """Ctrl-C ends a long call soon, and leaves the tokenizer as it was."""
 
 import json
-import signal
 import sys
 
 import pytest
@@ -17,14 +16,12 @@ if sys.platform == "win32":
 SOON = 0.6
 """A tenth of a second is what it takes; the machine may be busy with other tests."""
 
-SCRIPT = '''
+SCRIPT = """
 import json, os, signal, sys, threading, time
-import numpy
 import cpbpe
 
 tok = cpbpe.load(sys.argv[1])
 small, right = "Hello world", tok.encode("Hello world")
-ones = tok.encode("a" * 50)
 calls = {
     "encode": lambda: tok.encode(text),
     "encode bytes": lambda: tok.encode(text.encode() + b"\\xff"),
@@ -38,10 +35,15 @@ calls = {
     "align": lambda: tok.align(text),
     "align_batch": lambda: tok.align_batch([text]),
     "sample": lambda: tok.encode(text, alpha=0.1, seed=1),
-    "normalize": lambda: tok.normalize(text),
-    "decode": lambda: tok.decode(numpy.resize(numpy.array(ones), 40_000_000)),
-    "decode list": lambda: tok.decode(ids),
+    "normalize": lambda: tok.normalize(text * 4),
+    "in a thread": lambda: in_a_thread(lambda: tok.encode(text)),
 }
+
+
+def in_a_thread(call):
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join()
 
 
 def interrupt():
@@ -50,9 +52,8 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-for call in sys.argv[3:]:
-    text = "a" * 16_000_000 if sys.argv[2] == "one" else "the quick brown \\u4e2d\\u56fd fox " * 1_500_000
-    ids = ones * 2_000_000 if call == "decode list" else []
+for call in sys.argv[2:]:
+    text = "a" * 16_000_000
     sent = []
     sender = threading.Thread(target=interrupt)
     sender.start()
@@ -66,17 +67,17 @@ for call in sys.argv[3:]:
     sender.join()
     assert tok.encode(small) == right
     print(json.dumps([call, outcome, ended - sent[0]]), flush=True)
-'''
+os._exit(0)  # without waiting for a call that is still at work in another thread
+"""
 
 
-def check(model: str, text: str, *calls: str, may_be_done: bool = False) -> None:
-    done = processes.run("-c", SCRIPT, zoo.real_path(model), text, *calls)
+def check(model: str, *calls: str) -> None:
+    done = processes.run("-c", SCRIPT, zoo.real_path(model), *calls)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     found = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert [call for call, _, _ in found] == list(calls)
     for call, outcome, seconds in found:
-        assert outcome == "interrupted" or may_be_done, (call, outcome)
-        assert seconds < SOON, (call, outcome, seconds)
+        assert (outcome, seconds < SOON) == ("interrupted", True), (call, outcome, seconds)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +85,9 @@ def check(model: str, text: str, *calls: str, may_be_done: bool = False) -> None
     [
         ("encode", "encode_array", "encode_pieces", "count"),
         ("encode bytes", "encode_array threads", "encode_batch", "encode_arrays", "count_batch"),
-        ("align", "align_batch", "sample"),
+        ("align", "align_batch", "sample", "normalize", "in a thread"),
     ],
     ids=" ".join,
 )
 def test_one_chunk_that_takes_seconds(calls: tuple[str, ...]) -> None:
-    check(zoo.REAL[0], "one", *calls)
+    check(zoo.REAL[0], *calls)

@@ -103,8 +103,8 @@ pub fn probe(bytes: usize) -> Result<(), Halt> {
 }
 
 /// How many bytes the reserve has, and the largest part of it that is given out at once.
-const RESERVE: usize = 1 << 20;
-const PART: usize = 1 << 16;
+const RESERVE: usize = 1 << 21;
+const PART: usize = 1 << 18;
 
 /// The system's memory, and a reserve for small requests when there is none. A process that runs short is thus able to end
 /// what it was doing in order.

@@ -4,7 +4,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use cpbpe::memory::collected;
 use cpbpe::{Columns, NormalizerOptions};
+
+use crate::errors::halted;
 
 /// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
 pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool);
@@ -23,7 +26,7 @@ pub fn numbers_of<T>(bytes: &[u8], number: impl Fn([u8; 4]) -> T) -> PyResult<Ve
             bytes.len()
         )));
     }
-    Ok(bytes.chunks_exact(4).map(|four| number([four[0], four[1], four[2], four[3]])).collect())
+    collected(bytes.chunks_exact(4).map(|four| number([four[0], four[1], four[2], four[3]]))).map_err(halted)
 }
 
 /// A dict with the columns.

@@ -7,7 +7,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use cpbpe::memory::with_room;
+use cpbpe::memory::{copied, with_room};
 use cpbpe::watch::Check;
 use cpbpe::{AlignOptions, Columns, Dropout, Error, Scratch, Token};
 
@@ -48,9 +48,9 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(engine: cpbpe::Engine) -> Engine {
-        let ints = Arc::new(Ints::new(engine.size()));
-        Engine { engine, ints, texts: Arc::default(), variants: Default::default() }
+    fn new(engine: cpbpe::Engine) -> PyResult<Engine> {
+        let ints = Arc::new(Ints::new(engine.size())?);
+        Ok(Engine { engine, ints, texts: Arc::default(), variants: Default::default() })
     }
 
     /// Encode a text, and make something of the ids.
@@ -90,7 +90,7 @@ impl Engine {
     #[staticmethod]
     fn from_model(py: Python<'_>, data: &[u8]) -> PyResult<Option<Engine>> {
         match py.detach(|| cpbpe::Engine::from_model(data)) {
-            Ok(engine) => Ok(Some(Engine::new(engine))),
+            Ok(engine) => Engine::new(engine).map(Some),
             Err(error @ Error::OutOfMemory) => Err(exception(error)),
             Err(_) => Ok(None),
         }
@@ -117,7 +117,7 @@ impl Engine {
     ) -> PyResult<Engine> {
         let (unk, bos, eos, pad) = special_pieces;
         let columns = Columns {
-            blob: blob.to_vec(),
+            blob: copied(blob).map_err(halted)?,
             ends: numbers_of(ends, u32::from_ne_bytes)?,
             scores: numbers_of(scores, f32::from_ne_bytes)?,
             types: types.to_vec(),
@@ -129,7 +129,7 @@ impl Engine {
             added,
         };
         let engine = py.detach(|| cpbpe::Engine::from_columns(columns));
-        engine.map(Engine::new).map_err(exception)
+        Engine::new(engine.map_err(exception)?)
     }
 
     /// The same model as columns.

@@ -19,8 +19,9 @@ use crate::signals::{run, Signals, DETACH};
 pub struct Ints(Box<[AtomicPtr<ffi::PyObject>]>);
 
 impl Ints {
-    pub fn new(count: usize) -> Ints {
-        Ints((0..count).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect())
+    pub fn new(count: usize) -> PyResult<Ints> {
+        let none = (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut()));
+        Ok(Ints(collected(none).map_err(halted)?.into_boxed_slice()))
     }
 
     /// A list of ids, all of which are below the count.

@@ -65,6 +65,8 @@ pub struct Aligned {
 impl Engine {
     /// Read and check a model file.
     pub fn from_model(data: &[u8]) -> Result<Engine, Error> {
+        // More than the columns take, and what is made of them. (That happens in many small steps.)
+        probe(data.len() * 8 + (1 << 22))?;
         Engine::from_columns(Columns::read(data)?)
     }
 
@@ -96,11 +98,8 @@ impl Engine {
     /// # Ok::<(), cpbpe::Error>(())
     /// ```
     pub fn from_columns(mut columns: Columns) -> Result<Engine, Error> {
+        probe(columns.blob.len() * 4 + columns.ends.len() * 64 + (1 << 21))?;
         columns.check()?;
-        // About what all tables take together. (They are made in many small steps.)
-        let rules =
-            columns.normalizer.charsmap.len() + columns.denormalizer.as_ref().map_or(0, |rules| rules.charsmap.len());
-        probe(columns.blob.len() * 4 + columns.ends.len() * 64 + rules * 4 + (1 << 21))?;
         let as_in_file = Normalizer::new(std::mem::take(&mut columns.normalizer))?;
         let denormalizer = match columns.denormalizer.take() {
             Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
