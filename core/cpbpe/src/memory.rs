@@ -253,7 +253,8 @@ mod tests {
 
     #[test]
     fn the_reserve_begins_anew_when_all_is_given_back() {
-        let allocator = Box::new(Allocator::new());
+        static ALLOCATOR: Allocator = Allocator::new();
+        let allocator = &ALLOCATOR;
         let layout = |size| Layout::from_size_align(size, 16).unwrap();
         // SAFETY: memory is given back with the layout that it was asked for with.
         unsafe {

@@ -37,6 +37,7 @@ pub struct Engine {
     /// The decoder of this variant.
     decoder: Decoder,
     /// Scratches for later calls, in boxes, because moving one takes as long as a short text.
+    #[allow(clippy::vec_box)]
     spare: Arc<Mutex<Vec<Box<Scratch>>>>,
 }
 

@@ -80,7 +80,7 @@ impl Cutter {
     pub fn new(mut spec: CountSpec) -> Result<Cutter, Error> {
         let normalizer = Normalizer::new(std::mem::take(&mut spec.normalizer)).map_err(|_| Error::InvalidCharsmap)?;
         let plain = normalizer.is_plain();
-        let classes = spec.limits.char_classes();
+        let classes = spec.limits.char_classes()?;
         // Normalized text holds no space, so a key that holds one is never in it.
         let compact_key = |key: &[u8]| {
             let mut compact = Vec::new();

@@ -103,7 +103,7 @@ pub fn learn(
         track_every_pair |= parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
 
         // 4. Merge.
-        let tracked = TrackedPairs::new(spec.limits, accepted);
+        let tracked = TrackedPairs::new(spec.limits, accepted)?;
         let mut learner = Learner::new(spec, tuning, parts, tracked, last_frequency, monitor);
         if learner.merge_all(limit, track_every_pair, &mut learned.merges)? {
             return Ok(learned);

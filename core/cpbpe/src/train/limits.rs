@@ -7,7 +7,10 @@
 //!
 //! Text is compact here: a space stands for U+2581, and U+2581 for a space (of which normalized text has none).
 
+use crate::error::Halt;
+use crate::memory::filled;
 use crate::train::scripts::SCRIPTS;
+use crate::watch::NO_CHECK;
 
 /// Stands for unknown characters, in compact text too.
 pub const UNKNOWN: char = '\u{2585}';
@@ -68,8 +71,8 @@ impl CharClasses {
 
 impl PieceLimits {
     /// The class of every code point under these limits.
-    pub fn char_classes(&self) -> CharClasses {
-        let mut classes = vec![0; 0x11_0000];
+    pub fn char_classes(&self) -> Result<CharClasses, Halt> {
+        let mut classes = filled(0, 0x11_0000, NO_CHECK)?;
         if self.split_by_unicode_script {
             fill_scripts(&mut classes);
         } else {
@@ -89,7 +92,7 @@ impl PieceLimits {
         if self.max_sentencepiece_length < 2 {
             classes.fill(ALWAYS_ALONE);
         }
-        CharClasses(classes.into_boxed_slice())
+        Ok(CharClasses(classes.into_boxed_slice()))
     }
 
     /// Whether no valid piece holds a character of class `left` directly before one of class `right`.
@@ -297,7 +300,7 @@ mod tests {
     fn no_valid_piece_crosses_a_cut_and_every_join_is_judged_alike() {
         let strings = all_strings(4);
         for limits in all_limits() {
-            let classes = limits.char_classes();
+            let classes = limits.char_classes().unwrap();
             let profile_of = |piece: &[char]| {
                 let mut profiles = piece.iter().map(|&c| PieceProfile::of_character(classes.of(c)));
                 let first = profiles.next().unwrap();

@@ -10,7 +10,7 @@
 //!   text tells.
 
 use crate::error::{Error, Halt};
-use crate::memory::{with_room, Grow};
+use crate::memory::{probe, with_room, Grow};
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
 use crate::train::occurrences::{Occurrences, PairCounts, WeightBounds};
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, NO_SYMBOL, UNTRACKED};
@@ -87,6 +87,7 @@ impl TextPart {
 
     /// Count all pairs; if bounds are given, leave out pairs that cannot reach a threshold.
     pub fn count_pairs(&self, bounds: Option<(&WeightBounds, u64)>, monitor: &Monitor) -> Result<PairCounts, Error> {
+        probe(1 << 20)?; // what an empty table takes
         let mut counts = PairCounts::default();
         self.each_pair(monitor, |left, right, _, weight| {
             if bounds.is_none_or(|(bounds, threshold)| bounds.may_reach(left, right, threshold)) {

@@ -27,8 +27,8 @@ pub struct TrackedPairs {
 
 impl TrackedPairs {
     /// No pairs, of symbols that have one character each.
-    pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> TrackedPairs {
-        let classes = limits.char_classes();
+    pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> Result<TrackedPairs, Halt> {
+        let classes = limits.char_classes()?;
         let mut texts = SymbolTexts::default();
         texts.push(b""); // NO_SYMBOL
         let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)];
@@ -38,7 +38,7 @@ impl TrackedPairs {
             let compact = if *c == '\u{2581}' { ' ' } else { *c };
             profiles.push(PieceProfile::of_character(classes.of(compact)));
         }
-        TrackedPairs {
+        Ok(TrackedPairs {
             limits,
             texts,
             profiles,
@@ -46,7 +46,7 @@ impl TrackedPairs {
             numbers: PairMap::new(UNTRACKED),
             queue: PairQueue::default(),
             threshold: 0,
-        }
+        })
     }
 
     /// Forget all pairs, and track those that reach a threshold.
