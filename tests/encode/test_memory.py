@@ -167,6 +167,7 @@ def test_training() -> None:
 
 RULES = """
 import dataclasses, resource, sys
+import numpy  # which cannot be imported without memory
 import cpbpe
 from cpbpe.text.charsmap_build import charsmap_from_rules
 
