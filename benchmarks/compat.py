@@ -2,8 +2,8 @@
 
     python -m benchmarks.compat [--model tokenizer.model] [--text FILE]
 
-For each call it prints the time that the drop-in takes as a share of sentencepiece's. The last line is the time
-that the drop-in adds to `cpbpe.Tokenizer.encode`. Results are compared before a clock starts.
+For each call it prints the time that the drop-in takes as a share of sentencepiece's. The last line says how
+much time the drop-in adds to `cpbpe.Tokenizer.encode`. Results are compared before the clock starts.
 """
 
 from __future__ import annotations
