@@ -1,7 +1,7 @@
 """The methods of `SentencePieceProcessor` that encode; the others are in `processor`.
 
 They check and complete the arguments; `loaded` does the work. Names, parameters and defaults are those of
-sentencepiece 0.2.3, and a test compares them.
+sentencepiece 0.2.3; a test compares them.
 """
 # ruff: noqa: N802
 
@@ -59,7 +59,7 @@ class EncodeCalls:
     ) -> Any:
         """Encode one text, or a list of texts.
 
-        Arguments that are None have the values given to the class. `out_type` is the old name of
+        Arguments that are None default to those of the constructor. `out_type` is the old name of
         `return_type`.
         """
         kind = self._kind(return_type, out_type)
@@ -69,7 +69,7 @@ class EncodeCalls:
             and return_bytes is add_bos is add_eos is reverse is enable_sampling is None
             and nbest_size is alpha is num_threads is None
             and self._has_no_options()
-        ):  # the common call, in a third of the time
+        ):  # the usual call, in a third of the time
             try:
                 return self._processor.engine.encode(input)
             except UnicodeEncodeError as error:
@@ -260,7 +260,7 @@ class EncodeCalls:
     ) -> Any:
         """Encode a long text with several threads; the result is that of `Encode`.
 
-        `chunk_len` is checked, and has no effect: a text is cut where that changes nothing.
+        `chunk_len` is checked but has no effect: texts are cut only where that changes nothing.
         """
         kind = self._kind(return_type, out_type)
         threads = self._threads(num_threads)
@@ -326,7 +326,7 @@ class EncodeCalls:
         return checked_return_type(return_type, out_type, self._return_type)
 
     def _has_no_options(self) -> bool:
-        """Whether the arguments of the class ask for nothing but encoding."""
+        """Whether the constructor's arguments ask for nothing but encoding."""
         return (
             self._add_bos is self._add_eos is self._reverse is self._enable_sampling is False
             and self._nbest_size == -1
@@ -390,7 +390,7 @@ class EncodeCalls:
 
 
 def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: ReturnType) -> ReturnType:
-    """`return_type`, or what its old name `out_type` gives, or the default."""
+    """`return_type`, or the value of its old name `out_type`, or the default."""
     if out_type is not None:
         if return_type is not None:
             raise ValueError("out_type is the old name of return_type; give one of the two")
@@ -423,7 +423,7 @@ def message(
 
 
 def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) -> int:
-    """How many threads to use for some texts, or sequences of ids: those of the pool, if there is one."""
+    """How many threads to use for several texts or sequences of ids: those of the pool, if there is one."""
     if thread_pool is not None:
         if not isinstance(thread_pool, ThreadPool):
             raise RuntimeError(f"thread_pool is a ThreadPool, not {type(thread_pool).__name__}")

@@ -1,8 +1,8 @@
-"""Which values sentencepiece accepts as a number, a truth value, a text or ids, and how it refuses others.
+"""Which values sentencepiece accepts as numbers, truth values, texts or ids, and how it refuses others.
 
-Its methods are C++, bound with pybind11, which has rules of its own: an integer may be anything with
-`__index__` or `__int__` but no float; a truth value anything with `__bool__`, so no str; a file name a str or
-bytes, so no path. Code that relies on an exception gets the same type of exception here.
+Its methods are written in C++ and bound with pybind11, which has rules of its own. An integer can be anything
+with `__index__` or `__int__`, but not a float; a truth value can be anything with `__bool__`, but not a str;
+a file name can be str or bytes, but not a path. Code that relies on an exception gets the same type here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _INTEGERS = frozenset("bhilqnBHILQN")
-"""The letters by which buffers name integers."""
+"""The letters that stand for integers in the formats of buffers."""
 _ITERATED = (GeneratorType, set, frozenset, KeysView, ValuesView, ItemsView, map, zip)
-"""Types without items by index that are accepted as lists nevertheless."""
+"""Types that are accepted as lists although they have no items by index."""
 
 
 def as_int(value: Any, name: str, low: int = INT_MIN, high: int = INT_MAX) -> int:
@@ -86,7 +86,7 @@ def as_bool(value: Any, name: str) -> bool:
 
 
 def as_name(value: Any, what: str) -> str | bytes:
-    """The name of a file, or of something else."""
+    """The name of a file or of something else."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -136,7 +136,7 @@ def utf8(text: str | bytes) -> bytes:
 
 
 def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
-    """A sequence of str or bytes, all as bytes.
+    """The items of a sequence of str or bytes, all as bytes.
 
     >>> as_pieces(["a", b"b"])
     [b'a', b'b']
@@ -162,7 +162,7 @@ def as_texts(values: list[Any]) -> list[str | bytes]:
     texts: list[str | bytes] = []
     for position, value in enumerate(values):
         if type(value) is str:
-            texts.append(value)  # the engine notices text that cannot be written in UTF-8
+            texts.append(value)  # the engine notices text that UTF-8 cannot write
         elif isinstance(value, (str, bytes, bytearray)):
             texts.append(str.__str__(value) if isinstance(value, str) else bytes(value))
         else:
@@ -171,9 +171,10 @@ def as_texts(values: list[Any]) -> list[str | bytes]:
 
 
 def as_ids(values: Any) -> list[int]:
-    """A sequence of integers, a buffer of integers, or a set or the like.
+    """The integers of a sequence, a buffer, a set or the like.
 
-    Numbers in a buffer may have any size, others 32 bits. Whether they are in the vocabulary is not checked.
+    Integers in a buffer may have any size, others 32 bits. It is not checked whether they are in the
+    vocabulary.
     """
     if type(values) is list and set(map(type, values)) == {int}:  # the common case
         if min(values) >= INT_MIN and max(values) <= INT_MAX:
@@ -222,7 +223,7 @@ def is_list_like(value: Any) -> bool:
 
 
 def _is_sequence(value: Any) -> bool:
-    """Whether a value is a sequence for C: it has items by index, and is not a dict."""
+    """Whether C treats a value as a sequence: it has items by index and is not a dict."""
     return hasattr(type(value), "__getitem__") and not isinstance(value, Mapping)
 
 
