@@ -135,9 +135,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         known = self.get_vocab()
         if len(known) == len(self):
             return int(super()._add_tokens(tokens, special_tokens=special_tokens))
-        # There may be gaps between the ids, so the next id need not be the number of tokens, as transformers
-        # assumes.
-        # But it respects the ids that tokens already have.
+        # The ids have gaps, so the next id is not the number of tokens, although transformers assumes so. But
+        # it respects the ids that tokens already have.
         unknown = dict.fromkeys(str(token) for token in tokens if str(token) and str(token) not in known)
         for text in unknown:
             self._added_tokens_decoder[len(self)] = AddedToken(text)
