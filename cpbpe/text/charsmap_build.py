@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 MAX_MATCHES = 32
-"""At most 31 keys may be beginnings of one another: sentencepiece has no room for 32 matches at a position."""
+"""At most 31 keys may be beginnings of one another: sentencepiece has no room for 32 matches at one place."""
 
 _BLOCK = 256
 """Units are made in blocks of this size."""
