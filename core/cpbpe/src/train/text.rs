@@ -5,9 +5,9 @@
 //! without links, and a merge writes three places, mostly in one cache line. It follows that:
 //! * The symbol that ends before place p is `text[p - 1]`; the one that begins after a symbol at p is at `p + length`.
 //! * Once a symbol that began at some place has been merged, that place never holds the same symbol again: if it was
-//! the left half of the merge, the place holds the new symbol; if it was the right half, NO_SYMBOL or, if it was the
-//! last place, the new symbol. So lists of places may keep places where the pair no longer is, because the text shows
-//! that.
+//!   the left half of the merge, the place holds the new symbol; if it was the right half, NO_SYMBOL or, if it was the
+//!   last place, the new symbol. So lists of places may keep places where the pair no longer is, because the text
+//!   shows that.
 
 use crate::error::Error;
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
