@@ -230,4 +230,4 @@ def _check(trainer: Mapping[str, Any]) -> None:
     if trainer.get("seed_sentencepieces_file"):
         raise TrainingError("seed_sentencepieces_file is for unigram models, and this is BPE; leave it out")
     if trainer.get("input_format", "") not in ("", "text", "tsv"):
-        raise TrainingError(f"input_format is text or tsv, not {trainer['input_format']!r}")
+        raise TrainingError(f"input_format must be text or tsv, not {trainer['input_format']!r}")

@@ -163,7 +163,7 @@ class Encoding:
         """
         limit = checked_limit(max_tokens, "max_tokens")
         if side not in ("left", "right"):
-            raise ValueError(f"side is 'left' or 'right', not {side!r}")
+            raise ValueError(f"side must be 'left' or 'right', not {side!r}")
         count = len(self)
         if count <= limit:
             return self
@@ -318,5 +318,5 @@ def checked_unit(unit: Unit | None, text: Text) -> Unit:
     if unit is None:
         return "char" if isinstance(text, str) else "byte"
     if unit not in ("char", "byte"):
-        raise ValueError(f"unit is 'char' or 'byte', not {unit!r}")
+        raise ValueError(f"unit must be 'char' or 'byte', not {unit!r}")
     return unit

@@ -354,7 +354,7 @@ def checked_parts(
             checked.append(check_id(part, "encode_parts"))
         else:
             raise TypeError(
-                f"a part of what is encoded is str, bytes, Special or an id, not {type(part).__name__}; "
+                f"a part of what is encoded must be str, bytes, Special or an id, not {type(part).__name__}; "
                 f"for several texts use encode_batch"
             )
     return checked

@@ -41,7 +41,7 @@ class Special:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise TypeError(f"the text of a Special is a str, not {type(self.text).__name__}")
+            raise TypeError(f"the text of a Special must be a str, not {type(self.text).__name__}")
 
 
 class SpecialTokens:
@@ -83,7 +83,7 @@ class SpecialTokens:
         id = self.ids.get(special.text)
         if id is None:
             raise ValueError(
-                f"{special!r} is no special token of this tokenizer; {self._way_out(special.text)}"
+                f"{special!r} is not a special token of this tokenizer; {self._way_out(special.text)}"
             )
         return id
 
@@ -121,7 +121,7 @@ class SpecialTokens:
                 raise TypeError(f"{option} holds str, not {type(text).__name__}")
             if text not in self.ids:
                 raise ValueError(
-                    f"{option}: {text!r} is no special token of this tokenizer; {self._way_out(text)}"
+                    f"{option}: {text!r} is not a special token of this tokenizer; {self._way_out(text)}"
                 )
         return frozenset(given)
 
@@ -130,7 +130,7 @@ class SpecialTokens:
         if id is not None:
             kind = PieceType(self._engine.kind(id)).name
             return f"it is piece {id}, of type {kind}, and only CONTROL pieces and added tokens are special"
-        return "tok.vocab.special_tokens lists those there are, and with_special_tokens() adds to them"
+        return "tok.vocab.special_tokens lists them, and with_special_tokens() adds to them"
 
 
 class SpecialFinder:
@@ -194,12 +194,12 @@ def checked_tokens(
     """New tokens with their ids. Raises an error that says what is wrong with a token."""
     if isinstance(tokens, (str, bytes, set, frozenset)) or not isinstance(tokens, Iterable):
         hint = (
-            ": without an order their ids would be others each time"
+            ": without an order, they would have different ids each time"
             if isinstance(tokens, (set, frozenset))
             else ""
         )
         raise TypeError(
-            f"tokens are a list of str, or a dict from str to id, not {type(tokens).__name__}{hint}"
+            f"tokens must be a list of str, or a dict from str to id, not {type(tokens).__name__}{hint}"
         )
     given: Iterable[tuple[Any, Any]] = (
         tokens.items() if isinstance(tokens, Mapping) else zip(tokens, count(special.size), strict=False)
@@ -210,10 +210,10 @@ def checked_tokens(
         try:
             new_id = index(id)
         except TypeError:
-            raise TypeError(f"the id of {text!r} is an integer, not {type(id).__name__}") from None
+            raise TypeError(f"the id of {text!r} must be an integer, not {type(id).__name__}") from None
         reason = _wrong(engine, text, new_id)
         if text in new or text in special.added:
-            reason = f"has the id {special.added.get(text, new.get(text))} already; leave it out"
+            reason = f"already has the id {special.added.get(text, new.get(text))}; leave it out"
         if reason is None and (new_id in special.texts or new_id in texts):
             taken = special.texts.get(new_id, texts.get(new_id))
             free = max([special.size - 1, *texts]) + 1
@@ -233,7 +233,7 @@ def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int
         name = text_of(text)
         reason = "is not UTF-8" if name.encode() != text else _wrong(engine, name, id)
         if reason is None and (name in checked or id in ids):
-            reason = "is there twice" if name in checked else f"has the id {id}, and so has another one"
+            reason = "occurs twice" if name in checked else f"has the id {id}, and so has another one"
         if reason is not None:
             raise ModelError(f"the file's added token {name!r} {reason}", piece=text, id=id)
         checked[name] = id
@@ -243,7 +243,7 @@ def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int
 
 def _wrong(engine: Engine, text: object, id: int) -> str | None:
     if not isinstance(text, str):
-        raise TypeError(f"a special token is a str, not {type(text).__name__}")
+        raise TypeError(f"a special token must be a str, not {type(text).__name__}")
     if not text:
         return "is empty"
     if len(text.encode(errors="surrogatepass")) > MAX_TOKEN_BYTES:
@@ -254,7 +254,7 @@ def _wrong(engine: Engine, text: object, id: int) -> str | None:
         return "holds a lone surrogate, which no text can hold"
     if piece is not None:
         kind = PieceType(engine.kind(piece)).name
-        return f"is piece {piece} of the model already, of type {kind}; {_HINTS.get(kind, _HINT)}"
+        return f"is already piece {piece} of the model, of type {kind}; {_HINTS.get(kind, _HINT)}"
     if not engine.size <= id < engine.size + MAX_TOKENS:
         return (
             f"cannot have the id {id}: ids of the model's pieces are 0 to {engine.size - 1}, and added "
@@ -265,6 +265,6 @@ def _wrong(engine: Engine, text: object, id: int) -> str | None:
 
 _HINT = "choose another text"
 _HINTS = {
-    "CONTROL": "it need not be added: allowed_special and Special know it",
-    "USER_DEFINED": "text yields it without being asked",
+    "CONTROL": "it need not be added: allowed_special and Special already know it",
+    "USER_DEFINED": "every text yields it, without being asked",
 }

@@ -57,7 +57,7 @@ def split(
     limit = _limit(plan, max_tokens, 1)
     shared = checked_limit(overlap, "overlap")
     if shared >= limit:
-        raise ValueError(f"overlap is less than max_tokens, which is {limit}; it is {shared}")
+        raise ValueError(f"overlap is {shared}, and must be less than max_tokens, which is {limit}")
     given = _checked(text, "split")
     parts = _Cutter(facts, _for_parts(plan, given), limit).parts(given, shared)
     return [cast(AnyText, given[begin:end]) for begin, end in parts]
@@ -68,7 +68,7 @@ def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
     limit = checked_limit(max_tokens, "max_tokens", least)
     if limit < plan.around + least * bool(plan.around):
         raise ValueError(
-            f"max_tokens is {limit}, and bos and eos take {plan.around} of them; give a larger one"
+            f"max_tokens is {limit}, and bos and eos take {plan.around} of them; choose a larger one"
         )
     return limit - plan.around
 

@@ -62,8 +62,8 @@ class Vocabulary(Mapping[str, int]):
             id = self._find(key)
             if id is None:
                 raise KeyError(
-                    f"{key!r} is no piece of the vocabulary; vocab.get() gives None for such, and "
-                    f"tok.encode() the ids of any text"
+                    f"{key!r} is not in the vocabulary; vocab.get() returns None for such pieces, and "
+                    f"tok.encode() returns the ids of any text"
                 )
             return id
         if not hasattr(key, "__index__"):

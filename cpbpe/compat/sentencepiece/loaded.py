@@ -203,10 +203,10 @@ class Loaded:
         """Raise the error that says why there are no n-best segmentations."""
         _ = self.engine
         if nbest_size > MAX_NBEST_SIZE:
-            raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {nbest_size}")
+            raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {nbest_size}")
         raise RuntimeError(
             "a BPE model has one segmentation of a text and no n-best; "
-            "enable_sampling=True gives others (BPE-dropout)"
+            "enable_sampling=True gives other segmentations (BPE-dropout)"
         )
 
     def _encode(self, text: str | bytes) -> list[int]:
@@ -221,9 +221,9 @@ class Loaded:
             return self._in_utf8(lambda: self.engine.align(text))
         _ = self.engine
         if not isfinite(alpha) or alpha < 0:
-            raise RuntimeError(f"alpha is a number from 0 to 1, not {alpha}")
+            raise RuntimeError(f"alpha must be a number from 0 to 1, not {alpha}")
         if options.nbest_size > MAX_NBEST_SIZE:
-            raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
+            raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
         if alpha == 0:
             return self._in_utf8(lambda: self.engine.align(text))
         return self._in_utf8(lambda: self.engine.align(text, min(alpha, 1.0), _random.getrandbits(64)))

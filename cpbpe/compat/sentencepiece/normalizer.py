@@ -249,7 +249,7 @@ def _of_map(norm_map: Any) -> Any:
 
     if not is_list_like(norm_map):
         hint = "; give it its items()" if isinstance(norm_map, dict) else ""
-        raise TypeError(f"norm_map is a list of pairs, not {type(norm_map).__name__}{hint}")
+        raise TypeError(f"norm_map must be a list of pairs, not {type(norm_map).__name__}{hint}")
     rules: dict[str, str] = {}
     pairs = [_pair(pair) for pair in norm_map]
     if not pairs:

@@ -162,7 +162,7 @@ class SentencePieceProcessor(EncodeCalls):
             return self._decode_all(model, input, kind, pieces, threads, thread_pool, bool(return_bytes))
         if kind in MESSAGES:
             if kind == "offset_mapping" and pieces and not isinstance(input, (list, tuple)):
-                raise TypeError(f"pieces are a list or a tuple here, not {type(input).__name__}")
+                raise TypeError(f"pieces must be a list or a tuple here, not {type(input).__name__}")
             analysis = model.decoded_pieces(input) if pieces else model.decoded(input)
             in_bytes = bool(return_bytes) or (pieces and isinstance(input[0], bytes))
             return message(analysis, kind, in_bytes, with_text=True)

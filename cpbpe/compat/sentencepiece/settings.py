@@ -82,9 +82,9 @@ def ConvertToFlatbuffer(
     if not (
         model_proto is None or isinstance(model_proto, bytes) or hasattr(model_proto, "SerializeToString")
     ):
-        raise TypeError(f"model_proto is a ModelProto or bytes, not {type(model_proto).__name__}")
+        raise TypeError(f"model_proto must be a ModelProto or bytes, not {type(model_proto).__name__}")
     if serialized_model_proto is not None and not isinstance(serialized_model_proto, bytes):
-        raise TypeError(f"serialized_model_proto is bytes, not {type(serialized_model_proto).__name__}")
+        raise TypeError(f"serialized_model_proto must be bytes, not {type(serialized_model_proto).__name__}")
     raise NotImplementedError(
         "cpbpe does not write the .spm.fb files of SentencePieceLite; sentencepiece itself does: "
         "pip install sentencepiece==0.2.3, then sentencepiece.convert_to_flatbuffer(...)"

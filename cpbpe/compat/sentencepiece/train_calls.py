@@ -90,7 +90,8 @@ def _train(
         raise TrainingError("give either model_prefix, for files, or model_writer")
     if sentences is not None and not isinstance(sentences, Iterator):
         raise TypeError(
-            f"sentence_iterator is an iterator, not {type(sentences).__name__}; iter(...) makes one of a list"
+            f"sentence_iterator must be an iterator, not {type(sentences).__name__}; iter(...) makes one "
+            "from a list"
         )
     if normalizer is not None:
         normalizer_fields = _of_normalizer(normalizer, normalizer_fields)

@@ -28,13 +28,13 @@ def as_int(value: Any, name: str, low: int = INT_MIN, high: int = INT_MAX) -> in
     >>> as_int(7.0, "nbest_size")
     Traceback (most recent call last):
     ...
-    TypeError: nbest_size is an integer, not float
+    TypeError: nbest_size must be an integer, not float
     """
     number = _integer(value)
     if number is None:
-        raise TypeError(f"{name} is an integer, not {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if not low <= number <= high:
-        raise TypeError(f"{name} is an integer from {low} to {high}, not {number}")
+        raise TypeError(f"{name} must be an integer from {low} to {high}, not {number}")
     return number
 
 
@@ -68,7 +68,7 @@ def as_float(value: Any, name: str) -> float:
             except OverflowError:
                 return float("inf") if number > 0 else float("-inf")
             return rounded
-    raise TypeError(f"{name} is a number, not {_shown(value)}")
+    raise TypeError(f"{name} must be a number, not {_shown(value)}")
 
 
 def as_bool(value: Any, name: str) -> bool:
@@ -82,7 +82,7 @@ def as_bool(value: Any, name: str) -> bool:
             return bool(value)
         except Exception:
             pass
-    raise TypeError(f"{name} is True or False, not {_shown(value)}")
+    raise TypeError(f"{name} must be True or False, not {_shown(value)}")
 
 
 def as_name(value: Any, what: str) -> str | bytes:
@@ -96,7 +96,7 @@ def as_name(value: Any, what: str) -> str | bytes:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     hint = "; str(...) makes one of a path" if hasattr(value, "__fspath__") else ""
-    raise TypeError(f"{what} is str or bytes, not {type(value).__name__}{hint}")
+    raise TypeError(f"{what} must be str or bytes, not {type(value).__name__}{hint}")
 
 
 def as_serialized(value: Any, what: str) -> bytes:
@@ -104,7 +104,7 @@ def as_serialized(value: Any, what: str) -> bytes:
     if hasattr(value, "SerializeToString"):
         value = value.SerializeToString()
     if not isinstance(value, bytes):
-        raise TypeError(f"{what} is bytes, not {type(value).__name__}")
+        raise TypeError(f"{what} must be bytes, not {type(value).__name__}")
     return bytes(value)
 
 
@@ -117,7 +117,7 @@ def as_text(value: Any) -> str | bytes:
     if isinstance(value, bytes):
         return bytes(value)
     hint = "; for several texts give a list" if isinstance(value, tuple) else ""
-    raise TypeError(f"the input is str or bytes, not {type(value).__name__}{hint}")
+    raise TypeError(f"the input must be str or bytes, not {type(value).__name__}{hint}")
 
 
 def not_utf8(error: UnicodeEncodeError) -> RuntimeError:
@@ -142,7 +142,7 @@ def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
     [b'a', b'b']
     """
     if isinstance(values, (str, bytes)) or not _is_sequence(values):
-        raise TypeError(f"{what} are a list of str or bytes, not {_shown(values)}")
+        raise TypeError(f"{what} must be a list of str or bytes, not {_shown(values)}")
     pieces = []
     for position, value in enumerate(_items(values)):
         if isinstance(value, str):
@@ -153,7 +153,7 @@ def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
         elif isinstance(value, (bytes, bytearray)):
             pieces.append(bytes(value))
         else:
-            raise TypeError(f"{what}[{position}] is str or bytes, not {type(value).__name__}")
+            raise TypeError(f"{what}[{position}] must be str or bytes, not {type(value).__name__}")
     return pieces
 
 
@@ -166,7 +166,7 @@ def as_texts(values: list[Any]) -> list[str | bytes]:
         elif isinstance(value, (str, bytes, bytearray)):
             texts.append(str.__str__(value) if isinstance(value, str) else bytes(value))
         else:
-            raise TypeError(f"input[{position}] is str or bytes, not {type(value).__name__}")
+            raise TypeError(f"input[{position}] must be str or bytes, not {type(value).__name__}")
     return texts
 
 
@@ -180,12 +180,12 @@ def as_ids(values: Any) -> list[int]:
         if min(values) >= INT_MIN and max(values) <= INT_MAX:
             return values
     elif isinstance(values, (str, bytes)):
-        raise TypeError(f"ids are integers, not {type(values).__name__}")
+        raise TypeError(f"ids must be integers, not {type(values).__name__}")
     if not isinstance(values, (list, tuple, range, bytearray)):
         buffer = _buffer(values)
         if buffer is not None:
             if buffer.format[-1:] not in _INTEGERS:
-                raise TypeError(f"ids are integers, not a buffer of the type {buffer.format!r}")
+                raise TypeError(f"ids must be integers, not a buffer of the type {buffer.format!r}")
             if buffer.ndim != 1:
                 raise TypeError(f"ids have one dimension, not {buffer.ndim}")
             listed: list[int] = values.tolist() if hasattr(values, "tolist") else buffer.tolist()
@@ -193,7 +193,7 @@ def as_ids(values: Any) -> list[int]:
         if hasattr(values, "tolist"):  # a tensor: all at once
             values = values.tolist()
         if not _is_sequence(values) and not isinstance(values, _ITERATED):
-            raise TypeError(f"ids are integers, not {_shown(values)}")
+            raise TypeError(f"ids must be integers, not {_shown(values)}")
     numbers = []
     for position, value in enumerate(_items(values)):
         number = value if type(value) is int else _integer(value)
