@@ -101,3 +101,13 @@ def test_every_page_can_be_reached() -> None:
     """From the README, which lists them all."""
     listed = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
     assert not {page for page in DOCS if page.resolve() not in listed}
+
+
+def test_numbers_of_models() -> None:
+    """What README.md and docs/exactness.md say about the models of the tests."""
+    exactness = (ROOT / "docs" / "exactness.md").read_text(encoding="utf-8")
+    claim = f"{len(zoo.NAMES)} models"
+    assert claim in exactness
+    assert claim in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"- {len(zoo.TRAINED)} that the tests train" in exactness
+    assert f"- {len(zoo.EDITED)} that are edited by hand" in exactness
