@@ -117,7 +117,8 @@ MASKED: Any = np.ma.array([*TEXTS[:3], "x"], mask=[0, 0, 0, 1])  # type: ignore[
 
 MISSING: dict[str, tuple[Any, str]] = {
     "list": (MISSING_AT_3, "NoneType"),
-    "Series": (pd.Series(MISSING_AT_3), "float"),
+    # What a missing value becomes here depends on the version of pandas.
+    "Series": (pd.Series(MISSING_AT_3), type(pd.Series(MISSING_AT_3).tolist()[3]).__name__),
     "Series of objects": (pd.Series(MISSING_AT_3, dtype=object), "NoneType"),
     "Series with NA": (pd.Series(MISSING_AT_3, dtype="string[pyarrow]"), "NAType"),
     "nullable strings": (pd.Series(MISSING_AT_3, dtype="string[python]"), "NAType"),
