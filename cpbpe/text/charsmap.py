@@ -1,12 +1,14 @@
-"""Normalization rules as model files carry them: check them, look one up, list them all.
+"""Charsmaps, the normalization rules in model files: checking them, looking up one, listing all.
 
-A charsmap is one blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and replacement
-strings that end in NUL each. The trie maps the UTF-8 bytes of every key to the position of its replacement.
+A charsmap is a blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and replacement
+strings, each of which ends in NUL. The trie maps the UTF-8 bytes of every key to the position of its
+replacement.
 
-The trie is a double array of u32 *units*. A node is known by the position of its unit; the root is 0. Its
-children lie around its *base*, which is `node ^ offset`: the child for the byte `c` is the unit at
-`base ^ c`, if that unit carries the label `c`. Where a key ends, the unit at the base itself is a leaf, whose
-low 31 bits are the value. So looking up costs one step a byte, and the file can be used as it is.
+The trie is a double array of u32 *units*. A node is identified by the position of its unit; the root is 0.
+The children of a node lie around its *base*, which is `node ^ offset`: the child for the byte `c` is the unit
+at `base ^ c`, if that unit has the label `c`. If a key ends at the node, the unit at the base itself is a
+leaf, whose low 31 bits are the value. So a look-up takes one step per byte, and the file can be used as it
+is.
 
 A unit has 32 bits:
 
@@ -34,7 +36,7 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 
 MAX_MATCHES = 32
-"""sentencepiece collects this many rules that match at one place, shortest first, and no more."""
+"""sentencepiece collects at most this many rules that match at one position, shortest first."""
 
 _ROOT = 0
 _LEAF = 1 << 31
@@ -76,7 +78,7 @@ class Charsmap:
         bad = None if trusted else self._first_bad_unit()
         if bad is not None:
             raise ModelError(f"{problem}unit {bad} of the trie points outside of it")
-        # Most characters of most texts begin no key, and this is what tells it at once.
+        # Most characters of most texts begin no key, and this shows it at once.
         self._first_nodes = [self._child(_ROOT, byte) for byte in range(256)]
         self._with_children: dict[int, bool] = {}
 
@@ -98,14 +100,14 @@ class Charsmap:
     # --- One step ---------------------------------------------------------------------------------
 
     def _child(self, node: int, byte: int) -> int | None:
-        """The node that a byte leads to from a node. (`_offset` is written out here, for speed.)"""
+        """The node that a byte leads to from a node. (`_offset` is inlined here for speed.)"""
         units = self._units
         unit = units[node]
         child = node ^ (unit >> 10) << ((unit & 0x200) >> 6) ^ byte
         return child if child < len(units) and units[child] & _LABEL == byte else None
 
     def _children(self, node: int) -> list[tuple[int, int]]:
-        """All the bytes that lead somewhere from a node, in order, with the nodes they lead to.
+        """All bytes that lead somewhere from a node, in order, with the nodes that they lead to.
 
         An empty unit at the base passes for the child for a NUL, and has itself as a child again. There is
         none in what a compiler makes, but a crafted file may have some.
@@ -142,11 +144,11 @@ class Charsmap:
         return (labels ^ positions).to_bytes(size, "little")
 
     def _replacement(self, node: int) -> bytes:
-        """What the key that ends at a node becomes."""
+        """The replacement for the key that ends at a node."""
         value = self._units[node ^ _offset(self._units[node])] & ~_LEAF
         return self._replacements[value : self._replacements.index(0, value)]
 
-    # --- At one place of a text -------------------------------------------------------------------
+    # --- At one position of a text ----------------------------------------------------------------
 
     def longest(self, text: bytes, at: int) -> tuple[bytes, int] | None:
         """The replacement for the longest key that `text` holds at `at`, and the key's length.
@@ -194,7 +196,7 @@ class Charsmap:
     def rules(
         self, max_nodes: int, max_length: int | None = None, *, follow_empty: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """All rules in the order of their keys: each key, and what it becomes.
+        """All rules in the order of their keys: each key and its replacement.
 
         ModelError where the walk has visited `max_nodes` nodes, or comes to a key that is longer than
         `max_length`: a crafted charsmap may have cycles. Empty units (see `_children`) are such cycles, but
@@ -205,7 +207,7 @@ class Charsmap:
         [(b'a', b''), (b'ab', b'c')]
         """
         units = self._units
-        below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are met again and again
+        below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are visited again and again
         waiting = [(b"", _ROOT)]
         while waiting:
             key, node = waiting.pop()
@@ -260,7 +262,7 @@ class Charsmap:
         return bytes(unchanged)
 
     def makes_text(self) -> bool:
-        r"""Whether every replacement is valid UTF-8. (One that is not could be completed by the next.)
+        r"""Whether every replacement is valid UTF-8. (An invalid one could be completed by the next.)
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> blob = charsmap_from_rules([("a", "b")])

@@ -16,7 +16,7 @@ pub fn by_count(words: &WordsRef) -> Vec<u32> {
     order
 }
 
-/// Lay the words out in this many parts. Symbol 1 is the first of the accepted characters, and so on.
+/// Lay out the words in this many parts. Symbol 1 is the first accepted character, and so on.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
@@ -28,7 +28,7 @@ pub fn lay_out(
     for (symbol, (c, _)) in (1..).zip(accepted) {
         symbol_of[*c as usize] = symbol;
     }
-    // Neighbours in the order go to different parts, so that the parts are alike.
+    // Words next to each other in this order go to different parts, so that the parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(accepted.len());
         let mut symbols = Vec::new();
@@ -39,7 +39,7 @@ pub fn lay_out(
             let (word, count) = words.get(at as usize);
             symbols.clear();
             symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
-            // What is not accepted divides a word, and one symbol alone never merges.
+            // A character that is not accepted divides a word, and a single symbol never merges.
             for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
                 part.push(run, count)?;
             }

@@ -1,10 +1,10 @@
-//! Threads for one call: none is alive after it.
+//! Threads for one call: none outlives it.
 
 /// Loops ask their monitor whether to go on once in this many steps.
 pub const CHECK_INTERVAL: usize = 1 << 16;
 
-/// Do the work with each item, the first one here and each other in a thread of its own; the results in the order of
-/// the items. If the work panics, so does this.
+/// Do the work with each item, with the first one here and with each other in a thread of its own. The results are in
+/// the order of the items. If the work panics, so does this.
 pub fn in_threads<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
     let mut items = items.into_iter();
     let Some(first) = items.next() else { return Vec::new() };

@@ -1,7 +1,7 @@
 //! Reads the wire format of a model file, with every length checked.
 //!
-//! Python reads the same file with protobuf, and has all the error messages. This reader is for speed, and knows no more of
-//! protobuf than model files need.
+//! Python reads the same file with protobuf and has all the error messages. This reader exists for speed, and knows
+//! only as much of protobuf as model files need.
 
 use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// The next field; `Some(None)` at the end, `None` for bytes that are not a message.
+    /// The next field; `Some(None)` at the end, `None` if the bytes are not a message.
     #[allow(clippy::option_option)]
     fn next(&mut self) -> Option<Option<(u32, Value<'a>)>> {
         if self.at == self.data.len() {
@@ -74,14 +74,14 @@ impl<'a> Fields<'a> {
                 Value::Bytes(self.take(length)?)
             }
             5 => Value::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().ok()?)),
-            _ => return None, // groups: valid, but no model has any; protobuf may try
+            _ => return None, // groups: valid, but no model has them; leave it to protobuf
         };
         Some(Some((number, value)))
     }
 }
 
 impl Columns {
-    /// Read a model file. Nothing is checked here but that it is the usual BPE model.
+    /// Read a model file. It is only checked that this is a usual BPE model.
     pub fn read(data: &[u8]) -> Result<Columns, Error> {
         let (columns, model_type) =
             read_fields(data).ok_or(Error::InvalidModel("its bytes are not those of the usual model file"))?;
