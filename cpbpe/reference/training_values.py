@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 UNKNOWN = "\u2585".encode()
 """Stands for every character that the model will not know. Sentences that contain it are skipped."""
@@ -50,7 +50,7 @@ class CountSpec:
 
     limits: PieceLimits = PieceLimits()
     """A text is cut between two characters that no piece can hold side by side."""
-    charsmap: bytes = b""
+    charsmap: bytes = field(default=b"", repr=False)
     """The compiled normalization rules; empty if there are none."""
     add_dummy_prefix: bool = True
     """Put one `▁` in front of every sentence (or at its end, as a suffix)."""
@@ -86,7 +86,7 @@ class LearnSpec:
     """Accept every character for now; `model_build` chooses characters and merges together afterwards."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Words:
     """Counted words, sorted by their bytes. Together they make up the whole text, so no character is lost."""
 
@@ -99,6 +99,9 @@ class Words:
 
     def __len__(self) -> int:
         return len(self.ends) // 8
+
+    def __repr__(self) -> str:
+        return f"<Words: {len(self):,} words of {len(self.blob):,} bytes>"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import given, named
 from cpbpe.tokenizer.checks import listed_column, table_way_out
 from cpbpe.training.corpus_files import FORMATS, PART_BYTES, expand, format_of, parts, size_of
 
@@ -97,7 +98,7 @@ class Corpus:
         raw: bool = False,
     ):
         if format is not None and format not in FORMATS:
-            raise TrainingError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+            raise TrainingError(f"{named('format')} is one of {', '.join(FORMATS)}, not {format!r}")
         self._format = format
         self._field = field
         self._column = column
@@ -117,6 +118,15 @@ class Corpus:
         self._used = False
         self._resolve(source)
 
+    def format_of(self, path: str) -> str:
+        """The format in which one of the files is read."""
+        return self._format or ("text" if path == "-" else format_of(path))
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are to read; an open file is one."""
+        return len(self.files) + hasattr(self._items, "read")
+
     def blocks(self) -> Iterator[Block]:
         """Read all of it, in order. An iterator as the source can be read once."""
         if self._used and isinstance(self._items, Iterator):
@@ -126,7 +136,7 @@ class Corpus:
         if self._items is not None:
             yield from self._blocks_of_items()
         for path in self.files:
-            format = self._format or ("text" if path == "-" else format_of(path))
+            format = self.format_of(path)
             if format == "parquet":
                 yield from self._blocks_of_parquet(path)
                 continue
@@ -148,7 +158,7 @@ class Corpus:
         elif hasattr(source, "read") or isinstance(source, Iterable):
             for_paths = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
             if self._format in for_paths:
-                raise TrainingError(f"format={self._format!r} is for files, and source is not a path")
+                raise TrainingError(f"{given('format', self._format)} is for files, and source is not a path")
             self._items = listed_column(source)
         else:
             raise TypeError(
@@ -242,7 +252,7 @@ class Corpus:
                 fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
                 raise TrainingError(
                     f"{where}: there is no field {self._field!r} (there is {fields or 'none'}); "
-                    f"name it with field="
+                    f"name it with {given('field', ...)}"
                 )
             text = record[self._field]
             if text is not None and not isinstance(text, str):
@@ -264,7 +274,7 @@ class Corpus:
             if self._column not in names:
                 raise TrainingError(
                     f"{path}: there is no column {self._column!r} (there is {', '.join(map(repr, names))}); "
-                    f"name it with column="
+                    f"name it with {given('column', ...)}"
                 )
             kind = file.schema_arrow.field(self._column).type
             kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
@@ -388,7 +398,7 @@ def _parse_tsv(lines: list[bytes], where: Any) -> tuple[list[bytes], list[int]]:
         if len(columns) != 2:
             raise TrainingError(
                 f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
-                f"{len(columns) - 1} tabs; give format='text' if the file is something else"
+                f"{len(columns) - 1} tabs; give {given('format', 'text')} if the file is something else"
             )
         count = _COUNT.fullmatch(columns[1])
         if count is None or not 1 <= int(count[1]) < 1 << 63:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, BinaryIO, cast
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import given
 
 PART_BYTES = 4 << 20
 """Files are read in parts of this size: large against the cost of a call, small against memory."""
@@ -36,7 +37,7 @@ _MAGIC = (
     (b"BZh", "is bzip2 data; name it *.bz2, then it is decompressed"),
     (b"\x28\xb5\x2f\xfd", "is Zstandard data; name it *.zst, then it is decompressed"),
     (b"PK\x03\x04", "is a zip archive; unpack it first"),
-    (b"PAR1", "is Parquet; name it *.parquet, or give format='parquet'"),
+    (b"PAR1", "is Parquet; name it *.parquet, or give {format}"),
     (b"\xff\xfe", "is UTF-16 or UTF-32; convert it to UTF-8, for example with 'iconv -t utf-8'"),
     (b"\xfe\xff", "is UTF-16; convert it to UTF-8, for example with 'iconv -t utf-8'"),
     (b"version https://git-lfs.github.com/", "is a Git LFS pointer; 'git lfs pull' fetches the file itself"),
@@ -210,7 +211,7 @@ def _check_head(path: str, head: bytes) -> None:
     for magic, what in _MAGIC:
         # A text may begin with BZh or PAR1, but holds no control characters.
         if head.startswith(magic) and (control or magic not in (b"BZh", b"PAR1")):
-            raise TrainingError(f"{path}: the file {what}")
+            raise TrainingError(f"{path}: the file {what.format(format=given('format', 'parquet'))}")
 
 
 def _walk(folder: str) -> Iterator[str]:

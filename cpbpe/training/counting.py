@@ -18,6 +18,7 @@ from cpbpe.reference.training_values import (
     Words,
     skip_reason,
 )
+from cpbpe.spelling import given, named, shown
 from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.options import Pretokenizer, TrainOptions
@@ -69,7 +70,7 @@ class CountSetup:
             if value == theirs[name]:
                 continue
             if isinstance(value, (str, int, bool)):
-                different.append(f"{name} ({value!r} and {theirs[name]!r})")
+                different.append(f"{named(name)} ({shown(value)} and {shown(theirs[name])})")
             elif name == _SYMBOLS:
                 symbols = sorted(symbol.decode() for symbol in set(value) ^ set(theirs[name]))
                 different.append(f"{name} ({', '.join(symbols[:5])}{', ...' if len(symbols) > 5 else ''})")
@@ -171,7 +172,7 @@ def count_corpus(
         words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
         reading = replace(
             work.reading(),
-            files=len(corpus.files),
+            files=corpus.file_count,
             files_left_out=tuple(corpus.left_out),
             nulls=corpus.nulls,
             spilled_runs=len(runs),
@@ -221,7 +222,7 @@ class _Counting:
         all_once = all(count == 1 for count in counts)
         return [
             Block(
-                "sampled sentence",
+                "sample",
                 at + 1,
                 None,
                 sentences[at : at + _BATCH],
@@ -322,8 +323,8 @@ class _Counting:
             if not self._inconsistent and "".join(chunks) != text:
                 raise TrainingError(
                     f"the chunks of the pretokenizer do not join to the text for {block.where(index)}: "
-                    f"{list(chunks)!r:.80} for {text!r:.60}; allow_inconsistent_pretokenization=True "
-                    f"accepts that"
+                    f"{list(chunks)!r:.80} for {text!r:.60}; "
+                    f"{given('allow_inconsistent_pretokenization', True)} accepts that"
                 )
             joined = BOUNDARY.decode().join(chunks)
             if " " in joined:

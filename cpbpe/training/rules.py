@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import named
 from cpbpe.training.options import Rules, TrainOptions
 
 
@@ -41,9 +42,9 @@ def charsmap_of_file(option: str, path: str) -> bytes:
     try:
         return charsmap_from_tsv(data.decode())
     except UnicodeDecodeError as error:
-        raise TrainingError(f"{option}: {path}: is not UTF-8: {error}") from None
+        raise TrainingError(f"{named(option)}: {path}: is not UTF-8: {error}") from None
     except ValueError as error:
-        raise TrainingError(f"{option}: {path}: {error}") from error
+        raise TrainingError(f"{named(option)}: {path}: {error}") from error
 
 
 def _from_pairs(option: str, rules: Rules) -> bytes:
@@ -52,4 +53,4 @@ def _from_pairs(option: str, rules: Rules) -> bytes:
     try:
         return charsmap_from_rules(dict(rules).items())
     except ValueError as error:
-        raise TrainingError(f"{option}: {error}") from error
+        raise TrainingError(f"{named(option)}: {error}") from error
