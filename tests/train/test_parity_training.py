@@ -229,8 +229,8 @@ def test_matrix(name: str, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("CPBPE_ENGINE", ENGINES[0])
     options = OPTIONS[name]
     sentences = train_corpora.lines(corpus, FULL)
-    # 8,000 pieces for large corpora, even where an option set asks for fewer than they have characters; where the
-    # small corpora stand in for large ones, 8,000 may be too many.
+    # 8,000 pieces for large corpora, even where an option set asks for fewer than they have characters; where
+    # the small corpora stand in for large ones, 8,000 may be too many.
     attempts = (
         [{"vocab_size": 8000, **options}, {**options, "vocab_size": 8000}, options] if FULL else [options]
     )
