@@ -130,6 +130,8 @@ class Tallies:
     """The bytes in them, newlines between sentences not included."""
     skipped: Mapping[str, Skipped]
     """For each of SKIP_REASONS."""
+    broken: int = 0
+    """How many sentences are not valid UTF-8, skipped ones not included."""
 
 
 @dataclass(frozen=True)
