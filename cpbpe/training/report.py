@@ -55,8 +55,14 @@ class Reading:
     """How many files were read."""
     files_left_out: tuple[str, ...] = ()
     """Files in a directory that are not text."""
+    links_left_out: tuple[str, ...] = ()
+    """Links in a directory or a glob to what is read under another name."""
     nulls: int = 0
     """Records of JSON Lines and Parquet whose text is null."""
+    not_utf8: int = 0
+    """Sentences that are not valid UTF-8; every byte in them that is no character counts as U+FFFD."""
+    warnings: tuple[str, ...] = ()
+    """What may be wrong with the corpus, with the file and a way out."""
     sampled_from: int | None = None
     """With `input_sentence_size`: how many sentences there were to choose from."""
     sampled: int | None = None
@@ -86,7 +92,10 @@ class Reading:
             left_out=left_out,
             files=self.files + other.files,
             files_left_out=self.files_left_out + other.files_left_out,
+            links_left_out=self.links_left_out + other.links_left_out,
             nulls=self.nulls + other.nulls,
+            not_utf8=self.not_utf8 + other.not_utf8,
+            warnings=self.warnings + tuple(text for text in other.warnings if text not in self.warnings),
             sampled_from=_sum(self.sampled_from, other.sampled_from),
             sampled=_sum(self.sampled, other.sampled),
             spilled_runs=self.spilled_runs + other.spilled_runs,
@@ -111,12 +120,21 @@ class Reading:
         if self.files_left_out:
             names = ", ".join(self.files_left_out[:3]) + (", ..." if len(self.files_left_out) > 3 else "")
             yield f"left out      {len(self.files_left_out):,} files that are not text: {names}"
+        if self.links_left_out:
+            names = ", ".join(self.links_left_out[:3]) + (", ..." if len(self.links_left_out) > 3 else "")
+            yield f"left out      {len(self.links_left_out):,} links to what is read anyway: {names}"
         if self.spilled_runs:
             yield f"on the disk   {self.spilled_runs} parts of the counts, {_size(self.spilled_bytes)}"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
         """A reading from the values that `dataclasses.asdict` made of it."""
+        for name in ("sentences", "bytes", "files", "nulls"):
+            if type(values[name]) is not int:
+                raise ValueError(f"its number of {name} is {values[name]!r:.40}")
+        for reason in values["left_out"]:
+            if reason not in REASONS:
+                raise ValueError(f"it names a reason that is none: {reason!r:.40}")
         left_out = {
             reason: LeftOut(
                 skipped["sentences"],
@@ -125,9 +143,9 @@ class Reading:
             )
             for reason, skipped in values["left_out"].items()
         }
-        return cls(
-            **{**values, "left_out": left_out, "files_left_out": tuple(values["files_left_out"])},
-        )
+        tuples = ("files_left_out", "links_left_out", "warnings")
+        lists = {name: tuple(values[name]) for name in tuples if name in values}
+        return cls(**{**values, **lists, "left_out": left_out})
 
 
 @dataclass(frozen=True)

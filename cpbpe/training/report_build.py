@@ -75,10 +75,11 @@ def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, i
             f"the text holds {returns:,} carriage returns (U+000D): lines that end in \\r\\n keep their \\r, "
             f"as in sentencepiece; remove them first if they are not meant"
         )
-    if characters.get("\ufffd"):
+    warnings += reading.warnings
+    if characters.get("\ufffd") and not reading.not_utf8:
         warnings.append(
-            f"the text holds U+FFFD {characters[chr(0xFFFD)]:,} times; if it was not there before, these "
-            f"were bytes that are not valid UTF-8"
+            f"the text holds U+FFFD {characters[chr(0xFFFD)]:,} times: these stand for characters that were "
+            f"lost when the text was decoded, before it came here"
         )
     if options.unk_id < 0:
         warnings.append(

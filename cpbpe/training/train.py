@@ -31,7 +31,7 @@ from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.recorded import settings_of
 from cpbpe.training.report import Phase, Report
 from cpbpe.training.report_build import make_report
-from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
+from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 _preset = preset  # an argument of `train` has the same name
 
@@ -174,7 +174,9 @@ def train(
             source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
             return train_on_counts(source, complete, settings, threads, display, clock)
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
-        return train_on_corpus(source, complete, settings, reading_options, display, clock)
+        result = train_on_corpus(source, complete, settings, reading_options, display, clock)
+    warn(result.report.reading)
+    return result
 
 
 def train_on_corpus(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -98,7 +99,9 @@ class WordCounts:
         complete = _options(preset, options)
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            return cls.of(source, complete, charsmap_of(complete), reading_options, display)
+            counts = cls.of(source, complete, charsmap_of(complete), reading_options, display)
+        warn(counts.reading)
+        return counts
 
     @classmethod
     def of(
@@ -120,6 +123,7 @@ class WordCounts:
             field=reading_options.field,
             column=reading_options.column,
             keep_newlines=options.keep_newlines,
+            longest=options.max_sentence_length,
             raw=reading_options.raw,
         )
         say_if_slow()
@@ -186,7 +190,11 @@ class WordCounts:
                 return cls._read(reader)
             except EOFError:
                 problem = "it is cut off; copy it again"
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except RecursionError:
+                problem = "its header is nested too deeply"
+            except KeyError as error:
+                problem = f"its header lacks {error}"
+            except (ValueError, TypeError, AttributeError, OverflowError) as error:
                 problem = str(error)
         raise TrainingError(f"{os.fspath(path)}: not a file of word counts: {problem}")
 
@@ -280,6 +288,12 @@ class _Reader:
         data = self._file.read(size)
         self.crc = zlib.crc32(data, self.crc)
         return data
+
+
+def warn(reading: Reading) -> None:
+    """Warn the caller of `train` or `build` of what may be wrong with the corpus. Not all read reports."""
+    for text in reading.warnings:
+        warnings.warn(text, stacklevel=3)
 
 
 @contextmanager
