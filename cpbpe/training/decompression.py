@@ -166,7 +166,7 @@ class _Zstandard:
     time: a block takes 4 bytes or more and gives 128 KB or less.
     """
 
-    STEP = 1 << 11
+    STEP = 1 << 9
 
     def __init__(self, context: Any):
         self._frame = context.decompressobj()

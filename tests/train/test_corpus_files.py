@@ -361,14 +361,16 @@ def test_paths_from_an_iterator() -> None:
 # --- Memory ---------------------------------------------------------------------------------------
 
 LONG_LINE = """
-import resource, sys
-import cpbpe
+import re, sys
+from pathlib import Path
 from cpbpe import WordCounts
+def most():  # not of the process that started this one, which ru_maxrss would include
+    return int(re.search("VmHWM:(.*) kB", Path("/proc/self/status").read_text())[1])
 WordCounts.build(["warm up"])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = most()
 counts = WordCounts.build(sys.argv[1], threads=1)
 reading, skipped = counts.reading, counts.reading.left_out["too_long"]
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(most() - before)
 print(reading.sentences, reading.bytes, skipped.sentences, skipped.bytes)
 print(skipped.examples[0].where, len(counts))
 """
@@ -384,7 +386,7 @@ def test_a_line_that_is_too_long_takes_little_memory(suffix: str) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     used, *told = done.stdout.splitlines()
-    assert int(used) < 60_000  # kilobytes
+    assert int(used) < 90_000  # kilobytes; the line alone has 150,000
     assert told == [f"3 {size + 6} 1 {size}", f"a.txt{suffix}:2 2"]
 
 
