@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 UNKNOWN = "\u2585".encode()
 """Stands for every character that the model will not know. Sentences that hold it are skipped."""
@@ -50,7 +50,7 @@ class CountSpec:
 
     limits: PieceLimits = PieceLimits()
     """Between two characters that no piece may hold side by side, a text is cut."""
-    charsmap: bytes = b""
+    charsmap: bytes = field(default=b"", repr=False)
     """Normalization rules, compiled; empty for none."""
     add_dummy_prefix: bool = True
     """One `▁` in front of every sentence (or after it, as a suffix)."""
@@ -86,7 +86,7 @@ class LearnSpec:
     """Accept every character for now; `model_build` chooses characters and merges together afterwards."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Words:
     """Counted words, sorted by their bytes. They partition the text, so no character is lost."""
 
@@ -99,6 +99,9 @@ class Words:
 
     def __len__(self) -> int:
         return len(self.ends) // 8
+
+    def __repr__(self) -> str:
+        return f"<Words: {len(self):,} words of {len(self.blob):,} bytes>"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from operator import index
 from typing import Any, SupportsIndex
 
+from cpbpe.spelling import named
+
 Text = str | bytes
 
 THREAD_ITEMS = 1 << 16
@@ -143,9 +145,9 @@ def checked_threads(threads: SupportsIndex) -> int:
     try:
         number = index(threads)
     except TypeError:
-        raise TypeError(f"threads is an integer, not {type(threads).__name__}") from None
+        raise TypeError(f"{named('threads')} is an integer, not {type(threads).__name__}") from None
     if number < 1:
-        raise ValueError(f"threads is at least 1, not {number}")
+        raise ValueError(f"{named('threads')} is at least 1, not {number}")
     return min(number, MAX_THREADS)
 
 

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import given, named
 from cpbpe.tokenizer.checks import listed_column, table_way_out
 from cpbpe.training.corpus_files import PART_BYTES, parts, shortened
 from cpbpe.training.corpus_find import Found, expand, size_of
@@ -104,7 +105,7 @@ class Corpus:
     ):
         """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit."""
         if format is not None and format not in FORMATS:
-            raise TrainingError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+            raise TrainingError(f"{named('format')} is one of {', '.join(FORMATS)}, not {format!r}")
         self._format = format
         self._field = field
         self._column = column
@@ -129,6 +130,15 @@ class Corpus:
         self._used = False
         self._resolve(source)
 
+    def format_of(self, path: str) -> str:
+        """The format in which one of the files is read."""
+        return self._format or ("text" if path == "-" else format_of(path))
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are to read; an open file is one."""
+        return len(self.files) + hasattr(self._items, "read")
+
     def blocks(self) -> Iterator[Block]:
         """Read all of it, in order. An iterator as the source can be read once."""
         if self._used and isinstance(self._items, Iterator):
@@ -139,13 +149,13 @@ class Corpus:
         if self._items is not None:
             yield from self._blocks_of_items()
         for path in self.files:
-            format = self._format or ("text" if path == "-" else format_of(path))
+            format = self.format_of(path)
             if format == "parquet":
                 yield from self._blocks_of_parquet(path)
                 continue
             any_text = self._format is not None
             parts_of_file = parts(path, self._advance, raw=self._raw, any_text=any_text)
-            yield from self._blocks_of_file(shown(path), parts_of_file, format)
+            yield from self._blocks_of_file(shown_path(path), parts_of_file, format)
 
     # --- What the source is -------------------------------------------------------------------------
 
@@ -161,7 +171,7 @@ class Corpus:
         elif hasattr(source, "read") or isinstance(source, Iterable):
             for_paths = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
             if self._format in for_paths:
-                raise TrainingError(f"format={self._format!r} is for files, and source is not a path")
+                raise TrainingError(f"{given('format', self._format)} is for files, and source is not a path")
             self._items = listed_column(source)
         else:
             raise TypeError(
@@ -256,7 +266,7 @@ class Corpus:
         first, before = 1, self.read
         size = os.path.getsize(path)
         for texts, rows in read_parquet(path, self._column):
-            yield self._documents(shown(path), first, texts)
+            yield self._documents(shown_path(path), first, texts)
             first += len(texts)
             self.read = before + size * (first - 1) // max(rows, 1)
         self.read = before + size
@@ -279,7 +289,7 @@ class Corpus:
 
     def _blocks_of_items(self) -> Iterator[Block]:
         if hasattr(self._items, "read"):
-            name = shown(str(getattr(self._items, "name", "file")))
+            name = shown_path(str(getattr(self._items, "name", "file")))
             yield from self._blocks_of_file(name, _read_all(self._items, name), self._format or "text")
             return
         counted = isinstance(self._items, Mapping)
@@ -380,10 +390,10 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
         yield part
 
 
-def shown(path: str) -> str:
+def shown_path(path: str) -> str:
     r"""A path as it is named in a report, which is text: bytes of a name that are none are escaped.
 
-    >>> shown("caf\udce9.txt"), shown("-")
+    >>> shown_path("caf\udce9.txt"), shown_path("-")
     ('caf\\xe9.txt', 'stdin')
     """
     if path == "-":

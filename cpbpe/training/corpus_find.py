@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from cpbpe.errors import TrainingError
 from cpbpe.training.corpus_kinds import (
+    BINARY,
     COMPRESSED,
     HEAD_BYTES,
-    HOLDS_NULS,
     format_of,
     is_no_text,
     named_as_no_text,
@@ -114,7 +114,7 @@ def _not_text(path: str) -> str | None:
         return None
     with open(path, "rb") as file:
         what = is_no_text(file.read(HEAD_BYTES))
-    return "is not text" if what == HOLDS_NULS else what
+    return BINARY if what is not None and what.startswith(BINARY) else what
 
 
 def _check_exists(path: str) -> None:

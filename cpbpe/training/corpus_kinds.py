@@ -9,11 +9,16 @@ from __future__ import annotations
 import json
 import os
 
+from cpbpe.spelling import given
+
 FORMATS = ("text", "tsv", "jsonl", "parquet")
 """The formats of a corpus file."""
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 """Files whose name ends so are decompressed."""
+
+BINARY = "is not text"
+"""Said of files of which no more is known."""
 
 HEAD_BYTES = 8192
 """This much of a file is looked at to find out whether it is text."""
@@ -40,7 +45,7 @@ _MAGIC = (
     (b"PK\x03\x04", "is a zip archive (as .docx, .xlsx and .npz files are); unpack it first"),
     (b"7z\xbc\xaf\x27\x1c", "is a 7z archive; unpack it first"),
     (b"Rar!\x1a\x07", "is a rar archive; unpack it first"),
-    (b"PAR1", "is Parquet; name it *.parquet, or give format='parquet'"),
+    (b"PAR1", "is Parquet; name it *.parquet, or give {parquet}"),
     (b"ARROW1\0", "is an Arrow file; give the column with the texts, read with pyarrow.ipc or datasets"),
     (b"\x93NUMPY", "is a numpy array; if it holds texts, give numpy.load(path)"),
     (b"SQLite format 3\0", "is a database; give the texts in it, as from a query of sqlite3"),
@@ -56,11 +61,6 @@ _MAGIC = (
     (b"\xfe\xff", f"is UTF-16; {_UTF_16}"),
 )
 _LFS = b"version https://git-lfs.github.com/"
-_AS_TEXT = "format='text' takes its lines as they are"
-
-
-HOLDS_NULS = f"is not text, because it holds NUL bytes; {_AS_TEXT}"
-"""Said of files that are not text, where no more is known."""
 
 
 def format_of(path: str) -> str:
@@ -84,12 +84,12 @@ def named_as_no_text(path: str) -> str | None:
     if suffix == ".csv":
         return (
             "is CSV, and only you know which column holds the texts; give that column, as in "
-            f"(row['text'] for row in csv.DictReader(open(path, newline=''))); {_AS_TEXT}"
+            f"(row['text'] for row in csv.DictReader(open(path, newline=''))); {_as_text()}"
         )
     if suffix == ".json":
         return _json(path)
     if suffix == ".model":
-        return f"is a model, going by its name, and not text; {_AS_TEXT}"
+        return f"is a model, going by its name, and not text; {_as_text()}"
     return None
 
 
@@ -98,7 +98,7 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
 
     `any_text`: the user said that it is text, so only what certainly is none is told.
 
-    >>> is_no_text(b"a text"), is_no_text(b"a\0\x01\0")
+    >>> is_no_text(b"a text"), is_no_text(b"\1\0\0\0\2\0\0\0")
     (None, "is not text, because it holds NUL bytes; format='text' takes its lines as they are")
     """
     if head.startswith(_LFS):
@@ -106,17 +106,20 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
     if not _is_clean(head):  # a text may begin with BZh or %PDF
         for magic, what in _MAGIC:
             if head.startswith(magic):
-                return what
+                return what.format(parquet=given("format", "parquet"))
     if any_text or b"\0" not in head:
         return None
     if head[257:262] == b"ustar":
         return "is a tar archive; unpack it first"
     for at, end in ((1, "le"), (0, "be")):
-        nuls = head[at::2].count(0)
-        if nuls * 4 > len(head) and not head[1 - at :: 2].count(0):
+        if head[at::2].count(0) * 4 > len(head) >= 8 and not head[1 - at :: 2].count(0):
             utf_16 = _UTF_16.replace("utf-16", f"utf-16{end}")
-            return f"looks like UTF-16 without a byte order mark; {utf_16}"
-    return HOLDS_NULS
+            return f"looks like UTF-16 without a byte order mark; {utf_16}; {_as_text()}"
+    return f"{BINARY}, because it holds NUL bytes; {_as_text()}"
+
+
+def _as_text() -> str:
+    return f"{given('format', 'text')} takes its lines as they are"
 
 
 def _suffix(path: str) -> str:
@@ -148,10 +151,10 @@ def _json(path: str) -> str:
             record = None
         if isinstance(record, dict):
             return (
-                "is JSON Lines, so give format='jsonl'; the text is in the field 'text', or in the one that "
-                f"you name with field=; {_AS_TEXT}"
+                f"is JSON Lines, so give {given('format', 'jsonl')}; the text is in the field 'text', or in "
+                f"the one that you name with {given('field', ...)}; {_as_text()}"
             )
     return (
         "is JSON; give the texts in it, as in [row['text'] for row in json.load(open(path))], or write one "
-        f"object per line and name it *.jsonl; {_AS_TEXT}"
+        f"object per line and name it *.jsonl; {_as_text()}"
     )

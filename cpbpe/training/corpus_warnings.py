@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cpbpe.text.utf8 import is_valid_utf8
-from cpbpe.training.corpus import Block, Corpus, shown
+from cpbpe.training.corpus import Block, Corpus, shown_path
 
 _MOST = 5
 """This many files are named for one reason."""
@@ -74,7 +74,7 @@ def warnings_of_files(corpus: Corpus) -> list[str]:
             reasons.setdefault(what, []).append(path)
     for what, paths in list(reasons.items())[:_MOST]:
         more = f", and {len(paths) - 1:,} more like it" if len(paths) > 1 else ""
-        found.append(f"{shown(paths[0])}: was left out{more}: it {what}")
+        found.append(f"{shown_path(paths[0])}: was left out{more}: it {what}")
     return found
 
 

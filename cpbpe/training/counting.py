@@ -19,8 +19,9 @@ from cpbpe.reference.training_values import (
     Words,
     skip_reason,
 )
+from cpbpe.spelling import given, named, shown
 from cpbpe.tokenizer.checks import checked_threads
-from cpbpe.training.corpus import Block, Corpus, shown
+from cpbpe.training.corpus import Block, Corpus, shown_path
 from cpbpe.training.corpus_warnings import Broken, warnings_of_files
 from cpbpe.training.options import Pretokenizer, TrainOptions
 from cpbpe.training.progress import Display
@@ -30,7 +31,7 @@ from cpbpe.training.sampling import Sample
 from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
-_SAMPLED = "sampled sentence"  # the name of blocks of these
+_SAMPLED = "sample"  # the name of blocks of these
 _SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted
 
 
@@ -78,7 +79,7 @@ class CountSetup:
             if value == theirs[name]:
                 continue
             if isinstance(value, (str, int, bool)):
-                different.append(f"{name} ({value!r} and {theirs[name]!r})")
+                different.append(f"{named(name)} ({shown(value)} and {shown(theirs[name])})")
             elif name == _SYMBOLS:
                 symbols = sorted(symbol.decode() for symbol in set(value) ^ set(theirs[name]))
                 different.append(f"{name} ({', '.join(symbols[:5])}{', ...' if len(symbols) > 5 else ''})")
@@ -189,9 +190,9 @@ def count_corpus(
         words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
         reading = replace(
             work.reading(),
-            files=len(corpus.files),
-            files_left_out=tuple(map(shown, corpus.left_out)),
-            links_left_out=tuple(map(shown, corpus.again)),
+            files=corpus.file_count,
+            files_left_out=tuple(map(shown_path, corpus.left_out)),
+            links_left_out=tuple(map(shown_path, corpus.again)),
             nulls=corpus.nulls,
             not_utf8=work.broken.sentences,
             warnings=(*work.broken.warnings(), *warnings_of_files(corpus)),
@@ -354,16 +355,17 @@ class _Counting:
     def _chunked(self, text: str, where: Callable[[], str]) -> bytes:
         """What the pretokenizer makes of a text, with BOUNDARY between the chunks."""
         assert self._pretokenizer is not None
-        given: Any = self._pretokenizer(text)
+        made: Any = self._pretokenizer(text)
         # A generator can be read once, so its chunks are listed before anything looks at them.
-        chunks = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+        chunks = list(made) if isinstance(made, Iterable) and not isinstance(made, str) else None
         if chunks is None or not all(isinstance(chunk, str) for chunk in chunks):
-            shown_ = given if chunks is None else chunks
-            raise TypeError(f"the pretokenizer gives a list of str, and gave {shown_!r:.60} for {where()}")
+            what = made if chunks is None else chunks
+            raise TypeError(f"the pretokenizer gives a list of str, and gave {what!r:.60} for {where()}")
         if not self._inconsistent and "".join(chunks) != text:
             raise TrainingError(
                 f"the chunks of the pretokenizer do not join to the text for {where()}: "
-                f"{chunks!r:.80} for {text!r:.60}; allow_inconsistent_pretokenization=True accepts that"
+                f"{chunks!r:.80} for {text!r:.60}; "
+                f"{given('allow_inconsistent_pretokenization', True)} accepts that"
             )
         joined = BOUNDARY.decode().join(chunks)
         if " " in joined:

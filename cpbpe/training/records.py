@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import given
 
 _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
 
@@ -25,7 +26,7 @@ def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list
         if len(columns) != 2:
             raise TrainingError(
                 f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
-                f"{len(columns) - 1} tabs; give format='text' if the file is something else"
+                f"{len(columns) - 1} tabs; give {given('format', 'text')} if the file is something else"
             )
         count = _COUNT.fullmatch(columns[1])
         if count is None or not 1 <= int(count[1]) < 1 << 63:
@@ -53,7 +54,7 @@ def parse_json(lines: Sequence[bytes], field: str, where: Callable[[int], str]) 
             fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
             raise TrainingError(
                 f"{where(index)}: there is no field {field!r} (there is {fields or 'none'}); "
-                f"name it with field="
+                f"name it with {given('field', ...)}"
             )
         text = record[field]
         if text is not None and not isinstance(text, str):
@@ -121,7 +122,8 @@ def _check_column(path: str, schema: Any, column: str) -> None:
     if column not in names:
         shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
         raise TrainingError(
-            f"{path}: there is no column {column!r} (there is {shown or 'none'}); name it with column="
+            f"{path}: there is no column {column!r} (there is {shown or 'none'}); name it with "
+            f"{given('column', ...)}"
         )
     if names.count(column) > 1:
         raise TrainingError(f"{path}: there are {names.count(column)} columns {column!r}; rename one of them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import named
 from cpbpe.training.options import Rules, TrainOptions
 
 
@@ -47,7 +48,7 @@ def charsmap_of_file(option: str, path: str) -> bytes:
             hint = "; the file looks like UTF-16, so convert it to UTF-8 first"
         elif data.startswith(b"\xef\xbb\xbf"):
             hint = "; the file begins with a byte order mark, so save it without one"
-        raise TrainingError(f"{option}: {path}: {error}{hint}") from error
+        raise TrainingError(f"{named(option)}: {path}: {error}{hint}") from error
 
 
 def _from_pairs(option: str, rules: Rules) -> bytes:
@@ -56,4 +57,4 @@ def _from_pairs(option: str, rules: Rules) -> bytes:
     try:
         return charsmap_from_rules(dict(rules).items())
     except ValueError as error:
-        raise TrainingError(f"{option}: {error}") from error
+        raise TrainingError(f"{named(option)}: {error}") from error

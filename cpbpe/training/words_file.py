@@ -20,6 +20,7 @@ from typing import BinaryIO
 from cpbpe.engine.training import merge_words
 from cpbpe.lazy import numpy
 from cpbpe.reference.training_values import Words
+from cpbpe.spelling import named
 from cpbpe.text.utf8 import is_valid_utf8
 
 BLOCK_WORDS = 1 << 16
@@ -183,8 +184,8 @@ class Runs:
                 raise
             raise OSError(
                 errno.ENOSPC,
-                "there is no room for counts that memory_limit moves to the disk; set TMPDIR to a folder on "
-                "a larger one",
+                f"there is no room for counts that {named('memory_limit')} moves to the disk; set TMPDIR to "
+                "a folder on a larger one",
                 self._folder,
             ) from error
         if level == len(self._levels):

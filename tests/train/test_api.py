@@ -171,9 +171,9 @@ def test_nothing_is_lost_in_silence(engine: str, tmp_path: Path) -> None:
     assert found["reserved"].examples[0].text == "bad ▅ one"
     assert (report.reading.sentences, report.reading.sentences_left_out) == (45, 5)
     page = str(report)
-    assert "2 sentences longer than max_sentence_length" in page
+    assert "2 lines longer than max_sentence_length, 11.0 kB" in page
     assert f"{path}:23: 'bad ▅ one'" in page
-    assert "97% of the corpus is in sentences longer than max_sentence_length=4192" in page
+    assert "97% of the corpus is in lines of more than 4192 bytes and was left out" in page
     values = json.loads(report.to_json())
     assert values["reading"]["left_out"]["too_long"]["sentences"] == 2
     assert values["tokens"] == report.tokens
@@ -188,7 +188,7 @@ def test_warnings(engine: str) -> None:
 
     assert warnings(TEXTS[:20]) == ""
     assert "carriage returns" in warnings(io.BytesIO(b"one\r\ntwo\r\n"))
-    assert "U+FFFD 1 times" in warnings(["\ufffd", b"ab"])
+    assert "U+FFFD 1 time:" in warnings(["\ufffd", b"ab"])
     assert "unk_id=-1" in warnings(TEXTS, unk_id=-1)
     assert "white space" in warnings(TEXTS, control_symbols=["a b"])
 

@@ -43,7 +43,7 @@ def test_texts_that_are_not_utf8(engine: str) -> None:
         train([b"good", b"caf\xe9", b"\xff"], vocab_size=275, hard_vocab_limit=False)
     # A character that was lost before it came here is nobody's fault here.
     report = train(["lost: \ufffd"], vocab_size=275, hard_vocab_limit=False).report
-    assert ["U+FFFD 1 times" in warning for warning in report.warnings] == [True]
+    assert ["U+FFFD 1 time:" in warning for warning in report.warnings] == [True]
 
 
 def test_many_files_that_are_not_utf8() -> None:

@@ -309,7 +309,7 @@ def test_merging_what_is_no_counts() -> None:
         WordCounts.build(["one"]).merge({"one": 1})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("limit", [0, 1000, "1GB", 1.5, True])
+@pytest.mark.parametrize("limit", [0, 1000, "lots", "1kB", 1.5, float("nan"), float("inf"), True])
 def test_bad_memory_limits(limit: object) -> None:
     with pytest.raises(TrainingError, match="memory_limit"):
         WordCounts.build(["one"], memory_limit=limit)  # type: ignore[arg-type]
