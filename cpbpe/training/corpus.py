@@ -362,7 +362,8 @@ def _checked_count(count: object, where: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
         raise TypeError(f"{where}: the count is an integer, not {type(count).__name__}")
     if not 1 <= count < 1 << 63:
-        raise TrainingError(f"{where}: the count is 1 to 2**63 - 1, not {count}")
+        what = str(count) if count.bit_length() < 100 else f"a number of {count.bit_length():,} bits"
+        raise TrainingError(f"{where}: the count is 1 to 2**63 - 1, not {what}")
     return count
 
 
@@ -377,7 +378,9 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
                 f"{name}: is not {error.encoding} ({error.reason} in line {lines + 1} or later); open it "
                 f"with another encoding=, or as bytes, with 'rb'"
             ) from None
-        except EOFError as error:
+        except (EOFError, OSError) as error:  # as of an open gzip file, which names nothing
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise TrainingError(f"{name}: cannot be read to its end: {error}") from error
         if isinstance(part, str):
             at = lines

@@ -55,6 +55,7 @@ _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "is an image"),
     (b"\xff\xd8\xff", "is an image"),
     (b"GGUF", "is a model (GGUF), not text"),
+    (b"CPBPEWC", "holds word counts; to train on them, give cpbpe.WordCounts.load(path)"),
     (b"\xff\xfe\0\0", f"is UTF-32; {_UTF_32}"),
     (b"\0\0\xfe\xff", f"is UTF-32; {_UTF_32}"),
     (b"\xff\xfe", f"is UTF-16; {_UTF_16}"),
@@ -103,7 +104,7 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
     """
     if head.startswith(_LFS):
         return "is a Git LFS pointer; 'git lfs pull' fetches the file itself"
-    if not _is_clean(head):  # a text may begin with BZh or %PDF
+    if b"\0" in head[:64] or not _is_clean(head):  # a text may begin with BZh or %PDF
         for magic, what in _MAGIC:
             if head.startswith(magic):
                 return what.format(parquet=given("format", "parquet"))

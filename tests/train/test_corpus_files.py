@@ -51,6 +51,7 @@ NOT_TEXT: list[tuple[str, bytes, str]] = [
     ("a.tgz", gzip.compress(b"name"), "is a tar archive; unpack it first"),
     ("a.txt", b"name".ljust(257, b"\0") + b"ustar", "is a tar archive; unpack it first"),
     ("a.txt", b"PK\x03\x04\x14\0", r"is a zip archive \(as \.docx"),
+    ("a.counts", b"CPBPEWC1\x10\0\0\0\0\0\0\0{}", r"holds word counts; .*cpbpe\.WordCounts\.load"),
     ("a.txt", b"\x93NUMPY\1\0", "is a numpy array; .* numpy.load"),
     ("a.txt", b"\x89PNG\r\n\x1a\n\0\0", "is an image"),
     ("a.txt", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "is a PDF; extract its text first"),

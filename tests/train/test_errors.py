@@ -205,6 +205,7 @@ def failing_iterator() -> Any:
     raise ZeroDivisionError("in the iterator")
 
 
+GZ = gzip.compress(os.urandom(5000))
 SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = [
     (lambda: "no such file", {}, FileNotFoundError, "no such file or directory: 'no such file'"),
     (lambda: "A text, which someone took for a corpus. " * 9, {}, FileNotFoundError, "give a list of texts"),
@@ -224,7 +225,20 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is not valid Unicode"),
     (lambda: {"one": 0}, {}, TrainingError, "item 1: the count is 1 to 2\\*\\*63 - 1, not 0"),
     (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count is an integer, not float"),
-    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is"),
+    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is .*, not 9223372036854775808"),
+    (lambda: {"one": 10**5000}, {}, TrainingError, "item 1: the count is .*, not a number of 16,610 bits"),
+    (
+        lambda: gzip.GzipFile(fileobj=io.BytesIO(GZ + b"xx")),
+        {},
+        TrainingError,
+        "cannot be read to its end: Not a gzipped",
+    ),
+    (
+        lambda: gzip.GzipFile(fileobj=io.BytesIO(GZ[:-9])),
+        {},
+        TrainingError,
+        "cannot be read to its end: Compressed file",
+    ),
     (failing_iterator, {}, ZeroDivisionError, "in the iterator"),
     (
         lambda: TEXTS,
@@ -257,7 +271,6 @@ def test_bad_sources(
         train(source(), vocab_size=300, **settings)
 
 
-GZ = gzip.compress(os.urandom(5000))
 XZ = lzma.compress(os.urandom(5000))
 RECORD = json.dumps({"body": "text"}).encode()
 FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
