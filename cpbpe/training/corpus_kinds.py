@@ -61,6 +61,7 @@ _MAGIC = (
     (b"\xff\xfe", f"is UTF-16; {_UTF_16}"),
     (b"\xfe\xff", f"is UTF-16; {_UTF_16}"),
 )
+_BEGINNINGS = tuple(magic for magic, _ in _MAGIC)
 _LFS = b"version https://git-lfs.github.com/"
 
 
@@ -104,7 +105,7 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
     """
     if head.startswith(_LFS):
         return "is a Git LFS pointer; 'git lfs pull' fetches the file itself"
-    if b"\0" in head[:64] or not _is_clean(head):  # a text may begin with BZh or %PDF
+    if head.startswith(_BEGINNINGS) and not _is_clean(head):  # a text may begin with BZh or %PDF
         for magic, what in _MAGIC:
             if head.startswith(magic):
                 return what.format(parquet=given("format", "parquet"))
