@@ -196,6 +196,8 @@ class Corpus:
             self.again += found.again
         if self.files.count("-") > 1:
             raise TrainingError("the standard input ('-') can be read once only; give it once")
+        if "-" in self.files and self._format == "parquet":
+            raise TrainingError("Parquet cannot be read from the standard input ('-'); give a file")
         self.total = size_of(self.files)
 
     def _are_paths(self, items: list[Any] | tuple[Any, ...]) -> bool:

@@ -42,9 +42,9 @@ def parts(
                         f"{path}: {'what is compressed in it' if is_compressed else 'the file'} {what}"
                     )
             first = False
-            if path != "-" and file.seekable():
-                advanced(file.tell() - at)
-                at = file.tell()
+            if file.seekable():
+                before, at = at, file.tell()
+                advanced(at - before)
             if not part:
                 if at < size:
                     raise TrainingError(

@@ -346,9 +346,17 @@ def test_links_to_nothing_and_to_themselves() -> None:
     assert (corpus.files, sorted(corpus.left_out)) == (["c.txt"], ["a.txt", "b.txt"])
 
 
+def test_the_standard_input_can_be_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    with write("a.txt", "one\ntwo\n").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert sentences("-") == [b"one", b"two"]
+
+
 def test_the_standard_input_is_read_once() -> None:
     with pytest.raises(TrainingError, match=r"the standard input .* once only"):
         Corpus([Path("-"), "-"])
+    with pytest.raises(TrainingError, match="Parquet cannot be read from the standard input"):
+        Corpus("-", format="parquet")
 
 
 def test_paths_from_an_iterator() -> None:
