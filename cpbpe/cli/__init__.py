@@ -16,6 +16,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
+from cpbpe.cli.output import say
 from cpbpe.spelling import spelled_as
 
 COMMANDS = {
@@ -147,8 +148,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    with suppress(OSError):  # nobody may be reading the error output
-        print(f"cpbpe: {message}", file=sys.stderr)
+    say(message)
     return code
 
 
@@ -175,7 +175,7 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Show a warning as people like to read it, without a line of code."""
-    _fail(str(message), 0)
+    say(str(message))
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cpbpe.spelling import counted
 
@@ -29,8 +30,17 @@ def check_outputs(paths: Sequence[str], corpus: Sequence[str]) -> None:
                 )
 
 
+def say(message: str) -> None:
+    """Write to the error output. That nobody reads it is no reason to stop working."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"cpbpe: {message}", file=sys.stderr)
+
+
 def _check_folder(folder: str) -> None:
     """Check that a folder can be written to, or made in the nearest one that exists."""
+    import tempfile
+
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):

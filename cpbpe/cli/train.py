@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
-from cpbpe.cli.output import check_outputs, existing, make_folder
+from cpbpe.cli.output import check_outputs, existing, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
 
 if TYPE_CHECKING:
@@ -68,10 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
     check_outputs([*outputs, *filter(None, [arguments.report])], corpus)
     if arguments.input and arguments.preset is None and not arguments.quiet:
-        print(
-            "cpbpe: options that are not given have Llama 2's values; --preset sentencepiece gives them "
-            "those of spm_train",
-            file=sys.stderr,
+        say(
+            "options that are not given have Llama 2's values; --preset sentencepiece gives them those of "
+            "spm_train"
         )
     # 2. The work.
     counts = load_counts(corpus)

@@ -110,6 +110,16 @@ def test_whoever_reads_may_have_enough(arguments: list[str]) -> None:
     assert arguments != ["quickstart"] or Path("cpbpe-quickstart/tokenizer.model").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are another matter there")
+def test_nobody_may_read_what_is_said_besides() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as closed:  # what it says of spm_train's defaults comes before the work
+        flags = ["--input=corpus.txt", "--model_prefix=my", "--vocab_size=700"]
+        assert run(["train", *flags], stderr=closed).returncode == 0
+    assert Path("my.model").exists()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
 def test_a_full_disk() -> None:
     with open("/dev/full", "wb") as full:
