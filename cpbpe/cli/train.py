@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,11 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
         )
     # 2. The work.
     counts = load_counts(corpus)
-    result = train(
-        list(map(Path, corpus)) if counts is None else counts,
-        preset=options,
-        **source_arguments(arguments),
-    )
+    with warnings.catch_warnings():
+        if not arguments.quiet:
+            warnings.simplefilter("ignore", UserWarning)  # about the corpus, which the report repeats
+        result = train(
+            list(map(Path, corpus)) if counts is None else counts,
+            preset=options,
+            **source_arguments(arguments),
+        )
     # 3. The files.
     replaced = existing(outputs)
     make_folder(name)

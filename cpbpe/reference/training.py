@@ -57,7 +57,7 @@ from cpbpe.reference.training_values import (
 )
 from cpbpe.text.finder import Finder
 from cpbpe.text.scripts import INHERITED, script
-from cpbpe.text.utf8 import SPACE, repair
+from cpbpe.text.utf8 import SPACE, is_valid_utf8, repair
 
 WS, UNK, BND, NUL = SPACE.decode(), UNKNOWN.decode(), BOUNDARY.decode(), "\0"
 NEVER_IN_A_PIECE = frozenset((UNK, BND, NUL, " "))
@@ -167,7 +167,7 @@ class ReferenceCounter:
         self._symbols = Finder(spec.symbols, MAX_SYMBOL_MATCHES)
         self._joins: dict[tuple[str, str], bool] = {}
         self._words: Multiset[bytes] = Multiset()
-        self._sentences = self._bytes = 0
+        self._sentences = self._bytes = self._broken = 0
         self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
 
     def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
@@ -194,7 +194,7 @@ class ReferenceCounter:
             self._words[word] += count
 
     def tallies(self) -> Tallies:
-        return Tallies(self._sentences, self._bytes, dict(self._skipped))
+        return Tallies(self._sentences, self._bytes, dict(self._skipped), self._broken)
 
     def distinct(self) -> int:
         return len(self._words)
@@ -214,6 +214,7 @@ class ReferenceCounter:
         self._bytes += len(sentence)
         reason = skip_reason(sentence, self.spec.max_sentence_length)
         if reason is None or (reason == "reserved" and not self.spec.skip_reserved):
+            self._broken += not is_valid_utf8(sentence)
             text = self._normalizer.normalize(sentence)[0]
             if text:
                 parts = self._symbols.split(text)

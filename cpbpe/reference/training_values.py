@@ -133,6 +133,8 @@ class Tallies:
     """The bytes in them, without the newlines between them."""
     skipped: Mapping[str, Skipped]
     """The skipped sentences, for each of SKIP_REASONS."""
+    broken: int = 0
+    """How many sentences are not valid UTF-8, without the skipped ones."""
 
 
 @dataclass(frozen=True)

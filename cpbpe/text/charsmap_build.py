@@ -43,7 +43,8 @@ def charsmap_from_tsv(text: str) -> bytes:
     r"""Compile the rules of a TSV file: each line has the code points of a key, a tab, and its replacement.
 
     Code points are hexadecimal, separated by spaces. Anything after a second tab is a comment. A rule
-    without a replacement deletes its key. If two rules have the same key, the last one counts.
+    without a replacement deletes its key. If two rules have the same key, the last one counts. As in
+    sentencepiece, a number above 10FFFF is U+FFFD, and a side that contains U+0000 ends before it.
 
     >>> charsmap_from_tsv("2460\t31\t# circled one\nAD\n") == charsmap_from_rules([("①", "1"), ("\xad", "")])
     True
@@ -52,22 +53,26 @@ def charsmap_from_tsv(text: str) -> bytes:
     ...
     ValueError: line 1: 'one' is no hexadecimal code point
     """
-    rules: dict[str, str] = {}
+    rules: dict[tuple[int, ...], tuple[int, ...]] = {}
     lines = text.split("\n")
     for number, line in enumerate(lines[:-1] if lines[-1] == "" else lines, 1):
         try:
-            source, target = (_characters(field) for field in [*line.split("\t"), ""][:2])
+            source, target = (_code_points(field) for field in [*line.split("\t"), ""][:2])
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
         if not source:
             raise ValueError(f"line {number}: {line[:40]!r} has no code points on its left side")
+        if source[0] == 0:
+            raise ValueError(f"line {number}: {line[:40]!r} begins with U+0000, where a left side ends")
+        if source == target:
+            raise ValueError(f"line {number}: {line[:40]!r} changes nothing; leave it out")
         rules[source] = target
-    return charsmap_from_rules(rules.items())
+    return _compiled(rules.items())
 
 
-def _characters(field: str) -> str:
-    """The text that a field of a TSV file gives as code points."""
-    characters = []
+def _code_points(field: str) -> tuple[int, ...]:
+    """The code points that a field of a TSV file lists."""
+    points = []
     for word in field.split(" "):
         if not word:
             continue
@@ -75,10 +80,15 @@ def _characters(field: str) -> str:
         if not found:
             raise ValueError(f"{word[:40]!r} is no hexadecimal code point")
         point = int(found[1], 16)
-        if not 0 < point <= 0x10FFFF or 0xD800 <= point < 0xE000:
-            raise ValueError(f"{word[:40]!r} is no character; those are 1 to 10FFFF without D800 to DFFF")
-        characters.append(chr(point))
-    return "".join(characters)
+        if point >= 1 << 32 or 0xD800 <= point < 0xE000:
+            raise ValueError(f"{word[:40]!r} is no character; those are 0 to 10FFFF without D800 to DFFF")
+        points.append(point)
+    return tuple(points)
+
+
+def _utf8(points: Iterable[int]) -> bytes:
+    """Code points in UTF-8. For sentencepiece all numbers above U+10FFFF are U+FFFD, so they are here."""
+    return "".join(chr(point) if point <= 0x10FFFF else "\ufffd" for point in points).encode()
 
 
 def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
@@ -90,8 +100,6 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
     ((b'\xe3\x82\xac', 6), (b'1', 3))
     """
     known = dict(rules)
-    if not known:
-        raise ValueError("there are no rules; use normalization_rule_name='identity' to change nothing")
     for source, target in known.items():
         if not source:
             raise ValueError(f"a rule for nothing, which becomes {target!r}")
@@ -99,12 +107,27 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
             raise ValueError(f"a rule that changes nothing, {source!r}; leave it out")
         if "\0" in source + target:
             raise ValueError(f"U+0000 in the rule {source!r} -> {target!r}, which no rule can hold")
-    positions: dict[str, int] = {}
+    return _compiled((tuple(map(ord, source)), tuple(map(ord, target))) for source, target in known.items())
+
+
+def _compiled(rules: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> bytes:
+    """The blob of rules, each of which is a key and what replaces it, in code points.
+
+    In files, rules may hold U+0000. sentencepiece trains with them, so the blob is what it makes of them.
+    What replaces a key is stored whole, but read up to U+0000. A key ends before U+0000, and of rules whose
+    keys have become equal the first one counts, in the order of the whole keys, then of what replaces them.
+    """
+    rules = list(rules)
+    if not rules:
+        raise ValueError("there are no rules; use normalization_rule_name='identity' to change nothing")
+    positions: dict[tuple[int, ...], int] = {}
     replacements = bytearray()
-    for target in sorted(set(known.values())):
+    for target in sorted({target for _, target in rules}):
         positions[target] = len(replacements)
-        replacements += target.encode() + b"\0"
-    keys = {source.encode(): positions[target] for source, target in known.items()}
+        replacements += _utf8(target) + b"\0"
+    keys: dict[bytes, int] = {}
+    for source, position in sorted((_utf8(source), positions[target]) for source, target in rules):
+        keys.setdefault(source.partition(b"\0")[0], position)
     for key in keys:
         if (
             len(key) >= MAX_MATCHES

@@ -62,6 +62,15 @@ def is_inside(text: bytes, at: int) -> bool:
 # --- Broken text ----------------------------------------------------------------------------------
 
 
+def is_valid_utf8(text: bytes) -> bool:
+    """Whether every byte belongs to a character."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def repair(text: bytes) -> bytes:
     r"""Write U+FFFD for every byte that belongs to no character; three such bytes become three.
 

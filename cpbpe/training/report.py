@@ -63,8 +63,14 @@ class Reading:
     """How many files were read; 0 if the corpus was an iterable of texts."""
     files_left_out: tuple[str, ...] = ()
     """Files in a directory that are not text."""
+    links_left_out: tuple[str, ...] = ()
+    """Links in a directory or a glob to what is read under another name."""
     nulls: int = 0
     """Records of JSON Lines and Parquet whose text is null."""
+    not_utf8: int = 0
+    """Sentences that are not valid UTF-8; every byte in them that is no character counts as U+FFFD."""
+    warnings: tuple[str, ...] = ()
+    """What may be wrong with the corpus, with the file and a way out."""
     sampled_from: int | None = None
     """With `input_sentence_size`: how many sentences there were to choose from."""
     sampled: int | None = None
@@ -99,7 +105,10 @@ class Reading:
             left_out=left_out,
             files=self.files + other.files,
             files_left_out=self.files_left_out + other.files_left_out,
+            links_left_out=self.links_left_out + other.links_left_out,
             nulls=self.nulls + other.nulls,
+            not_utf8=self.not_utf8 + other.not_utf8,
+            warnings=self.warnings + tuple(text for text in other.warnings if text not in self.warnings),
             sampled_from=_sum(self.sampled_from, other.sampled_from),
             sampled=_sum(self.sampled, other.sampled),
             spilled_runs=self.spilled_runs + other.spilled_runs,
@@ -128,6 +137,9 @@ class Reading:
             names = ", ".join(self.files_left_out[:3]) + (", ..." if len(self.files_left_out) > 3 else "")
             verb = "is" if len(self.files_left_out) == 1 else "are"
             yield f"left out      {counted(len(self.files_left_out), 'file')} that {verb} not text: {names}"
+        if self.links_left_out:
+            names = ", ".join(self.links_left_out[:3]) + (", ..." if len(self.links_left_out) > 3 else "")
+            yield f"left out      {counted(len(self.links_left_out), 'link')} to what is read anyway: {names}"
         if self.spilled_runs:
             parts = counted(self.spilled_runs, "part")
             yield f"on the disk   {parts} of the counts, {_size(self.spilled_bytes)}"
@@ -139,6 +151,12 @@ class Reading:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
         """A reading from the values that `dataclasses.asdict` made of it."""
+        for name in ("sentences", "bytes", "files", "nulls"):
+            if type(values[name]) is not int:
+                raise ValueError(f"its number of {name} is {values[name]!r:.40}")
+        for reason in values["left_out"]:
+            if reason not in REASONS:
+                raise ValueError(f"it names a reason that is none: {reason!r:.40}")
         left_out = {
             reason: LeftOut(
                 skipped["sentences"],
@@ -147,9 +165,9 @@ class Reading:
             )
             for reason, skipped in values["left_out"].items()
         }
-        return cls(
-            **{**values, "left_out": left_out, "files_left_out": tuple(values["files_left_out"])},
-        )
+        tuples = ("files_left_out", "links_left_out", "warnings")
+        lists = {name: tuple(values[name]) for name in tuples if name in values}
+        return cls(**{**values, **lists, "left_out": left_out})
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,11 @@ def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, i
             f"keep their \\r, as in sentencepiece; remove them from the corpus if you do not want pieces of "
             f"them"
         )
-    if characters.get("\ufffd"):
+    warnings += reading.warnings
+    if characters.get("\ufffd") and not reading.not_utf8:
         warnings.append(
-            f"the text contains U+FFFD {counted(characters[chr(0xFFFD)], 'time')}; if your files do not, "
-            f"these were bytes that are not valid UTF-8"
+            f"the text contains U+FFFD {counted(characters[chr(0xFFFD)], 'time')}: it stands for characters "
+            f"that were lost when the text was decoded, before it came here"
         )
     if options.unk_id < 0:
         warnings.append(

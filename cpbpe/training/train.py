@@ -33,7 +33,7 @@ from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.recorded import settings_of, with_input, with_prefix
 from cpbpe.training.report import Phase, Report
 from cpbpe.training.report_build import make_report
-from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
+from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 _preset = preset  # an argument of `train` has the same name
 
@@ -195,7 +195,9 @@ def train(
             source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
             return train_on_counts(source, complete, settings, threads, display, clock)
         reading_options = ReadingOptions(threads, format, field, column, limit)
-        return train_on_corpus(source, complete, settings, reading_options, display, clock)
+        result = train_on_corpus(source, complete, settings, reading_options, display, clock)
+    warn(result.report.reading)
+    return result
 
 
 def train_on_corpus(
@@ -208,7 +210,7 @@ def train_on_corpus(
 ) -> TrainingResult:
     """Count a corpus and train on the counts, with complete options and an open display."""
     with clock.phase("reading"):
-        corpus = reading_options.corpus(source, options.keep_newlines)
+        corpus = reading_options.corpus(source, options)
         if options.record_paths:
             settings = with_input(settings, corpus)
         charsmap = settings.normalizer["precompiled_charsmap"]

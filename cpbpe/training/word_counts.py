@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -54,14 +55,15 @@ class ReadingOptions(NamedTuple):
     raw: bool = False
     """Whether paths are taken as they are, and files are not decompressed."""
 
-    def corpus(self, source: Source, keep_newlines: bool) -> Corpus:
+    def corpus(self, source: Source, options: TrainOptions) -> Corpus:
         """The source, ready to be read in this way."""
         return Corpus(
             source,
             format=self.format,
             field=self.field,
             column=self.column,
-            keep_newlines=keep_newlines,
+            keep_newlines=options.keep_newlines,
+            longest=options.max_sentence_length,
             raw=self.raw,
         )
 
@@ -112,7 +114,9 @@ class WordCounts:
         complete = _options(preset, options)
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            return cls.of(source, complete, charsmap_of(complete), reading_options, display)
+            counts = cls.of(source, complete, charsmap_of(complete), reading_options, display)
+        warn(counts.reading)
+        return counts
 
     @classmethod
     def of(
@@ -128,7 +132,7 @@ class WordCounts:
         threads = threads_or_all(reading_options.threads)
         corpus = source
         if not isinstance(source, Corpus):
-            corpus = reading_options.corpus(source, options.keep_newlines)
+            corpus = reading_options.corpus(source, options)
         say_if_slow()
         setup = count_setup(options, charsmap)
         with no_overflow():
@@ -193,7 +197,11 @@ class WordCounts:
                 return cls._read(reader)
             except EOFError:
                 problem = "it is cut off; copy it again"
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except RecursionError:
+                problem = "its header is nested too deeply"
+            except KeyError as error:
+                problem = f"its header lacks {error}"
+            except (ValueError, TypeError, AttributeError, OverflowError) as error:
                 problem = str(error)
         raise TrainingError(f"{os.fspath(path)}: not a file of word counts: {problem}")
 
@@ -284,6 +292,12 @@ class _Reader:
         data = self._file.read(size)
         self.crc = zlib.crc32(data, self.crc)
         return data
+
+
+def warn(reading: Reading) -> None:
+    """Warn the caller of `train` or `build` of what may be wrong with the corpus. Not all read reports."""
+    for text in reading.warnings:
+        warnings.warn(text, stacklevel=3)
 
 
 @contextmanager

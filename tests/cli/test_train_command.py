@@ -50,6 +50,24 @@ def test_the_command(engine: str, corpus: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.filterwarnings("always")
+def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("latin.txt").write_bytes("été\n".encode("latin-1") * 3)
+    problem = "3 lines of latin.txt are not valid UTF-8, the first at latin.txt:1"
+    train = ["train", "latin.txt", "--vocab-size", "262", "--no-hard-vocab-limit", "--out", "my"]
+    for arguments, places in (
+        (train, (1, 0)),
+        ([*train, "-q"], (0, 1)),
+        (["count", "latin.txt", "-o", "c"], (0, 1)),
+    ):
+        assert main(arguments) == 0
+        out, err = capsys.readouterr()
+        assert (out.count(problem), err.count(problem)) == places, arguments
+    Path("rows.json").write_text('{"text": "one"}\n')
+    assert main(["train", "rows.json", "--out", "my"]) == 1
+    assert "give --format jsonl; the text is in the field 'text', or in the one" in capsys.readouterr().err
+
+
 def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["count", "corpus.txt", "--out", "one.counts", "--memory-limit", "100MB"]) == 0
     assert main(["count", "other.txt", "-q", "--out", "two.counts"]) == 0

@@ -205,6 +205,7 @@ def failing_iterator() -> Any:
     raise ZeroDivisionError("in the iterator")
 
 
+GZ = gzip.compress(os.urandom(5000))
 SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = [
     (lambda: "no such file", {}, FileNotFoundError, "no such file or directory: 'no such file'"),
     (lambda: "A text, which someone took for a corpus. " * 9, {}, FileNotFoundError, "give a list of texts"),
@@ -224,7 +225,20 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is not valid Unicode"),
     (lambda: {"one": 0}, {}, TrainingError, "item 1: the count is 1 to 2\\*\\*63 - 1, not 0"),
     (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count is an integer, not float"),
-    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is"),
+    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is .*, not 9223372036854775808"),
+    (lambda: {"one": 10**5000}, {}, TrainingError, "item 1: the count is .*, not a number of 16,610 bits"),
+    (
+        lambda: gzip.GzipFile(fileobj=io.BytesIO(GZ + b"xx")),
+        {},
+        TrainingError,
+        "cannot be read to its end: Not a gzipped",
+    ),
+    (
+        lambda: gzip.GzipFile(fileobj=io.BytesIO(GZ[:-9])),
+        {},
+        TrainingError,
+        "cannot be read to its end: Compressed file",
+    ),
     (failing_iterator, {}, ZeroDivisionError, "in the iterator"),
     (
         lambda: TEXTS,
@@ -257,7 +271,6 @@ def test_bad_sources(
         train(source(), vocab_size=300, **settings)
 
 
-GZ = gzip.compress(os.urandom(5000))
 XZ = lzma.compress(os.urandom(5000))
 RECORD = json.dumps({"body": "text"}).encode()
 FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
@@ -273,6 +286,8 @@ FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("a.tsv", b"one\t1_000\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t9223372036854775808\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t1.5\n", {}, r"a.tsv:1: the count .* not '1.5'"),
+    ("a.tsv", b"one\t1\ntwo\t" + b"9" * 5000, {}, r"a.tsv:2: the count .* not '9{40}'"),
+    ("a.jsonl", b'{"text": "a", "n": ' + b"9" * 5000 + b"}", {}, r"a.jsonl:1: not valid JSON: .*4300"),
     (
         "a.jsonl",
         b'{"text": "a"}\n{"text": \n',
@@ -293,7 +308,7 @@ FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("a.zst", b"plain text", {}, r"a.zst: is not a valid zst file"),
     ("a.txt", GZ, {}, r"a.txt: the file is gzip data; name it \*.gz"),
     ("a.txt", XZ, {}, r"a.txt: the file is xz data"),
-    ("a.txt", "text".encode("utf-16"), {}, r"a.txt: the file is UTF-16 or UTF-32; convert it to UTF-8"),
+    ("a.txt", "text".encode("utf-16"), {}, r"a.txt: the file is UTF-16; convert it to UTF-8"),
     ("a.txt", b"PAR1\0\0", {}, r"a.txt: the file is Parquet"),
     ("a.txt", bz2.compress(b"text" * 99), {}, r"a.txt: the file is bzip2 data"),
     ("a.txt", b"version https://git-lfs.github.com/spec/v1\n", {}, r"a.txt: the file is a Git LFS pointer"),
@@ -340,9 +355,13 @@ def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 RULES: list[tuple[bytes, str]] = [
-    (b"\xff\t61\n", "is not UTF-8"),
-    (b"zz\t61\n", "a.tsv"),
-    (b"110000\t61\n", "a.tsv"),
+    (b"61\t62\n\xff\t61\n", r"rule_tsv: a.tsv: line 2: '\ufffd' is no hexadecimal code point$"),
+    (b"zz\t61\n", "a.tsv: line 1"),
+    (b"D800\t61\n", "a.tsv: line 1: 'D800' is no character"),
+    (b"100000000\t61\n", "a.tsv: line 1: '100000000' is no character"),
+    (b"0 61\t61\n", "a.tsv: line 1: .* begins with U\\+0000"),
+    (b"\xef\xbb\xbf61\t62\n", "byte order mark, so save it without one"),
+    ("61\t62\n".encode("utf-16"), "looks like UTF-16, so convert it"),
 ]
 
 
@@ -365,8 +384,11 @@ def test_bad_pretokenizers(engine: str) -> None:
         run(lambda text: [text[1:]])
     with pytest.raises(TypeError, match="the pretokenizer gives a list of str"):
         run(lambda text: text)
-    with pytest.raises(TypeError, match="the pretokenizer gives a list of str"):
-        run(lambda text: [5])
+    for wrong in ([5], (part for part in ["one", 5]), b"one", None, 5, [None], [b"one"]):
+        with pytest.raises(TypeError, match=r"the pretokenizer gives a list of str, and gave .* for item 1"):
+            run(lambda text, wrong=wrong: wrong)
+    with pytest.raises(TrainingError, match="the pretokenizer gives for item 1 is not valid Unicode"):
+        run(lambda text: ["\ud800"], allow_inconsistent_pretokenization=True)
     with pytest.raises(TrainingError, match="the pretokenizer gives a space"):
         run(lambda text: [" "], allow_inconsistent_pretokenization=True)
     with pytest.raises(ZeroDivisionError):

@@ -58,6 +58,8 @@ pub struct Worker {
 /// What is known about all sentences of a text.
 #[derive(Clone, Copy)]
 pub struct TextFacts {
+    /// They are UTF-8.
+    valid: bool,
     /// They are UTF-8 and contain no U+2581.
     clean: bool,
     /// One of them may contain U+2585.
@@ -67,8 +69,10 @@ pub struct TextFacts {
 impl TextFacts {
     /// Examine a text.
     pub fn of(text: &[u8]) -> TextFacts {
+        let valid = std::str::from_utf8(text).is_ok();
         TextFacts {
-            clean: std::str::from_utf8(text).is_ok() && memmem::find(text, utf8::SPACE).is_none(),
+            valid,
+            clean: valid && memmem::find(text, utf8::SPACE).is_none(),
             may_be_reserved: memmem::find(text, RESERVED).is_some(),
         }
     }
@@ -114,6 +118,9 @@ impl Cutter {
         if let Some(reason) = self.skip_reason(sentence, facts.may_be_reserved) {
             tallies.skip(reason, sentence);
             return;
+        }
+        if !facts.valid && std::str::from_utf8(sentence).is_err() {
+            tallies.broken += 1;
         }
         // 2. Normalize it, to compact text.
         let Worker { table, normalized, compact, replaced } = worker;
@@ -177,6 +184,7 @@ impl Cutter {
             tallies.skip(reason, sentence);
             return None;
         }
+        tallies.broken += u64::from(std::str::from_utf8(sentence).is_err());
         let (mut normalized, mut compact, mut replaced, mut prepared) = Default::default();
         self.normalizer.normalize(sentence, None, false, &mut normalized, &mut ());
         utf8::spaces_into(&normalized, &mut compact);

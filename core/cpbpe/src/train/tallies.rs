@@ -43,6 +43,8 @@ pub struct Tallies {
     pub bytes: u64,
     /// The skipped ones, for each `SkipReason`.
     pub skipped: [Skipped; 4],
+    /// How many are not UTF-8, skipped ones not included.
+    pub broken: u64,
 }
 
 impl Tallies {
@@ -75,5 +77,6 @@ impl Tallies {
         }
         self.sentences += later.sentences;
         self.bytes += later.bytes;
+        self.broken += later.broken;
     }
 }
