@@ -52,7 +52,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.model.files import write_all
+    from cpbpe.model.writing import write_all
     from cpbpe.training.train import check_prefix, train
 
     options = options_of(arguments)

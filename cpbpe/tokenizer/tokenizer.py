@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
-from cpbpe.model.files import Source, read_model_file, write_all
+from cpbpe.model.files import Source, read_model_file
 from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.writing import saving_path, write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.alignment import Encoding, Unit
@@ -446,8 +447,9 @@ class Tokenizer:
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file. An existing file is replaced at once, never left half written."""
-        write_all({os.fspath(path): self._facts.file})
+        """Write the model file. An existing one is replaced at once, never half written; its mode stays."""
+        instead = "to write to an open file, use file.write(tok.to_bytes())"
+        write_all({saving_path(path, "save", instead): self._facts.file})
 
     @property
     def fingerprint(self) -> str:

@@ -18,9 +18,9 @@ from typing import Any
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
-from cpbpe.model.files import write_all
 from cpbpe.model.formats.sentencepiece import spec_of_settings
 from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.corpus import Source

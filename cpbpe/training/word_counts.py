@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
-from cpbpe.model.files import write_all
+from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
