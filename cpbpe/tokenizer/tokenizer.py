@@ -252,7 +252,9 @@ class Tokenizer:
         """
         checked = checked_texts(texts, "encode_arrays")
         plan = self._plans.encode(options, "encode_arrays")
-        return calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
+        rows = calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
+        rows.pad_id = self._engine.specials[3]
+        return rows
 
     @described(ENCODE)
     def encode_parts(self, parts: Iterable[Part], **options: Unpack[EncodeOptions]) -> list[int]:
