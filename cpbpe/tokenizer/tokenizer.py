@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
@@ -22,6 +22,7 @@ from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.guided import Guided
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
@@ -46,7 +47,7 @@ AnyText = TypeVar("AnyText", bound=str | bytes)
 Self = TypeVar("Self", bound="Tokenizer")
 
 
-class Tokenizer:
+class Tokenizer(Guided):
     """A loaded model. It never changes, so it can be shared by threads, copied and pickled.
 
     >>> tok = Tokenizer("tokenizer.model")
@@ -476,13 +477,6 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
-
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: transformers' users expect something else here than everybody else."""
-        raise TypeError(
-            "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
-            "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
-        )
 
 
 def load(source: Source) -> Tokenizer:
