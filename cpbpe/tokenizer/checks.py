@@ -212,7 +212,8 @@ def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
     if isinstance(ids, (str, bytes, bytearray)):
         hint = "; for pieces use decode_pieces" if method.startswith("decode") else ""
         raise TypeError(f"{method}() takes ids (integers), not {type(ids).__name__}{hint}")
-    if isinstance(ids, (set, frozenset, Mapping)) or hasattr(ids, "columns"):
+    unordered = not isinstance(ids, (list, tuple)) and isinstance(ids, (set, frozenset, Mapping))
+    if unordered or hasattr(ids, "columns"):
         example = (
             "one of its values, such as batch['input_ids']" if isinstance(ids, Mapping) else "one column"
         )

@@ -77,6 +77,11 @@ class ModelFacts:
         return self.full_spec().settings
 
     @kept
+    def pad_id(self) -> int | None:
+        """The id of the piece that fills a batch."""
+        return self.engine.specials[3]
+
+    @kept
     def types(self) -> bytes:
         """The type of every piece, one byte each."""
         return bytes(map(self.engine.kind, range(self.engine.size)))

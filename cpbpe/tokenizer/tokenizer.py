@@ -254,7 +254,7 @@ class Tokenizer(Guided):
         checked = checked_texts(texts, "encode_arrays")
         plan = self._plans.encode(options, "encode_arrays")
         rows = calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
-        rows.pad_id = self._engine.specials[3]
+        rows.pad_id = self._facts.pad_id
         return rows
 
     @described(ENCODE)

@@ -108,7 +108,8 @@ def test_unknown_options(call: str, table: dict[str, Any], engine: str) -> None:
     tok = tokenizer("llama", engine)
     name = getattr(Tokenizer, call).__name__
     there = [option for option in table if option not in REFUSED.get(name, {})]
-    message = f"{name}() has no option 'add_bso'; it has {', '.join(there)}"
+    hint = "; is it add_bos?" if "add_bos" in there else ""
+    message = f"{name}() has no option 'add_bso'; it has {', '.join(there)}{hint}"
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         getattr(tok, call)(*ARGUMENTS[call], add_bso=True)
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):  # also with options that are known

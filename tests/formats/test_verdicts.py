@@ -281,7 +281,7 @@ def test_what_follows_a_model(engine: str, end: bytes, expected: str) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_one_verdict(part: int) -> None:
     """Random files. (The number of the case tells which one it is: the seed is its own.)"""
-    count = budget.examples(400)
+    count = budget.examples(240)
     verdicts: dict[str, int] = {}
     for number in range(part, count, PARTS):
         rng = random.Random(f"{budget.SEED} {number}")
