@@ -250,15 +250,22 @@ class Charsmap:
         """
         # All nodes at one distance from the root are taken at once. The named rule sets share most of their
         # nodes: 225,000 keys lead through 30,000, and each of these is visited once for each distance.
-        units = self._units
+        # (What `_children` does is written out here, in half of the time: the first stream waits for this.)
+        units, find = self._units, self._low_bases.find
         nodes = {_ROOT}
         visits = 0
         for length in range(limit + 1):
             reached: set[int] = set()
             for node in nodes:
-                children = self._children(node)
-                reached.update(child for _, child in children if units[child] or follow_empty)
-                visits += 1 + len(children)
+                unit = units[node]
+                base = node ^ (unit >> 10) << ((unit & 0x200) >> 6)
+                low, end = base & 0xFF, (base | 0xFF) + 1
+                at = find(low, end - 256, end)
+                while at >= 0:
+                    visits += 1
+                    if not units[at] & _LEAF and (units[at] or follow_empty):
+                        reached.add(at)
+                    at = find(low, at + 1, end)
                 if visits > MAX_VISITS:
                     return None
             if not reached:
