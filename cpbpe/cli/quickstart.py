@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(folder: str, contents: dict[str, bytes]) -> None:
     """Write the files; refuse to replace one that this command did not write."""
-    from cpbpe.model.files import write_all
+    from cpbpe.model.writing import write_all
 
     paths = {os.path.join(folder, name): data for name, data in contents.items()}
     for path, data in paths.items():

@@ -53,7 +53,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.model.files import write_all
+    from cpbpe.model.writing import write_all
     from cpbpe.training.train import train
 
     # 1. What can be found out before the work.

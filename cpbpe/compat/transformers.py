@@ -22,6 +22,7 @@ except ImportError as error:
     ) from error
 
 from cpbpe.engine.protocol import Engine
+from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import check_ids, threads_for
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
@@ -364,8 +365,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
         config.update({name: getattr(self, name) for name in _ENDS_OPTIONS})
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        written = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        write_all({path: written.encode()})
         files: tuple[str, ...] = super()._save_pretrained(
             save_directory, file_names, legacy_format, filename_prefix
         )

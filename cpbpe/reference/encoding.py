@@ -192,6 +192,11 @@ class ReferenceEngine:
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         """`keep_space`: decoding keeps a space at the beginning that it would otherwise drop."""
+        if not isinstance(spec, ModelSpec):
+            raise TypeError(
+                f"ReferenceEngine takes a ModelSpec, not {type(spec).__name__}; that of a model file is "
+                f"cpbpe.load(path).spec"
+            )
         self.spec = spec
         self._keep_space = keep_space
         # sentencepiece puts a piece that is one NUL character into no table.

@@ -30,6 +30,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections import deque
 from collections.abc import Iterator
 
 from cpbpe.errors import ModelError
@@ -37,6 +38,9 @@ from cpbpe.lazy import kept
 
 MAX_MATCHES = 32
 """sentencepiece collects at most this many rules that match at one position, shortest first."""
+
+MAX_VISITS = 1 << 20
+"""At most this many steps are made to find the longest key. The largest of the named rules take 69,000."""
 
 _ROOT = 0
 _LEAF = 1 << 31
@@ -194,13 +198,19 @@ class Charsmap:
     # --- All of it --------------------------------------------------------------------------------
 
     def rules(
-        self, max_nodes: int, max_length: int | None = None, *, follow_empty: bool = False
+        self,
+        max_nodes: int,
+        max_length: int | None = None,
+        *,
+        follow_empty: bool = False,
+        shortest_first: bool = False,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """All rules in the order of their keys: each key and its replacement.
+        """All rules: each key and its replacement, in the order of the keys or with the shortest keys first.
 
         ModelError where the walk has visited `max_nodes` nodes, or comes to a key that is longer than
-        `max_length`: a crafted charsmap may have cycles. Empty units (see `_children`) are such cycles, but
-        are passed over; with `follow_empty` they are followed, so that this ends in an error.
+        `max_length`: a crafted charsmap may have cycles. (Every 256 bytes of a key count as one node more,
+        because a cycle makes keys without end, which take memory and time.) Empty units (see `_children`)
+        are such cycles, but are passed over; with `follow_empty` they are followed, which ends in an error.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> list(Charsmap(charsmap_from_rules([("ab", "c"), ("a", "")])).rules(max_nodes=100))
@@ -208,26 +218,32 @@ class Charsmap:
         """
         units = self._units
         below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are visited again and again
-        waiting = [(b"", _ROOT)]
+        waiting = deque([(b"", _ROOT)])
+        take = waiting.popleft if shortest_first else waiting.pop
         while waiting:
-            key, node = waiting.pop()
-            max_nodes -= 1
+            key, node = take()
+            max_nodes -= 1 + (len(key) >> 8)
             if max_nodes < 0 or (max_length is not None and len(key) > max_length):
                 raise ModelError("the charsmap's rules have no end; no compiler makes such a charsmap")
             if units[node] & _ENDS_KEY:
                 yield key, self._replacement(node)
             children = below.get(node)
             if children is None:
-                children = below[node] = [
+                children = [
                     (bytes((byte,)), child)
-                    for byte, child in reversed(self._children(node))
+                    for byte, child in self._children(node)
                     if units[child] or follow_empty
                 ]
+                below[node] = children = children if shortest_first else children[::-1]
             for byte, child in children:
                 waiting.append((key + byte, child))
 
-    def longest_key(self, limit: int) -> int | None:
+    def longest_key(self, limit: int, *, follow_empty: bool = False) -> int | None:
         """The length of the longest key in bytes; None if it is greater than `limit`, or if there is no end.
+
+        Strictly speaking, of the longest way to a node, of which every one leads to a key in what a compiler
+        makes. `follow_empty` is as in `rules`. A crafted charsmap in which this takes too long counts as one
+        without an end.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", "")]))
@@ -236,11 +252,27 @@ class Charsmap:
         """
         # All nodes at one distance from the root are taken at once. The named rule sets share most of their
         # nodes: 225,000 keys lead through 30,000, and each of these is visited once for each distance.
+        # (What `_children` does is written out here, in half of the time: the first stream waits for this.)
+        units, find = self._units, self._low_bases.find
         nodes = {_ROOT}
+        visits = 0
         for length in range(limit + 1):
-            nodes = {child for node in nodes for _, child in self._children(node) if self._units[child]}
-            if not nodes:
+            reached: set[int] = set()
+            for node in nodes:
+                unit = units[node]
+                base = node ^ (unit >> 10) << ((unit & 0x200) >> 6)
+                low, end = base & 0xFF, (base | 0xFF) + 1
+                at = find(low, end - 256, end)
+                while at >= 0:
+                    visits += 1
+                    if not units[at] & _LEAF and (units[at] or follow_empty):
+                        reached.add(at)
+                    at = find(low, at + 1, end)
+                if visits > MAX_VISITS:
+                    return None
+            if not reached:
                 return length
+            nodes = reached
         return None
 
     def unchanged_ascii(self) -> bytes:

@@ -115,7 +115,8 @@ class SpecialTokens:
         if isinstance(given, str) and given == every:
             return every
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
-            raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}")
+            single = f"; put it into a set: {{{given!r}}}" if isinstance(given, str) else ""
+            raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}{single}")
         for text in given:
             if not isinstance(text, str):
                 raise TypeError(f"{option} holds str, not {type(text).__name__}")
@@ -193,11 +194,11 @@ def checked_tokens(
 ) -> dict[str, int]:
     """New tokens with their ids. Raises an error that says what is wrong with a token."""
     if isinstance(tokens, (str, bytes, set, frozenset)) or not isinstance(tokens, Iterable):
-        hint = (
-            ": without an order, they would have different ids each time"
-            if isinstance(tokens, (set, frozenset))
-            else ""
-        )
+        hint = ""
+        if isinstance(tokens, (set, frozenset)):
+            hint = ": without an order, they would have different ids each time"
+        elif isinstance(tokens, str):
+            hint = "; put it into a list: [token]"
         raise TypeError(
             f"tokens must be a list of str, or a dict from str to id, not {type(tokens).__name__}{hint}"
         )
@@ -226,11 +227,22 @@ def checked_tokens(
 
 
 def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int]:
-    """The tokens that a model file says were added to it."""
+    """The tokens that a model file says were added to it.
+
+    What is wrong with them is an error here, although sentencepiece, for which there is no such field, loads
+    the file: a tokenizer without a token that it should have would be worse than none.
+    """
     checked: dict[str, int] = {}
     ids: set[int] = set()
     for text, id in added:
         name = text_of(text)
+        if not text:  # also what cannot be read
+            raise ModelError(
+                f"the file's added token {len(checked)} (field 41700) is empty or damaged; copy the file "
+                f"again, or add the tokens to the original model again",
+                piece=text,
+                id=id,
+            )
         reason = "is not UTF-8" if name.encode() != text else _wrong(engine, name, id)
         if reason is None and (name in checked or id in ids):
             reason = "occurs twice" if name in checked else f"has the id {id}, and so has another one"

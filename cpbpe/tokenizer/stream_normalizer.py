@@ -19,13 +19,19 @@ from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
 class Shape:
     """What all streams of one model share."""
 
-    def __init__(self, spec: NormalizerSpec, user_defined: list[bytes]):
-        """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked."""
+    def __init__(self, spec: NormalizerSpec, user_defined: list[bytes], max_key: int = 100):
+        """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked.
+
+        `max_key`: longer rules are not waited for. (In a crafted charsmap they may have no end, and every
+        place of a text could be the beginning of one that goes on to the end of it.)
+        """
         self.spec = spec
         self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
         self.charsmap = Charsmap(spec.charsmap, trusted=True) if spec.charsmap else None
-        self.is_text = self.charsmap is None or self.charsmap.makes_text()
-        """Whether normalized text is always valid UTF-8. If not, streams cannot cut it into parts."""
+        self.has_parts = self.charsmap is None or (
+            self.charsmap.makes_text() and self.charsmap.longest_key(max_key, follow_empty=True) is not None
+        )
+        """Whether a text can be normalized in parts: not if rules have no end, or make what is not UTF-8."""
         # Nothing is rewritten but spaces. User-defined pieces are copied, which makes no difference here: in
         # valid text everything is copied, and in other text the pieces are, because they are valid
         # themselves.
@@ -140,7 +146,7 @@ class StreamNormalizer:
     def _hold_spaces(self, made: bytes) -> bytes:
         """Remove the spaces at the end. Only their number is kept, because there may be many."""
         space = self.shape.space
-        text = made.decode()  # valid: see Shape.is_text
+        text = made.decode()  # valid: see Shape.has_parts
         kept = text.rstrip(space.decode()).encode()
         spaces = (len(made) - len(kept)) // len(space)
         if not kept:

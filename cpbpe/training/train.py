@@ -18,9 +18,9 @@ from typing import Any
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
-from cpbpe.model.files import write_all
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.spelling import counted, given, listed, named
 from cpbpe.tokenizer.tokenizer import Tokenizer

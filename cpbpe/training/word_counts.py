@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NamedTuple
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
-from cpbpe.model.files import write_all
+from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import counted
 from cpbpe.training.argument_checks import check_arguments, checked_memory_limit

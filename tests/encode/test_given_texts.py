@@ -280,7 +280,9 @@ def test_several_where_one_is_meant(tok: Tokenizer, method: str) -> None:
     for missing in (None, float("nan"), pd.NA):
         with pytest.raises(TypeError, match=rf"not {type(missing).__name__}; is a value missing\?"):
             call(missing, *more)
-    for wrong in (5, 1.5, {"text": "a"}, object()):
+    with pytest.raises(TypeError, match=r"not dict; give it one of its values, such as text\['text'\]$"):
+        call({"text": "a"}, *more)
+    for wrong in (5, 1.5, object()):
         with pytest.raises(TypeError, match=rf"takes str or bytes, not {type(wrong).__name__}$"):
             call(wrong, *more)
 

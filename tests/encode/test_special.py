@@ -328,7 +328,8 @@ def test_wrong_tokens(engine: str, tokens: Any, error: type[Exception], message:
 def test_files_with_wrong_tokens(engine: str, tokens: list[tuple[bytes, int]], message: str) -> None:
     proto = model_pb2.ModelProto()
     for text, id in tokens:
-        proto.Extensions[model_pb2.added_tokens].add(text=text, id=id)
+        token = model_pb2.AddedToken(text=text, id=id)
+        proto.Extensions[model_pb2.added_tokens].append(token.SerializeToString())
     with pytest.raises(ModelError, match=message):
         Tokenizer.from_bytes(zoo.model(zoo.REAL[0]) + proto.SerializeToString())
 

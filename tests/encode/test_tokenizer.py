@@ -469,7 +469,7 @@ def test_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tokenizer.from_bytes(data).encode("abra") == tok.encode("abra")
     assert cpbpe.engine_name() == "reference"
     monkeypatch.setenv("CPBPE_ENGINE", "core")
-    with pytest.raises(ImportError, match="CPBPE_ENGINE=core, but the compiled core is not installed"):
+    with pytest.raises(ImportError, match=r"CPBPE_ENGINE=core, but the compiled core.* halted"):
         Tokenizer.from_bytes(data)
 
 

@@ -136,11 +136,11 @@ class Loaded:
         return rows
 
     def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
-        """The ids of a text as a numpy array of int32."""
+        """The ids of a text as a numpy array of int32, which cannot be changed, as in sentencepiece."""
         np = numpy()
         if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
-            return np.array(self.ids(text, options), np.int32)
-        return self._in_utf8(lambda: self.engine.encode_array(text, threads)).view(np.int32)
+            return _unchangeable(np.array(self.ids(text, options), np.int32))
+        return _unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads)))
 
     def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
         """The same for many texts, with an array for each."""
@@ -148,10 +148,11 @@ class Loaded:
         if not texts:
             return []
         if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
-            return [np.array(ids, np.int32) for ids in self.ids_of_all(texts, options, threads)]
+            return [
+                _unchangeable(np.array(ids, np.int32)) for ids in self.ids_of_all(texts, options, threads)
+            ]
         ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads))
-        ids = ids.view(np.int32)
-        return [ids[begin:end].copy() for begin, end in pairwise(offsets.tolist())]
+        return [_unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
 
     def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
         """The ids of one long text, encoded by several threads."""
@@ -399,6 +400,14 @@ def _packed(ids: Any) -> bytes | None:
         numpy().uint32
     ).tobytes()  # a negative number becomes one that is outside the vocabulary
     return packed
+
+
+def _unchangeable(ids: Any) -> Any:
+    """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
+    np = numpy()
+    view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
+    view.flags.writeable = False
+    return view
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TextIO
 
 from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
-from cpbpe.model.files import write_all
 from cpbpe.model.spec import Settings
+from cpbpe.model.writing import write_all
 from cpbpe.training.model_build import vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
