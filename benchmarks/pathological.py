@@ -1,14 +1,14 @@
-"""Growth: the time per byte for texts that are bad for tokenizers, from 10 KB to 10 MB.
+"""Growth: the time per byte for texts that are hard for tokenizers, from 10 KB to 10 MB.
 
     python -m benchmarks.pathological --out growth.json
 
-A good encoder takes as long for each byte of a long bad text as of a short one. The table says how
+A good encoder takes as long for each byte of a long hard text as of a short one. The table says how
 far it is from that: the largest time per byte divided by the smallest, over all sizes.
 
 Each random text is new to the tokenizer. But the tokenizer is not fresh: it has encoded one text of the
 kind, 9 KB long, before the clock starts. Short sizes are measured on several texts.
 A library that would take longer than `--limit` seconds for the next size, going by its time per byte for the
-last, skips that size ("let off" in the table). Ids are compared with sentencepiece's wherever it has them.
+last, skips that size ("skipped" in the table). Ids are compared with sentencepiece's wherever it has them.
 """
 
 from __future__ import annotations
@@ -217,11 +217,11 @@ def table(kind: str, report: Report) -> None:
             if size in figures["ns_per_byte"]:
                 cells.append(f"{figures['ns_per_byte'][size]:9.1f}")
             else:
-                cells.append(f"{'let off' if size in figures['let_off'] else '':>9}")
+                cells.append(f"{'skipped' if size in figures['let_off'] else '':>9}")
         notes = f"  DIFFERS in {figures['differ']} texts" if figures["differ"] else ""
         if figures["let_off"]:
             estimate = next(iter(figures["let_off"].values()))
-            notes += f"  (let off: the next size would take {estimate:.0f} s or more)"
+            notes += f"  (skipped: the next size would take {estimate:.0f} s or more)"
         print(f"{kind:26} {name:14} {' '.join(cells)} {figures['growth']:7.2f}{notes}", flush=True)
 
 

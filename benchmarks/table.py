@@ -1,11 +1,11 @@
-"""Makes the tables of the README from the JSON files that the other benchmarks write.
+"""Makes the tables of docs/performance.md from the JSON files that the other benchmarks write.
 
     python -m benchmarks.table results.json --growth growth.json --memory memory.json
-    python -m benchmarks.table results.json --readme README.md
+    python -m benchmarks.table results.json --readme docs/performance.md
 
-The first prints them; the second puts them between two marks in the file, and replaces what was there.
-cpbpe's own speed is given as it was measured; the rivals' cells say how many times as fast cpbpe was in the
-same run, which is what another machine should find, too.
+The first prints them; the second puts them between two marks in the file, replacing what was there.
+cpbpe's own speed is given as it was measured; the other libraries' cells say how many times as fast cpbpe was
+in the same run, which is what another machine should find, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Report = dict[str, Any]
 
 
 def number(value: float) -> str:
-    """Three digits are as many as a benchmark can know."""
+    """The number with three digits: a benchmark cannot know more."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -30,7 +30,7 @@ def row(cells: list[str]) -> str:
 
 
 def grid(head: list[str], rows: list[list[str]]) -> list[str]:
-    """A Markdown table; a column in which nothing was measured is left out."""
+    """A Markdown table without the columns in which nothing was measured."""
     kept = [column for column in range(len(head)) if any(line[column].strip(" –/") for line in rows)]
     lines = [[line[column] for column in kept] for line in [head, ["---"] * len(head), *rows]]
     return [row(line) for line in lines]
@@ -49,18 +49,23 @@ def cell(result: Report | None, own: bool) -> str:
 
 
 def joined(cells: list[str], suffix: str = "") -> str:
-    """The cells of all corpora in one, or a single word if they all say it."""
+    """The cells of all corpora in one, or a single word if all cells are that word."""
     if len(set(cells)) == 1 and not cells[0][0].isdigit():
         return cells[0]
     return " / ".join(cells) + suffix
 
 
 def speeds(results: Report) -> list[str]:
-    """The table of all cases, and what one must know to judge it."""
+    """The table of all cases, and what a reader must know to judge it.
+
+    Loading is left out: it does not depend on the corpus, and `memory` times it in fresh processes.
+    """
     facts = results["facts"]
     corpora = list(dict.fromkeys(result["corpus"] for result in results["results"]))
     cases: dict[str, dict[str, Report]] = {}
     for result in results["results"]:
+        if result["case"] in ("load", "load_encode"):
+            continue
         cases.setdefault(result["case"], {})[result["corpus"]] = result
     names = list(next(iter(results["results"]))["libraries"])
     rivals = [name for name in names if name != "cpbpe"]
@@ -98,7 +103,7 @@ def speeds(results: Report) -> list[str]:
 
 
 def growth(results: Report) -> list[str]:
-    """The table of bad texts."""
+    """The table of hard texts."""
     kinds = results["inputs"]
     names = list(next(iter(kinds.values())))
     sizes = list(dict.fromkeys(size for libraries in kinds.values() for figures in libraries.values()
@@ -107,12 +112,12 @@ def growth(results: Report) -> list[str]:
     for kind, libraries in kinds.items():
         for name in names:
             figures = libraries[name]
-            times = [number(figures["ns_per_byte"][size]) if size in figures["ns_per_byte"] else "let off"
+            times = [number(figures["ns_per_byte"][size]) if size in figures["ns_per_byte"] else "skipped"
                      for size in sizes]  # fmt: skip
             rows.append([kind, name, *times, f"{figures['growth']:.1f}"])
     head = ["text", "library", *(f"{int(size) // 1000:,} KB" for size in sizes), "growth"]
     caption = (
-        "Nanoseconds for each byte of a bad text, by its length; growth is the largest over the smallest."
+        "Nanoseconds for each byte of a hard text, by its length; growth is the largest over the smallest."
     )
     return [caption, "", *grid(head, rows)]
 
@@ -127,7 +132,7 @@ def memory(results: Report) -> list[str]:
             own = [f"{(steps[step] - base) / 1e6:.1f}" for step in ("loaded", "one string", "warm")]
             rows.append([corpus, name, *own])
     head = ["corpus", "library", "loaded", "one string", "warm"]
-    caption = "Resident memory in MB, less what importing the library takes; warm is after the whole corpus."
+    caption = "Resident memory in MB, without what importing the library takes; warm: after the whole corpus."
     lines = [caption, "", *grid(head, rows)]
     rows = []
     for title, libraries in results["loading"].items():
@@ -138,7 +143,7 @@ def memory(results: Report) -> list[str]:
             both = [f"{figures['median'][step] * 1e3:.1f}" for step in ("load", "load_encode")]
             rows.append([title, name, *both])
     head = ["model", "library", "load", "load and encode one string"]
-    caption = "Milliseconds to load, each time in a fresh process."
+    caption = "Milliseconds to load a model, each time in a fresh process."
     return [*lines, "", caption, "", *grid(head, rows)]
 
 

@@ -75,10 +75,11 @@ _LATER = {
 
 def __getattr__(name: str) -> object:
     """Import training and streams when they are first asked for: most programs only encode."""
-    if name not in _LATER:
-        raise AttributeError(f"module 'cpbpe' has no attribute {name!r}")
     from cpbpe.lazy import imported
 
+    if name not in _LATER:
+        hint = "" if name.startswith("_") else imported("cpbpe.tokenizer.guesses").module_hint(name, __all__)
+        raise AttributeError(f"module 'cpbpe' has no attribute {name!r}{hint}")
     value = getattr(imported(f"cpbpe.{_LATER[name]}"), name)
     globals()[name] = value
     return value

@@ -5,11 +5,17 @@ Where the core was not built, only the reference is tested, and the report says 
 
 import importlib.util
 import os
+import signal
 
 import pytest
 
 CORE = importlib.util.find_spec("cpbpe._core") is not None
 ENGINES = ["core", "reference"] if CORE or os.environ.get("CI") else ["reference"]
+
+
+def pytest_configure() -> None:
+    """Hear SIGINT even where a shell started the tests in the background, which makes programs ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

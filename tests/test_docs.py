@@ -1,11 +1,17 @@
-"""Every example in the documentation runs: README.md, the pages in docs, and the docstrings.
+"""Every example in the documentation runs, and every link leads somewhere.
 
-They run in a folder that holds a `tokenizer.model`, Mistral 7B's as mistral-common carries it, and a
-`corpus.txt`, which is the package's LICENSE.
+The examples of docs/*.md and of docstrings run in a folder that holds a `tokenizer.model`, Mistral 7B's from
+mistral-common, and a `corpus.txt`, which is the LICENSE. Those of README.md run in an empty folder, after the
+README's own command has put the model there.
 """
 
 import doctest
 import importlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +21,12 @@ from tests.support import tiers, zoo
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md", *DOCS]
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tokenizer.model").write_bytes(zoo.model("tokenizer.model.v1"))
     (tmp_path / "corpus.txt").write_bytes((ROOT / "LICENSE").read_bytes())
@@ -26,6 +34,7 @@ def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @tiers.slow_reference
+@pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
     module = importlib.import_module(name)
@@ -34,14 +43,71 @@ def test_docstrings(name: str) -> None:
 
 
 @tiers.slow_reference
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
 def test_pages(page: Path) -> None:
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
     assert result.attempted > 5
 
 
-def test_readme() -> None:
+@pytest.mark.usefixtures("engine")
+def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 200
+    monkeypatch.chdir(tmp_path)
+    (command,) = [line for line in text.splitlines() if line.startswith("python -c ")]
+    subprocess.run([sys.executable, *shlex.split(command)[1:]], check=True)
     result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert result.failed == 0
     assert result.attempted > 20
+
+
+# --- Links -----------------------------------------------------------------------------------------
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "benchmarks" / "README.md",
+    *ROOT.glob("docs/*.md"),
+]
+
+
+def links(page: Path) -> Iterator[str]:
+    """The targets of the links on a page, outside of blocks of code."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return (match[1] for match in re.finditer(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", prose))
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links, as GitHub makes it."""
+    headings = re.findall(r"^#+ +(.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.name} links to {link}, which does not exist"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name} links to {link}, which has no such heading"
+
+
+def test_every_page_can_be_reached() -> None:
+    """From the README, which lists them all."""
+    listed = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
+    assert not {page for page in DOCS if page.resolve() not in listed}
+
+
+def test_numbers_of_models() -> None:
+    """What README.md and docs/exactness.md say about the models of the tests."""
+    exactness = (ROOT / "docs" / "exactness.md").read_text(encoding="utf-8")
+    claim = f"{len(zoo.NAMES)} models"
+    assert claim in exactness
+    assert claim in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"- {len(zoo.TRAINED)} that the tests train" in exactness
+    assert f"- {len(zoo.EDITED)} that are edited by hand" in exactness

@@ -15,7 +15,7 @@ from tests.support.house import Import, Module
 ROOT = Path(__file__).parents[1]
 
 ROOMS = [
-    ("errors", "lazy", "version"),
+    ("errors", "lazy", "spelling", "version"),
     ("text",),
     ("model",),
     ("reference",),

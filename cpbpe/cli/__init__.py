@@ -6,7 +6,7 @@ when the command was not understood; 130 when it was interrupted.
 
 from __future__ import annotations
 
-import argparse
+import io
 import os
 import signal
 import sys
@@ -16,6 +16,33 @@ from contextlib import suppress
 from types import FrameType
 from typing import TextIO
 
+from cpbpe.cli.output import say
+from cpbpe.spelling import spelled_as
+
+COMMANDS = {
+    "quickstart": "train a small model on a text that comes with cpbpe, and use it",
+    "train": "train a model on your own text",
+    "count": "count the words of a large corpus part by part, to train later",
+}
+"""The subcommands, each with what it does."""
+
+_IN_PYTHON = ("encode", "decode", "tokenize", "detokenize", "load", "normalize")
+
+_OVERVIEW = """\
+usage: cpbpe COMMAND [options]
+
+Trains tokenizers: SentencePiece BPE models, as Llama and Mistral use them.
+
+commands:
+{commands}
+
+options:
+  -h, --help   show this text; 'cpbpe COMMAND --help' explains a command
+  --version    show the version
+
+If you are new here, type 'cpbpe quickstart'.
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
@@ -23,42 +50,88 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["train", "no such file", "--out", "my"])
     1
     """
-    from cpbpe.cli import count, quickstart, train
-    from cpbpe.version import __version__
-
-    parser = argparse.ArgumentParser(
-        prog="cpbpe", description="SentencePiece BPE tokenizers: train them, exactly as sentencepiece does."
-    )
-    parser.add_argument("--version", action="version", version=f"cpbpe {__version__}")
-    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    train.add_to(commands)
-    count.add_to(commands)
-    quickstart.add_to(commands)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters that pieces have
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        options = parser.parse_args(arguments)
-    except SystemExit as stop:  # argparse has printed why
-        return stop.code if isinstance(stop.code, int) else 2
-    if options.command is None:
-        parser.print_help()
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()  # now, because Python would show what fails at its end as a traceback
+        return code
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was written", 130)
+    except BrokenPipeError:  # whoever read the output, such as `head`, has enough
+        _discard_output()
+        return 0
+    except OSError as error:  # of the flush: the disk is full
+        _discard_output()
+        return _fail(_describe(error), 1)
+
+
+def _run(arguments: list[str]) -> int:
+    # 1. What is not a command.
+    if not arguments:
+        print(_overview(), end="", file=sys.stderr)
         return 2
-    return _guarded(options)
+    if arguments[0] == "help":
+        arguments = [*arguments[1:2], "--help"]
+    name, *rest = arguments
+    if name in ("-h", "--help"):
+        print(_overview(), end="")
+        return 0
+    if name in ("--version", "-V"):
+        from cpbpe.version import __version__
+
+        print(f"cpbpe {__version__}")
+        return 0
+    if name not in COMMANDS:
+        return _not_understood(_no_such_command(name), "cpbpe --help")
+    # 2. The command.
+    from cpbpe.cli.flags import FLAGS
+    from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
+    from cpbpe.lazy import imported
+
+    command = imported(f"cpbpe.cli.{name}")
+    with spelled_as(FLAGS):
+        try:
+            return _guarded(command.run, command.parser().parse(rest))
+        except HelpShown:
+            return 0
+        except NotUnderstoodError as error:
+            return _not_understood(str(error), f"cpbpe {name} --help")
 
 
-def _guarded(options: argparse.Namespace) -> int:
+def _overview() -> str:
+    commands = "\n".join(f"  {name:<12} {does}" for name, does in COMMANDS.items())
+    return _OVERVIEW.format(commands=commands)
+
+
+def _no_such_command(name: str) -> str:
+    from difflib import get_close_matches
+
+    if name.startswith("-"):
+        return f"the command comes first, before options such as {name}: cpbpe train ..."
+    if name in _IN_PYTHON:
+        return (
+            f"there is no command {name!r}: in Python, cpbpe.load('my.model') gives what encodes and decodes"
+        )
+    if os.path.exists(name):
+        return f"there is no command {name!r}; to train on these files, type: cpbpe train {name} --out my"
+    if close := get_close_matches(name.lower(), COMMANDS, 1, 0.6):
+        return f"there is no command {name!r}; did you mean {close[0]!r}?"
+    return f"there is no command {name!r}; there are {', '.join(COMMANDS)}"
+
+
+def _guarded(run: object, options: object) -> int:
     before = None
     with suppress(ValueError):  # it is not the main thread
         before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            code: int = options.run(options)
-        sys.stdout.flush()
+            code: int = run(options)  # type: ignore[operator]
         return code
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was written", 130)
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        return 1
+        raise
     except (ValueError, OSError, ImportError) as error:
         return _fail(_describe(error), 1)
     except MemoryError:
@@ -69,14 +142,28 @@ def _guarded(options: argparse.Namespace) -> int:
 
 
 def _describe(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     return str(error) or type(error).__name__
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"cpbpe: {message}", file=sys.stderr)
+    say(message)
     return code
+
+
+def _not_understood(message: str, help: str) -> int:
+    return _fail(f"{message}\nType '{help}' for help.", 2)
+
+
+def _discard_output() -> None:
+    """Make what is still to be written to the output go nowhere, so that Python does not fail at its end."""
+    with suppress(OSError, ValueError):  # in a test, the output may be no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _warn(
@@ -88,7 +175,7 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Show a warning as people like to read it, without a line of code."""
-    print(f"cpbpe: {message}", file=sys.stderr)
+    say(str(message))
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -1,155 +1,101 @@
-"""The arguments that commands share: the corpus, and every option of training, grouped for people."""
+"""The arguments that commands share: the corpus, how it is read, and every option of training."""
 
 from __future__ import annotations
 
 import argparse
 import csv
-import re
 from dataclasses import fields
 from typing import Any
 
-from cpbpe.training.options import PRESETS, RULE_NAMES, TrainOptions, preset
+from cpbpe.cli.flags import OPTIONS, flag
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_number
+from cpbpe.spelling import spelled
+from cpbpe.training.argument_checks import checked_memory_limit
+from cpbpe.training.option_table import GROUPS
+from cpbpe.training.options import PRESETS, TrainOptions, preset
 
-GROUPS: dict[str, dict[str, str]] = {
-    "vocabulary": {
-        "hard_vocab_limit": "it is an error when the corpus gives fewer pieces than --vocab-size",
-        "character_coverage": "share of the corpus that the vocabulary's characters cover, 0.98 to 1",
-        "auto_character_coverage": "choose characters and merges together, for the fewest tokens",
-        "required_chars": "characters that are in the vocabulary however rare they are",
-        "byte_fallback": "hold the 256 bytes as pieces; characters without a piece become those",
-        "control_symbols": "pieces that a program adds, separated by commas, as in '<sep>,<cls>'",
-        "user_defined_symbols": "pieces that are always kept whole in text, separated by commas",
-    },
-    "special pieces": {
-        "unk_id": "id of the unknown piece; -1 for none, here and below",
-        "bos_id": "id of the piece that begins a text",
-        "eos_id": "id of the piece that ends a text",
-        "pad_id": "id of the piece that fills a batch",
-        "unk_piece": "text of the unknown piece",
-        "bos_piece": "text of the piece that begins a text",
-        "eos_piece": "text of the piece that ends a text",
-        "pad_piece": "text of the piece that fills a batch",
-        "unk_surface": "what the unknown piece is decoded to",
-    },
-    "what a piece may be": {
-        "max_sentencepiece_length": "most characters of a piece, 1 to 512",
-        "split_by_whitespace": "no piece goes on after a space",
-        "split_by_unicode_script": "no piece mixes scripts",
-        "split_by_number": "digits are a script of their own",
-        "split_digits": "every digit is a piece alone",
-        "treat_whitespace_as_suffix": "a space belongs to the word before it",
-        "allow_whitespace_only_pieces": "runs of spaces can be pieces",
-        "pretokenization_delimiter": "a text that no piece crosses; it disappears in training",
-    },
-    "normalization": {
-        "normalization_rule_name": f"rules by which text is rewritten: {', '.join(RULE_NAMES)}",
-        "normalization_rule_tsv": "file with rules instead",
-        "denormalization_rule_tsv": "file with rules for decoded text",
-        "add_dummy_prefix": "put a space in front of every text",
-        "remove_extra_whitespaces": "drop spaces at both ends, and make runs of spaces one",
-    },
-    "which sentences": {
-        "max_sentence_length": "sentences of more bytes are skipped; 0 for no limit",
-        "input_sentence_size": "train on this many sentences, more than 100; 0 for all",
-        "shuffle_input_sentence": "with --input-sentence-size: sample from all, or take the first",
-        "seed": "another number gives another sample",
-        "keep_newlines": "the newlines after a line are part of its sentence",
-        "keep_reserved": "keep sentences that hold U+2585",
-    },
-    "files": {
-        "vocabulary_output_piece_score": "write scores into the .vocab file",
-    },
-}
-"""The options by group, each with its help."""
+_FORMATS = ("text", "tsv", "jsonl", "parquet")
 
 
-def add_corpus(parser: argparse.ArgumentParser) -> None:
+def add_corpus(parser: Parser) -> None:
     """The corpus, and how it is read."""
     parser.add_argument(
         "corpus",
-        nargs="+",
+        nargs="*",
         metavar="CORPUS",
-        help="files, directories or globs in quotes; - is the standard input. Names that end in .tsv, .jsonl "
-        "or .parquet tell the format; those that end in .gz, .xz, .bz2 or .zst are decompressed",
+        help="a file, a folder, or a pattern in quotes such as 'data/**/*.txt'; - is the standard input. "
+        "Each line is a text of its own. Files named .tsv (a text, a tab, a count), .jsonl and .parquet are "
+        "read as such; those that also end in .gz, .xz, .bz2 or .zst are decompressed",
     )
+    parser.add_argument("--input", action="append", type=_list, help=argparse.SUPPRESS)
+    parser.add_argument("--model-type", help=argparse.SUPPRESS)
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--format", choices=["text", "tsv", "jsonl", "parquet"], help="format of all files")
-    reading.add_argument("--field", default="text", help="field of JSON Lines with the text (default: text)")
-    reading.add_argument("--column", default="text", help="column of Parquet with the text (default: text)")
     reading.add_argument(
-        "--threads", type=int, metavar="N", help="how many threads to use (default: one for each processor)"
+        "--format",
+        type=one_of(_FORMATS),
+        help="the format of all files, whatever they are called: text, tsv, jsonl or parquet",
+    )
+    reading.add_argument(
+        "--field", default="text", help="which field of a .jsonl file contains the text (default: text)"
+    )
+    reading.add_argument(
+        "--column", default="text", help="which column of a .parquet file contains the text (default: text)"
+    )
+    reading.add_argument(
+        "--threads",
+        type=whole_number,
+        metavar="N",
+        help="how many threads to use (default: one per processor)",
     )
     reading.add_argument(
         "--memory-limit",
-        type=_size,
+        type=_memory,
         metavar="SIZE",
-        help="what the counts may take in memory, such as 500MB or 4GB; beyond it they go to the disk",
+        help="how much memory the counts may take, such as 500MB or 4GB; the rest goes to temporary files",
     )
     reading.add_argument(
         "--quiet", "-q", action="store_true", help="print nothing but errors: no progress bar, no report"
     )
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The preset, and every option of `TrainOptions`."""
+def add_options(parser: Parser) -> None:
+    """The preset, and every option of `TrainOptions` that is not a function."""
     parser.add_argument(
         "--preset",
-        choices=list(PRESETS),
-        default="llama2",
-        help="the defaults of the options (default: llama2)",
+        type=one_of(list(PRESETS)),
+        metavar="NAME",
+        help="where the options that are not given come from: llama2 (the default), sentencepiece (the "
+        "defaults of spm_train) or lossless (decoding gives back every text)",
     )
     kinds = {item.name: str(item.type) for item in fields(TrainOptions)}
-    for title, names in GROUPS.items():
-        group = parser.add_argument_group(title)
-        for name, text in names.items():
-            flag = "--" + name.replace("_", "-")
-            kind = kinds[name]
-            defaults = ", ".join(f"{key}: {_shown(getattr(PRESETS[key], name))}" for key in PRESETS)
-            same = len({getattr(options, name) for options in PRESETS.values()}) == 1
-            default = f"default: {_shown(getattr(PRESETS['llama2'], name))}" if same else defaults
-            shown = f"{text} ({default})".replace("%", "%%")
-            settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": shown}
-            if kind == "bool":
-                group.add_argument(flag, action=argparse.BooleanOptionalAction, **settings)
-            elif kind == "Sequence[str]":
-                group.add_argument(flag, type=_list, action="extend", metavar="A,B", **settings)
-            elif kind == "int":
-                group.add_argument(flag, type=int, metavar="N", **settings)
-            elif kind == "float":
-                group.add_argument(flag, type=float, metavar="X", **settings)
-            else:
-                group.add_argument(flag, metavar="FILE" if name.endswith("tsv") else "TEXT", **settings)
+    for title, group in GROUPS.items():
+        section = parser.add_argument_group(title)
+        for name, (meaning, _) in group.items():
+            if name in OPTIONS:
+                text = f"{spelled(meaning)} (default: {_default(name)})".replace("%", "%%")
+                kind = kinds[name]
+                settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
+                settings |= _KINDS[kind]
+                if kind != "bool":
+                    settings["metavar"] = "FILE" if name.endswith("tsv") else _METAVARS[kind]
+                section.add_argument(flag(name), **settings)
+
+
+def corpus_of(arguments: argparse.Namespace, example: str) -> list[str]:
+    """The corpus, named as here or as for spm_train."""
+    paths: list[str] = [*arguments.corpus, *(path for paths in arguments.input or [] for path in paths)]
+    if not paths:
+        raise NotUnderstoodError(f"there is no corpus; name a file or a folder: {example}")
+    return paths
 
 
 def options_of(arguments: argparse.Namespace) -> TrainOptions:
     """The options that the arguments stand for."""
-    names = [name for group in GROUPS.values() for name in group]
-    changes = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    if getattr(arguments, "vocab_size", None) is not None:
-        changes["vocab_size"] = arguments.vocab_size
-    return preset(arguments.preset).replace(**changes)
-
-
-def _size(text: str) -> int:
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]?)(i?)b?", text.strip().lower())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; give one such as 500MB or 4GB")
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " kmgt".index(match[2] or " "))
-
-
-def _list(text: str) -> list[str]:
-    return next(csv.reader([text])) if text else []
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return repr(value) if value else "none"
-    if isinstance(value, tuple):
-        return ",".join(map(str, value)) or "none"
-    return str(value)
+    kind = arguments.model_type
+    if kind is not None and kind.lower() != "bpe":
+        raise NotUnderstoodError(f"--model-type: cpbpe trains bpe only, not {kind!r}; leave it out")
+    changes = {name: getattr(arguments, name) for name in OPTIONS if hasattr(arguments, name)}
+    return preset(arguments.preset or "llama2").replace(**changes)
 
 
 def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -162,3 +108,41 @@ def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "field": arguments.field,
         "column": arguments.column,
     }
+
+
+def _memory(text: str) -> int | None:
+    try:
+        return checked_memory_limit(int(text) if text.isdecimal() else text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _list(text: str) -> list[str]:
+    return next(csv.reader([text])) if text else []
+
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "bool": {"action": argparse.BooleanOptionalAction},
+    "int": {"type": whole_number},
+    "float": {"type": number},
+    "str": {},
+    "Sequence[str]": {"type": _list, "action": "extend"},
+}
+_METAVARS = {"int": "N", "float": "X", "str": "TEXT", "Sequence[str]": "A,B"}
+
+
+def _default(name: str) -> str:
+    """The default in all presets: one value, or one for each preset that differs."""
+    values = {key: _shown(getattr(options, name)) for key, options in PRESETS.items()}
+    first = values["llama2"]
+    return "; ".join([first, *(f"{key}: {value}" for key, value in values.items() if value != first)])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return repr(value) if value else "none"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return str(value)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
-from cpbpe.cli.arguments import GROUPS, add_corpus, add_options, options_of, source_arguments
-from cpbpe.cli.train import Commands, load_counts
+from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
+from cpbpe.cli.flags import OPTIONS, flag
+from cpbpe.cli.output import check_outputs, existing, make_folder
+from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.train import load_counts
 from cpbpe.errors import TrainingError
+
+_DESCRIPTION = """\
+Count the words of a corpus, which is the first half of training. Train on the
+counts of all parts of a corpus, and you get the model that training on the
+whole corpus gives, byte for byte. Give 'cpbpe count' and 'cpbpe train' the
+same options. Given files of counts, 'cpbpe count' adds them up.
+"""
 
 _EXAMPLES = """\
 examples:
@@ -18,53 +27,51 @@ examples:
 """
 
 
-def add_to(commands: Commands) -> None:
-    """Add the command's arguments."""
-    parser = commands.add_parser(
-        "count",
-        help="count the words of a corpus, or merge such counts, to train on them later",
-        description="Count the words of a corpus. Training on the counts of all parts of a corpus gives the "
-        "model that training on the corpus gives, byte for byte. Give 'cpbpe train' the same options.",
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        prog="cpbpe count",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         usage="cpbpe count CORPUS [CORPUS ...] --out FILE [options]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_corpus(parser)
-    parser.add_argument("--out", "-o", required=True, metavar="FILE", help="write the counts to this file")
+    parser.add_argument("--out", "-o", metavar="FILE", help="write the counts to this file")
     add_options(parser)
-    parser.set_defaults(run=run)
+    return parser
 
 
 def refuse_options(arguments: argparse.Namespace) -> None:
     """Refuse options where counts are merged: they were made under options of their own."""
-    for name in ("format", "memory_limit", *(name for group in GROUPS.values() for name in group)):
+    for name in ("format", "memory_limit", "preset", *OPTIONS):
         if getattr(arguments, name, None) is not None:
-            flag = "--" + name.replace("_", "-")
-            raise TrainingError(f"{flag} means nothing here: the files hold word counts, which are merged")
+            raise TrainingError(
+                f"{flag(name)} means nothing here: the files contain word counts, which are only added up; "
+                f"leave it out"
+            )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Count as the arguments say."""
-    from cpbpe.training.train import check_prefix
     from cpbpe.training.word_counts import WordCounts
 
+    corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts")
+    if arguments.out is None:
+        raise NotUnderstoodError(
+            "the result has no name; give one with --out: cpbpe count a.txt --out a.counts"
+        )
     options = options_of(arguments)
-    if os.path.dirname(arguments.out):
-        os.makedirs(os.path.dirname(arguments.out), exist_ok=True)
-    check_prefix(arguments.out)
-    counts = load_counts(arguments.corpus)
+    check_outputs([arguments.out], corpus)
+    counts = load_counts(corpus)
     if counts is not None:
         refuse_options(arguments)
     else:
-        counts = WordCounts.build(
-            list(map(Path, arguments.corpus)),
-            preset=options,
-            **source_arguments(arguments),
-        )
+        counts = WordCounts.build(list(map(Path, corpus)), preset=options, **source_arguments(arguments))
+    replaced = existing([arguments.out])
+    make_folder(arguments.out)
     counts.save(arguments.out)
     if not arguments.quiet:
         print("\n".join(counts.reading.lines()))
-        print(f"words         {len(counts):,} different ones")
-        print(f"written       {arguments.out}")
+        print(f"words         {len(counts):,} distinct")
+        print(f"written       {arguments.out}{replaced}")
     return 0

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.train import Commands
+from cpbpe.cli.output import check_outputs
+from cpbpe.cli.parsing import Parser
+from cpbpe.spelling import counted, listed
+from cpbpe.training.report import pieces_in_words
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
 
 TEXT = "The llama reads stories, читает слова и 喜欢面包 🙂!"
 """Three scripts and an emoji."""
+
+FOLDER = "cpbpe-quickstart"
+NAMES = ("tokenizer.model", "tokenizer.vocab", "corpus.txt")
+"""What is written to the folder. `cpbpe.load` finds the model in it by its name."""
+
+VOCAB_SIZE = 1000
 
 _COLOURS = (
     "\x1b[30;48;5;152m",
@@ -27,53 +38,74 @@ _COLOURS = (
 _NO_COLOUR = "\x1b[0m"
 
 
-def add_to(commands: Commands) -> None:
-    """Add the command's arguments."""
-    parser = commands.add_parser(
-        "quickstart",
-        help="train a small model on a text that comes with cpbpe, and use it",
-        description="Train a model of 1,000 pieces on a text that comes with cpbpe, encode a sentence with "
-        "it, decode it again, and save the model.",
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        prog="cpbpe quickstart",
+        usage="cpbpe quickstart [TEXT] [--out FOLDER]",
+        description="Train a small model on a text that comes with cpbpe, encode a sentence with\n"
+        "it, decode it again, and save everything in a folder, for you to go on with.",
     )
-    parser.add_argument("text", nargs="?", default=TEXT, help="the sentence to encode")
+    parser.add_argument("text", nargs="?", default=TEXT, metavar="TEXT", help="the sentence to encode")
     parser.add_argument(
-        "--out", "-o", default="quickstart", metavar="NAME", help="write NAME.model and NAME.vocab"
+        "--out",
+        "-o",
+        default=FOLDER,
+        metavar="FOLDER",
+        help=f"where to save {listed(list(NAMES))} (default: {FOLDER})",
     )
-    parser.set_defaults(run=run)
+    return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show training, encoding and decoding."""
     from cpbpe.engine.choice import engine_name
-    from cpbpe.training.train import check_prefix, train
+    from cpbpe.training.model_build import vocab_file
+    from cpbpe.training.train import train
 
-    check_prefix(arguments.out)
+    folder = os.path.normpath(arguments.out)
+    check_outputs([os.path.join(folder, name) for name in NAMES], [])
+    corpus = files("cpbpe.cli").joinpath("quickstart.txt").read_bytes()
     begun = time.perf_counter()
-    corpus = files("cpbpe.cli").joinpath("quickstart.txt").read_bytes().split(b"\n")
-    result = train(corpus, vocab_size=1000, progress=False)
+    result = train(corpus.splitlines(), vocab_size=VOCAB_SIZE, progress=False)
     took = time.perf_counter() - begun
-    tokenizer = result.tokenizer
-    report = result.report
+    tokenizer, report = result.tokenizer, result.report
+    model, vocab, text = NAMES
+    _write(folder, {model: result.model_bytes, vocab: vocab_file(result.spec), text: corpus})
+
     print(
         f"Trained {report.vocab_size:,} pieces on {report.reading.bytes:,} bytes of text in several "
-        f"languages, in {took:.2f} s (engine: {engine_name()})."
-    )
-    print(
-        f"{report.special_pieces} are special (256 of these are bytes), {report.characters} are characters, "
-        f"and {report.merges} were merged from pairs,\n"
-        f"first {_first_merges(tokenizer, report.special_pieces)}."
+        f"languages, in {took:.2f} s (engine: {engine_name()}).\n"
+        f"The pieces: {pieces_in_words(report)}.\n"
+        f"The first merges were {_first_merges(tokenizer, report.special_pieces)}."
     )
     ids = tokenizer.encode(arguments.text)
-    print(f"\n{arguments.text}\nis {len(ids)} tokens:\n")
+    print(f"\n{arguments.text}\nis {counted(len(ids), 'token')}:\n")
     print(_pieces(tokenizer, ids))
     decoded = tokenizer.decode(ids)
     same = "the same text" if decoded == arguments.text else "which is not the same text"
     print(f"\nDecoded again: {decoded} ({same}).")
-    model, _ = result.save(arguments.out)
-    print(f"\nThe model is in {model}. Use it in Python:\n")
-    print(f"    import cpbpe\n    tok = cpbpe.load({model!r})\n    tok.encode({'Hello'!r})\n")
-    print(f"Train your own: cpbpe train corpus.txt --vocab-size 32000 --out {os.path.join('.', 'my')}")
+    print(f"\nThe model is {os.path.join(folder, model)}. Use it in Python:\n")
+    print(f"    import cpbpe\n    tok = cpbpe.load({folder!r})\n    tok.encode('Hello')\n")
+    print("Train one yourself, on the same text or on your own:\n")
+    command = ["cpbpe", "train", os.path.join(folder, text), "--vocab-size", str(VOCAB_SIZE), "--out", "my"]
+    print(f"    {shlex.join(command)}")
     return 0
+
+
+def _write(folder: str, contents: dict[str, bytes]) -> None:
+    """Write the files; refuse to replace one that this command did not write."""
+    from cpbpe.model.writing import write_all
+
+    paths = {os.path.join(folder, name): data for name, data in contents.items()}
+    for path, data in paths.items():
+        if os.path.exists(path) and Path(path).read_bytes() != data:
+            raise FileExistsError(
+                f"{path!r} exists already, with other contents; choose another folder with --out, or remove "
+                f"it"
+            )
+    os.makedirs(folder, exist_ok=True)
+    write_all(paths)
 
 
 def _first_merges(tokenizer: Tokenizer, begin: int) -> str:

@@ -4,77 +4,93 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cpbpe.cli.arguments import add_corpus, add_options, options_of, source_arguments
+from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
+from cpbpe.cli.output import check_outputs, existing, make_folder, say
+from cpbpe.cli.parsing import NotUnderstoodError, Parser
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
 
-Commands = Any
-"""What argparse's add_subparsers gives; it has no public name."""
+_DESCRIPTION = """\
+Train a SentencePiece BPE model on text files. It is the model that
+sentencepiece trains on the same lines with the same options: the .vocab files
+are equal, and so are the .model files, except that sentencepiece also records
+the paths of the corpus and of the model. --record-paths does that, too.
+"""
 
 _EXAMPLES = """\
 examples:
   cpbpe train corpus.txt --vocab-size 32000 --out my
-  cpbpe train "data/**/*.jsonl.gz" --field content --vocab-size 50000 --out models/code
-  cpbpe train a.counts b.counts --vocab-size 32000 --out my     (see cpbpe count)
+  cpbpe train 'data/*.jsonl.gz' --field content --vocab-size 50000 --out code
+  cpbpe train a.counts b.counts --vocab-size 32000 --out my
+
+Flags of spm_train are understood as well:
+  cpbpe train --input=corpus.txt --model_prefix=my --vocab_size=8000 \\
+    --preset=sentencepiece
 """
 
 
-def add_to(commands: Commands) -> None:
-    """Add the command's arguments."""
-    parser = commands.add_parser(
-        "train",
-        help="train a model",
-        description="Train a SentencePiece BPE model: the same that sentencepiece trains, byte for byte.",
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        prog="cpbpe train",
+        description=_DESCRIPTION,
         epilog=_EXAMPLES,
         usage="cpbpe train CORPUS [CORPUS ...] --out NAME [options]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_corpus(parser)
     parser.add_argument(
-        "--vocab-size", type=int, metavar="N", help="how many pieces (llama2: 32000, sentencepiece: 8000)"
+        "--out", "-o", metavar="NAME", help="write NAME.model and NAME.vocab; folders are made as needed"
     )
-    parser.add_argument(
-        "--out",
-        "-o",
-        required=True,
-        metavar="NAME",
-        help="write NAME.model and NAME.vocab; folders are created",
-    )
-    parser.add_argument("--report", metavar="FILE", help="write the report to a file, as JSON")
+    parser.add_argument("--report", metavar="FILE", help="write the report to this file, as JSON")
     add_options(parser)
-    parser.set_defaults(run=run)
+    return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.model.files import write_all
-    from cpbpe.training.train import check_prefix, train
+    from cpbpe.model.writing import write_all
+    from cpbpe.training.train import train
 
+    # 1. What can be found out before the work.
+    corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my")
+    if arguments.out is None:
+        raise NotUnderstoodError(
+            "the model has no name; give one with --out: cpbpe train corpus.txt --out my"
+        )
     options = options_of(arguments)
     name = arguments.out.removesuffix(".model")
-    for path in (name, arguments.report):
-        if path and os.path.dirname(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        if path:
-            check_prefix(path)
-    counts = load_counts(arguments.corpus)
-    result = train(
-        list(map(Path, arguments.corpus)) if counts is None else counts,
-        preset=options,
-        **source_arguments(arguments),
-    )
+    outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
+    check_outputs([*outputs, *filter(None, [arguments.report])], corpus)
+    if arguments.input and arguments.preset is None and not arguments.quiet:
+        say(
+            "options that are not given have Llama 2's values; --preset sentencepiece gives them those of "
+            "spm_train"
+        )
+    # 2. The work.
+    counts = load_counts(corpus)
+    with warnings.catch_warnings():
+        if not arguments.quiet:
+            warnings.simplefilter("ignore", UserWarning)  # about the corpus, which the report repeats
+        result = train(
+            list(map(Path, corpus)) if counts is None else counts,
+            preset=options,
+            **source_arguments(arguments),
+        )
+    # 3. The files.
+    replaced = existing(outputs)
+    make_folder(name)
     model, vocab = result.save(name)
     if arguments.report:
-        data = (result.report.to_json(indent=1) + "\n").encode()
-        write_all({arguments.report: data})
+        make_folder(arguments.report)
+        write_all({arguments.report: (result.report.to_json(indent=1) + "\n").encode()})
     if not arguments.quiet:
         print(result.report)
-        print(f"written       {model}, {vocab}")
+        print(f"written       {model}, {vocab}{replaced}")
     return 0
 
 
@@ -87,7 +103,10 @@ def load_counts(paths: list[str]) -> WordCounts | None:
         return None
     if len(count_files) < len(paths):
         other = next(path for path in paths if path not in count_files)
-        raise ValueError(f"{count_files[0]} holds word counts, and {other} does not; count that first")
+        raise ValueError(
+            f"{count_files[0]} contains word counts, and {other} does not; count that first, with 'cpbpe "
+            f"count'"
+        )
     first, *others = map(WordCounts.load, count_files)
     return first.merge(*others)
 

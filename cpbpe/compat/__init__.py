@@ -1,8 +1,8 @@
 """The interfaces of other packages, call by call, for programs that were written for them.
 
 `cpbpe.compat.transformers` has a tokenizer class for transformers; `cpbpe.compat.sentencepiece` has the
-interface of sentencepiece. A program that can be changed imports it by that name; for code that cannot, in a
-library for example, `install` gives it the name `sentencepiece`:
+interface of sentencepiece. Programs import it by that name. For code that cannot be changed, for example in a
+library, `install` gives it the name `sentencepiece`:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install(replace=True)
@@ -29,10 +29,10 @@ _before: dict[str, ModuleType] | None = None
 def install(*, replace: bool = False) -> None:
     """Give `cpbpe.compat.sentencepiece` the name `sentencepiece`, for every later import in this process.
 
-    Call it first, before anything imports sentencepiece. If something has, this is a RuntimeError,
-    because the code that has imported it goes on with it; `replace=True` says that this is understood.
-    Whether sentencepiece is installed does not matter. A second call does nothing. Other processes,
-    such as those that multiprocessing spawns, have to call it themselves.
+    Call it before anything imports sentencepiece. If something already has, RuntimeError is raised, because
+    the code that has imported it keeps using it; `replace=True` accepts that. Whether sentencepiece is
+    installed does not matter. A second call does nothing. Other processes, such as those that multiprocessing
+    spawns, must call it themselves.
     """
     global _before
     ours = importlib.import_module("cpbpe.compat.sentencepiece")
@@ -41,11 +41,11 @@ def install(*, replace: bool = False) -> None:
     there = {name: module for name, module in sys.modules.items() if _is_sentencepiece(name)}
     if there and not replace:
         raise RuntimeError(
-            "sentencepiece is imported already, and code that has imported it keeps it; call "
+            "sentencepiece has already been imported, and code that has imported it keeps it; call "
             "cpbpe.compat.install() before anything imports it, or install(replace=True) for the "
             "imports from here on"
         )
-    # First what may fail, so that a failure leaves everything as it was.
+    # What can fail comes first, so that a failure leaves everything as it was.
     modules = {f"{_NAME}.{name}": importlib.import_module(f"{ours.__name__}.{name}") for name in _SUBMODULES}
     for name in there:
         del sys.modules[name]
@@ -54,9 +54,9 @@ def install(*, replace: bool = False) -> None:
 
 
 def uninstall() -> None:
-    """Undo `install`: the modules that were called sentencepiece before are called so again.
+    """Undo `install`: give the name `sentencepiece` back to the modules that had it before.
 
-    Code that has imported in between keeps what it has. Without `install` this does nothing.
+    Code that has imported it in the meantime keeps what it has. Without `install` this does nothing.
     """
     global _before
     if _before is None:

@@ -15,7 +15,7 @@ _FALSE = ("false", "f", "no", "n", "0")
 
 
 def parse_fields(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """The fields of trainer_spec, those of normalizer_spec, and the file with rules for decoded text.
+    """The fields of trainer_spec and of normalizer_spec, and the file with the denormalizer's rules.
 
     >>> parse_fields({"vocab_size": "100", "control_symbols": 'a,"b,c"', "add_dummy_prefix": ""})
     ({'vocab_size': 100, 'control_symbols': ['a', 'b,c']}, {'add_dummy_prefix': True}, None)
@@ -203,7 +203,7 @@ _NORMALIZER: dict[str, _Parser] = {
     **dict.fromkeys(("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"), _bool),
 }
 _DEPRECATED = (
-    # sentencepiece takes these, says that they do nothing, and goes on.
+    # sentencepiece accepts these, logs that they do nothing, and continues.
     "accept_language",
     "self_test_sample_size",
     "mining_sentence_size",
@@ -216,7 +216,7 @@ _DEPRECATED = (
 
 
 def _check(trainer: Mapping[str, Any]) -> None:
-    """The checks that sentencepiece makes and `TrainOptions` does not, because it has no such options."""
+    """The checks that sentencepiece makes for options that `TrainOptions` does not have."""
     for name, low, high in (
         ("num_threads", 1, 1024),
         ("num_sub_iterations", 1, 10),
@@ -230,4 +230,4 @@ def _check(trainer: Mapping[str, Any]) -> None:
     if trainer.get("seed_sentencepieces_file"):
         raise TrainingError("seed_sentencepieces_file is for unigram models, and this is BPE; leave it out")
     if trainer.get("input_format", "") not in ("", "text", "tsv"):
-        raise TrainingError(f"input_format is text or tsv, not {trainer['input_format']!r}")
+        raise TrainingError(f"input_format must be text or tsv, not {trainer['input_format']!r}")

@@ -1,8 +1,8 @@
 """A tokenizer for programs that use transformers: `CpbpeTokenizer`.
 
-It is a `transformers.PreTrainedTokenizer`, written in Python. What transformers does with ids (padding,
-truncation, tensors, chat templates, saving) is inherited; what it does with text, `cpbpe.Tokenizer` does.
-It works with transformers 4.40 and newer. `docs/transformers.md` compares it with transformers' own.
+It is a `transformers.PreTrainedTokenizer`, written in Python. It inherits what transformers does with ids
+(padding, truncation, tensors, chat templates, saving); `cpbpe.Tokenizer` does the work on text. It supports
+transformers 4.40 and newer. `docs/transformers.md` compares it with transformers' own tokenizers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ except ImportError as error:
     ) from error
 
 from cpbpe.engine.protocol import Engine
+from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import check_ids, threads_for
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
@@ -31,10 +32,10 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 __all__ = ["CpbpeTokenizer"]
 
 _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
-"""Before version 5 transformers has one method for batches, and another for single texts."""
+"""Before version 5, transformers has one method for batches and another for single texts."""
 
 _ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
-"""The options that say what goes around a text."""
+"""The options that decide which tokens go around a text."""
 
 
 class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
@@ -52,16 +53,16 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     ['Hello world', 'Hi']
 
     - `vocab_file`: the path of a `.model` file, or a `cpbpe.Tokenizer`.
-    - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default what the model names.
-    - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default bos, if the
-      model has one.
-    - `legacy`: whether text after a special token gets a dummy prefix, as it does at the beginning.
-    - `add_prefix_space`: whether there is a dummy prefix at all; None, as the model says.
+    - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default the pieces that the model names.
+    - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default it adds bos, if
+      the model has one.
+    - `legacy`: whether text after a special token gets a dummy prefix, like the beginning of a text.
+    - `add_prefix_space`: whether there are dummy prefixes at all; None means as the model says.
 
     All other options are those of `PreTrainedTokenizer`.
     """
 
-    vocab_files_names = {"vocab_file": "tokenizer.model"}  # noqa: RUF012, transformers has it so
+    vocab_files_names = {"vocab_file": "tokenizer.model"}  # noqa: RUF012, as in transformers
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
     threads: int | None = None
@@ -135,8 +136,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         known = self.get_vocab()
         if len(known) == len(self):
             return int(super()._add_tokens(tokens, special_tokens=special_tokens))
-        # There are gaps between the ids, so the next id is not the number of tokens, as transformers assumes.
-        # But it respects ids that tokens have already.
+        # The ids have gaps, so the next id is not the number of tokens, although transformers assumes so. But
+        # it respects the ids that tokens already have.
         unknown = dict.fromkeys(str(token) for token in tokens if str(token) and str(token) not in known)
         for text in unknown:
             self._added_tokens_decoder[len(self)] = AddedToken(text)
@@ -144,7 +145,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return len(unknown)
 
     def _update_trie(self, *args: Any, **kwargs: Any) -> None:
-        """Called whenever tokens were added."""
+        """Called by transformers after tokens were added."""
         super()._update_trie(*args, **kwargs)
         self._plan.clear()
 
@@ -168,8 +169,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     # --- From text to ids -------------------------------------------------------------------------
 
-    # transformers splits texts into tokens, which are str, and looks each one up. Here all texts of a call
-    # are encoded first, and go through transformers' methods as a `_Known`, together with their ids.
+    # transformers splits texts into tokens, which are str, and looks up each one. Here, all texts of a call
+    # are encoded first, and pass through transformers' methods as a `_Known`, together with their ids.
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
         _check_options(kwargs)
@@ -189,7 +190,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         )
 
     def _empty_batch(self, options: dict[str, Any]) -> BatchEncoding:
-        """The result for no texts, where transformers itself fails."""
+        """The result for an empty batch, for which transformers itself fails."""
         empty: dict[str, list[Any]] = {name: [] for name in self.model_input_names}
         return BatchEncoding(empty, tensor_type=options.get("return_tensors"))
 
@@ -197,16 +198,16 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The same nested lists, with a `_Known` for every text down to this depth."""
         texts: list[str] = []
         _map_texts(nested, depth, texts.append)
-        if not texts:  # a row of a batch, which transformers passes here once more
+        if not texts:  # a row of a batch, which transformers passes through here again
             return nested
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         known = iter(encoder.encode_batch(list(texts), threads_for(texts, self.threads)))
         return _map_texts(nested, depth, lambda text: _Known(text, next(known)))
 
     def tokenize(self, text: str, **kwargs: Any) -> Any:
-        """The pieces of a text, among them the added tokens that it spells out.
+        """The pieces of a text, including the added tokens that it spells out.
 
-        `split_special_tokens=True` takes those for ordinary text.
+        `split_special_tokens=True` treats these as plain text.
 
         >>> CpbpeTokenizer("tokenizer.model").tokenize("Hi</s>")
         ['▁Hi', '</s>']
@@ -218,9 +219,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return [text_of(piece) for piece in self._encoder(bool(split)).align(text)[1]]
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
-        """The id of a token, or those of many."""
+        """The id of a token, or a list of ids for a list of tokens."""
         if isinstance(tokens, list) and tokens and type(tokens[0]) is int:
-            return tokens  # what `tokenize` made of a text whose ids are known
+            return tokens  # what `tokenize` returned for a text whose ids are known
         return super().convert_tokens_to_ids(tokens)
 
     def _engine(self) -> Engine:
@@ -272,7 +273,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return str(self.clean_up_tokenization(text)) if clean_up_tokenization_spaces else text
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
-        """The text of pieces and added tokens; what is neither stands for itself."""
+        """The text of pieces and added tokens; anything else is copied as it is."""
         engine, later = self._decoders()
         parts: list[str] = []
         segment: list[bytes] = []
@@ -293,7 +294,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             first = keeps_space
         return first, first if self.legacy else keeps_space
 
-    # --- What goes around a text ------------------------------------------------------------------
+    # --- Tokens around a text ---------------------------------------------------------------------
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
@@ -364,8 +365,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
         config.update({name: getattr(self, name) for name in _ENDS_OPTIONS})
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+        written = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        write_all({path: written.encode()})
         files: tuple[str, ...] = super()._save_pretrained(
             save_directory, file_names, legacy_format, filename_prefix
         )
@@ -384,7 +385,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 class _Plan:
     """Values that are derived from the tokens of a tokenizer when they are first needed.
 
-    Pickles leave it out, and so do hashes that are made from pickles, as datasets makes them.
+    They are left out of pickles, and so of the hashes that datasets makes from pickles.
     """
 
     def __init__(self) -> None:
@@ -431,7 +432,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 class _LooseEncoder(SpecialEncoder):
-    """An encoder for added tokens that absorb the spaces beside them, or that must be whole words."""
+    """An encoder for added tokens that absorb the spaces next to them, or that must be whole words."""
 
     def __init__(self, first: Engine, later: Engine, finder: SpecialFinder, loose: dict[int, AddedToken]):
         super().__init__(first, later, finder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from functools import cache
@@ -62,13 +63,12 @@ def engine_name() -> str:
         raise ValueError(f'{VARIABLE} is "core" or "reference", not {chosen!r}')
     if chosen == "reference":
         return "reference"
-    try:
-        import cpbpe._core  # noqa: F401
-    except ImportError as error:
-        if chosen == "core":
-            raise ImportError(f"{VARIABLE}=core, but the compiled core is not installed: {error}") from error
-        return "reference"
-    return "core"
+    error = _core_error()
+    if error is None:
+        return "core"
+    if chosen == "core":
+        raise ImportError(f"{VARIABLE}=core, but {_why(error)}.") from error
+    return "reference"
 
 
 def say_if_slow() -> None:
@@ -79,10 +79,33 @@ def say_if_slow() -> None:
 
 @cache
 def _say_once() -> None:
-    warnings.warn(
-        "cpbpe runs on its reference engine, which is exact but slow, because the compiled core is not "
-        "installed. Install cpbpe again with a Rust toolchain (https://rustup.rs), or set "
-        f"{VARIABLE}=reference to choose this engine in silence.",
-        RuntimeWarning,
-        stacklevel=6,
-    )
+    error = _core_error()
+    if error is not None:
+        warnings.warn(
+            f"cpbpe runs on its reference engine, which is exact but slow: {_why(error)}. "
+            f"(To choose this engine without a warning, set the environment variable {VARIABLE}=reference.)",
+            RuntimeWarning,
+            stacklevel=_calls_of_ours(),
+        )
+
+
+def _calls_of_ours() -> int:
+    """How many calls lie between a warning in the caller and the line of the user that led to it."""
+    frame, calls = inspect.currentframe(), -1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cpbpe":
+        frame, calls = frame.f_back, calls + 1
+    return max(calls + 1, 1)
+
+
+def _core_error() -> ImportError | None:
+    """What went wrong when the core was imported; None if it is there."""
+    try:
+        import cpbpe._core  # noqa: F401
+    except ImportError as error:
+        return error
+    return None
+
+
+def _why(error: ImportError) -> str:
+    why: str = imported("cpbpe.engine.missing_core").why_no_core(error)
+    return why

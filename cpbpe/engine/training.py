@@ -117,10 +117,11 @@ class _CoreCounter:
         self._core.add_words(words.blob, words.ends, words.counts)
 
     def tallies(self) -> Tallies:
-        sentences, total, skipped = self._core.tallies()  # skipped: {reason: (sentences, bytes, examples)}
+        # skipped: {reason: (sentences, bytes, examples)}
+        sentences, total, skipped, broken = self._core.tallies()
         columns = skipped.items()
         left_out = {reason: Skipped(n, size, tuple(examples)) for reason, (n, size, examples) in columns}
-        return Tallies(sentences, total, left_out)
+        return Tallies(sentences, total, left_out, broken)
 
     def distinct(self) -> int:
         count: int = self._core.distinct()

@@ -1,15 +1,11 @@
-"""Reading and writing files: where a model is, and how no file is ever left half written."""
+"""Reading the file of a model: where it is, and when it is not worth reading."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import BinaryIO
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
 from cpbpe.model.formats.sniff import describe
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -32,10 +28,20 @@ def read_model_file(source: Source) -> bytes:
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        with open(_in_folder(path) if os.path.isdir(path) else path, "rb") as file:
+        try:
+            file = open(_in_folder(path) if os.path.isdir(path) else path, "rb")  # noqa: SIM115
+        except FileNotFoundError as error:
+            if error.errno is None:  # of _in_folder, which has said more
+                raise
+            missing = "no such file or folder; cpbpe downloads nothing, give the path of a model"
+            raise FileNotFoundError(error.errno, missing, path) from None
+        with file:
             return read_model_file(file)
     if not hasattr(source, "read"):
-        raise TypeError(f"a model is loaded from a path or an open binary file, not {type(source).__name__}")
+        hint = "; for the bytes of a file use from_bytes()" if isinstance(source, (bytes, bytearray)) else ""
+        raise TypeError(
+            f"a model is loaded from a path or an open binary file, not {type(source).__name__}{hint}"
+        )
     head = source.read(_HEAD_BYTES)
     if not isinstance(head, bytes):
         raise TypeError(
@@ -70,35 +76,3 @@ def _in_folder(folder: str) -> str:
         )
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]}; {shown}")
-
-
-def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
-    """Write several files: each under a temporary name beside it; when all are complete, all are renamed.
-
-    A file is given as its bytes, or as a function that writes it. A pipe or a device is written to
-    directly. Whatever goes wrong, no temporary file stays.
-    """
-    temporary: dict[str, str] = {}
-    try:
-        for name, content in files.items():
-            write = content if callable(content) else partial(_write, content)
-            path = os.path.realpath(name)
-            if os.path.exists(path) and not os.path.isfile(path):
-                with open(path, "wb") as file:
-                    write(file)
-                continue
-            temporary[path] = f"{path}.{imported('secrets').token_hex(8)}.tmp"
-            with open(temporary[path], "xb") as file:
-                write(file)
-        for path, written in list(temporary.items()):
-            os.replace(written, path)
-            del temporary[path]
-    except BaseException:
-        for written in temporary.values():
-            with suppress(OSError):
-                os.unlink(written)
-        raise
-
-
-def _write(data: bytes, file: BinaryIO) -> None:
-    file.write(data)

@@ -126,7 +126,7 @@ class NormalizerSpec:
 
     name: str = ""
     """What the model calls its rules, for people; nothing depends on it."""
-    charsmap: bytes = b""
+    charsmap: bytes = field(default=b"", repr=False)
     """The rules, compiled (see `cpbpe.text.charsmap`); empty when there are none."""
     add_dummy_prefix: bool = True
     """Put a space in front, so that a word at the start looks like one in the middle."""
@@ -151,6 +151,21 @@ class Settings:
     """The fields of normalizer_spec."""
     denormalizer: Mapping[str, Any] | None = None
     """The fields of denormalizer_spec, if there is one."""
+
+    def __repr__(self) -> str:
+        """The fields; of a charsmap only the size, because one can have hundreds of kilobytes."""
+        specs = []
+        for name in ("trainer", "normalizer", "denormalizer"):
+            fields: Mapping[str, Any] | None = getattr(self, name)
+            if fields is None:
+                specs.append(f"{name}=None")
+                continue
+            shown = (
+                f"{key!r}: <{len(value):,} bytes>" if isinstance(value, bytes) else f"{key!r}: {value!r}"
+                for key, value in fields.items()
+            )
+            specs.append(f"{name}={{{', '.join(shown)}}}")
+        return f"Settings({', '.join(specs)})"
 
 
 @dataclass(frozen=True)

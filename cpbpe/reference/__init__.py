@@ -1,1 +1,30 @@
-"""The whole algorithm in plain Python, written to be read: the oracle of the tests, and an engine."""
+"""The whole algorithm in plain Python, written to be read: the oracle of the tests, and an engine.
+
+`encoding.py` and `training.py` are to be read from top to bottom. `ReferenceEngine` encodes and decodes with
+a `ModelSpec`; `steps` shows how a text becomes ids, one merge after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cpbpe.lazy import imported
+
+if TYPE_CHECKING:
+    from cpbpe.reference.encoding import ReferenceEngine
+    from cpbpe.reference.replay import Step, steps
+
+__all__ = ["ReferenceEngine", "Step", "steps"]
+
+_LATER = {
+    "ReferenceEngine": "cpbpe.reference.encoding",
+    "Step": "cpbpe.reference.replay",
+    "steps": "cpbpe.reference.replay",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: the core needs only small parts of this folder."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'cpbpe.reference' has no attribute {name!r}")
+    return getattr(imported(_LATER[name]), name)

@@ -1,8 +1,8 @@
-"""Chances for BPE-dropout: numbers that look random, but depend only on the seed and the place.
+"""Chances for BPE-dropout: numbers that look random but depend only on the seed and the position.
 
-When a text is sampled, every merge that is about to happen is left out with a certain chance. The places of
-the two symbols and the seed decide whether it is. So the result does not depend on the order in which an
-engine looks at merges, and all engines agree.
+When a text is sampled, every merge that is about to happen is skipped with a given probability. The positions
+of the two symbols and the seed decide. So the result does not depend on the order in which an engine looks at
+merges, and all engines agree.
 """
 
 from __future__ import annotations

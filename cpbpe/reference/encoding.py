@@ -1,35 +1,35 @@
 r"""SentencePiece BPE, the whole algorithm in plain Python, to be read from top to bottom.
 
-This file is the specification of cpbpe: faster engines must give what it gives, and it must give
-what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). It has
-no more cleverness than a heap and a cache of results, and is therefore slow.
+This file is the specification of cpbpe: faster engines must return what it returns, and it must return
+what google/sentencepiece 0.2.3 returns (whose quirks are pointed out where they matter). Its only
+optimizations are a heap and a cache of results, so it is slow.
 
-A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short
-texts, each with a score and a type. The index of a piece is its *id*. The types are in `cpbpe/model/spec.py`;
-most pieces are NORMAL, that is, learned from text. While a text is being encoded, the parts that it
-consists of at that moment are its *symbols*. Five ideas make up the rest:
+A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short texts,
+each with a score and a type. The index of a piece is its *id*. The types are in `cpbpe/model/spec.py`; most
+pieces are NORMAL, that is, learned from text. The parts that a text consists of at some moment while it is
+being encoded are its *symbols*. The rest follows from five ideas:
 
 1. **A space is a letter.** Spaces are written as `▁` (U+2581, three bytes) and then treated like any
-   other character, so joining the pieces gives the text back and no rule about words is needed.
+   other character, so joining the pieces gives the text back, and no rule about words is needed.
    Usually one more `▁`, the dummy prefix, is put in front of the text, so that "world" at the start
    and "world" in the middle become the same piece, `▁world`. (`Normalizer`)
 2. **Merge the best pair, again and again.** The text starts as single characters. Of all pairs of
    neighbours whose joined text is a piece, the pair whose piece has the highest score becomes one
-   symbol; repeat until no pair is left. This is byte pair encoding, BPE, and the scores are all that
-   was learned: training gave its first merge the highest. (`ReferenceEngine._merge`)
+   symbol; this is repeated until no pair is left. This is byte pair encoding, BPE. The scores are all
+   that training learned: its first merge has the highest. (`ReferenceEngine._merge`)
 3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
-   merge will ever join them, so the text may be cut there and the chunks be merged on their own. The
-   chunks are short and come again and again, so their results are cached. (`_segment`)
-4. **No character is lost.** One that has no piece becomes the bytes that UTF-8 writes it with, each a
+   merge will ever join them, so the text can be cut there, and each chunk merged by itself. The
+   chunks are short and occur again and again, so their results are cached. (`_segment`)
+4. **No character is lost.** A character without a piece becomes the bytes of its UTF-8 form, each a
    piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
    This happens after all merging, so bytes never merge. (`encode`)
-5. **Decoding is joining.** Pieces are put one after the other, bytes become characters, `▁` becomes a
-   space, and the space that idea 1 put in front goes away. (`_join`)
+5. **Decoding is joining.** Pieces are joined, bytes become characters, `▁` becomes a space, and the
+   space that idea 1 put in front is dropped. (`_join`)
 
-All text in this file is bytes in UTF-8, because positions are counted in bytes and because input may
-be broken: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools are in
-`cpbpe/text`: what a character is (`utf8.py`), the longest of some keys at a place (`finder.py`), and the
-longest normalization rule there (`charsmap.py`).
+All text in this file is UTF-8 bytes, because positions are counted in bytes and because the input may be
+invalid: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools are in
+`cpbpe/text`: what a character is (`utf8.py`), finding the longest of several keys at a position
+(`finder.py`), and the longest normalization rule there (`charsmap.py`).
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
@@ -62,14 +62,14 @@ from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, repair, valid_character
 
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
-MAX_USER_DEFINED_MATCHES = 64  # sentencepiece has room for this many at one place, shortest first
+MAX_USER_DEFINED_MATCHES = 64  # sentencepiece has room for this many at one position, shortest first
 MAX_SPLIT_DEPTH = 100
 CACHED_CHUNKS = 1 << 16
 CACHED_CHUNK_BYTES = 64
 
-MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # what merging may make
+MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # the types that merging can make
 
-Dropout = tuple[float, int]  # the chance of a merge to be left out, and a mixed seed
+Dropout = tuple[float, int]  # the probability that a merge is skipped, and a mixed seed
 
 
 class Token(NamedTuple):
@@ -78,18 +78,18 @@ class Token(NamedTuple):
     id: int
     """Its id in the vocabulary."""
     piece: bytes
-    """Its text. For the UNKNOWN piece this is the text that is unknown, not `<unk>`."""
+    """Its text. For the UNKNOWN piece this is the unknown text, not `<unk>`."""
     begin: int
-    """Where the input it came from begins, in bytes."""
+    """Where the part of the input that it came from begins, in bytes."""
     end: int
-    """Where that input ends."""
+    """Where that part ends."""
 
 
 # --- Idea 1: a space is a letter ------------------------------------------------------------------
 
 
 class Normalizer:
-    r"""Rewrites text into the form that is segmented, and remembers where each byte came from.
+    r"""Rewrites text into its normalized form, and records where each byte came from.
 
     >>> normalizer = Normalizer(NormalizerSpec(), Finder([]))
     >>> normalizer.normalize("  Hello   world ".encode())[0].decode()
@@ -104,11 +104,11 @@ class Normalizer:
         self._charsmap = Charsmap(spec.charsmap, where) if spec.charsmap else None
 
     def rewrite(self, text: bytes, at: int, keep_invalid: bool) -> tuple[bytes, int]:
-        """The rewritten form of what stands at `at`, and how many bytes of `text` it replaces.
+        """The rewritten form of the text at `at`, and how many bytes of `text` it replaces.
 
-        No rule may break a user-defined piece, so one that stands here is taken as it is. (It is
-        looked for again when the normalized text is segmented.) If there is none, the longest rule
-        applies; if no rule does, the character stays.
+        No rule may break up a user-defined piece, so a piece that begins here is copied. (It is looked for
+        again when the normalized text is segmented.) If there is none, the longest rule applies; if there is
+        no rule either, the character is copied.
         """
         length = self._user_defined.longest(text, at)
         if length:
@@ -122,7 +122,7 @@ class Normalizer:
         return character, len(character)
 
     def normalize(self, text: bytes, keep_invalid: bool = False) -> tuple[bytes, list[int]]:
-        """The normalized text, and for each of its bytes (and its end) the place in `text` it came from.
+        """The normalized text, and for each of its bytes (and its end) the position in `text` it came from.
 
         With `keep_invalid`, bytes that belong to no character stay as they are.
         """
@@ -136,7 +136,7 @@ class Normalizer:
             result.extend(escaped)
             origins.extend([origin] * len(escaped))
 
-        # Leading spaces go first: a text of nothing else is empty, and gets no dummy prefix.
+        # Leading spaces are removed first: a text of nothing else is empty and gets no dummy prefix.
         at = 0
         while squeeze and at < len(text):
             rewritten, used = self.rewrite(text, at, keep_invalid)
@@ -159,8 +159,8 @@ class Normalizer:
                 drop_spaces = squeeze and rewritten.endswith(b" ")
             at += used
 
-        # Trailing spaces go, and with them the dummy prefix if nothing follows it, and any `▁` that
-        # stood in the text itself.
+        # Trailing spaces are removed, and so is the dummy prefix if nothing follows it, and any `▁` that was
+        # in the text itself.
         end = at
         while squeeze and result.endswith(space):
             del result[-len(space) :]
@@ -178,7 +178,7 @@ class Normalizer:
 def score_key(score: float) -> int:
     """A number that orders scores as sentencepiece does: by the bits of the float32.
 
-    It is the order of numbers, except that -0.0 is below 0.0 and that NaN has a place.
+    It is the order of numbers, except that -0.0 is below 0.0, and that NaN is ordered, too.
 
     >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
     [-2.0, -1.5, -0.0, 0.0, 3.0]
@@ -191,10 +191,15 @@ class ReferenceEngine:
     """Encodes and decodes for one model. It never changes, except for the cache of `_segment_chunk`."""
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
-        """`keep_space`: a space that decoding would drop at the beginning stays."""
+        """`keep_space`: decoding keeps a space at the beginning that it would otherwise drop."""
+        if not isinstance(spec, ModelSpec):
+            raise TypeError(
+                f"ReferenceEngine takes a ModelSpec, not {type(spec).__name__}; that of a model file is "
+                f"cpbpe.load(path).spec"
+            )
         self.spec = spec
         self._keep_space = keep_space
-        # sentencepiece leaves a piece that is one NUL character out of every table.
+        # sentencepiece puts a piece that is one NUL character into no table.
         self._texts, self._types = spec.pieces.texts, spec.pieces.types
         self._ids = spec.ids
         types = {piece: self._types[id] for piece, id in self._ids.items()}
@@ -205,7 +210,7 @@ class ReferenceEngine:
             MAX_USER_DEFINED_MATCHES,
         )
 
-        # What merging may make, and when: the lowest rank is the highest score.
+        # The pieces that merging can make, by rank: the lowest rank has the highest score.
         mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
         scores = spec.pieces.numbers()
         self._rank = {piece: -score_key(scores[self._ids[piece]]) for piece in mergeable}
@@ -218,11 +223,11 @@ class ReferenceEngine:
             self._denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
 
     def _joinable_pairs(self) -> set[bytes] | None:
-        """Every two characters that some piece holds side by side; None if cutting could change a result.
+        """All pairs of characters that some piece holds side by side; None if cutting could change a result.
 
-        It could in two rare cases. A piece that is not UTF-8 has no characters to go by. And an
-        UNUSED piece is split into the last pair that was seen to make it *in the whole text*
-        (`_split`), so what stands elsewhere in the text matters.
+        There are two such cases, both rare. A piece that is not UTF-8 does not consist of characters. And an
+        UNUSED piece is split into the last pair that was seen to make it *in the whole text* (`_split`), so
+        the rest of the text matters.
         """
         if self._unused:
             return None
@@ -236,7 +241,7 @@ class ReferenceEngine:
         return pairs
 
     def normalize(self, text: bytes) -> bytes:
-        """The text as it is segmented."""
+        """The normalized text."""
         return self.normalizer.normalize(text)[0]
 
     # --- Idea 3: what can never merge can be cut --------------------------------------------------
@@ -244,12 +249,12 @@ class ReferenceEngine:
     def _segment(self, text: bytes, dropout: Dropout | None = None) -> Iterator[tuple[bytes, int]]:
         """Yield the final symbols of a normalized text with their ids; an unknown one has the id `_unk`.
 
-        A user-defined piece that the text holds is one symbol, and frozen: it never merges, even
-        where a longer piece contains it. All else starts as single characters.
+        A user-defined piece in the text is one frozen symbol: it never merges, even if a longer piece
+        contains it. Everything else starts as single characters.
 
-        The text is cut between two characters that no piece holds side by side: for a merge to join
-        them, the joined symbol would have to be a piece that does. Every chunk then merges as if it
-        stood alone, because merges in one chunk do not change the symbols of another.
+        The text is cut between two characters that no piece holds side by side: a merge that joins them
+        would make a piece that does. Each chunk then merges as if it were alone, because merges in one chunk
+        do not change the symbols of another.
 
         >>> from cpbpe.model.spec import Piece, Pieces
         >>> toy = ReferenceEngine(ModelSpec(Pieces.of(
@@ -278,10 +283,10 @@ class ReferenceEngine:
     def _segment_chunk(
         self, chunk: list[bytes], frozen: set[int], begin: int, dropout: Dropout | None
     ) -> list[tuple[bytes, int]]:
-        """The result for one chunk, from the cache if it is there. The cache is emptied when full.
+        """The result for one chunk, from the cache if it is there. The cache is emptied when it is full.
 
-        The text is enough as a key: wherever a user-defined piece begins, it became a symbol, so the
-        same text always has the same frozen symbols. (A chunk that is sampled depends on its place, too.)
+        The text is enough of a key: a user-defined piece always becomes a symbol, so the same text always has
+        the same frozen symbols. (A sampled chunk also depends on its position, so it is not cached.)
         """
         if dropout is not None:
             return self._merge(chunk, frozen, begin, dropout)
@@ -302,16 +307,16 @@ class ReferenceEngine:
     ) -> list[tuple[bytes, int]]:
         """Merge neighbours until no pair is a piece: highest score first, then leftmost.
 
-        Whether the halves of a piece are pieces themselves does not matter, only whether the
-        joined text is one, and of a type that merges.
+        It does not matter whether the halves of a piece are pieces themselves, only whether the joined text
+        is one, of a type that merges.
 
-        A symbol is identified by its place in the list. Merging puts the joined text in the place of
-        the left symbol and leaves an empty one in the place of the right. Pairs are never taken out
-        of the heap before their time: one whose symbols have changed since shows it, because then
-        one of them is empty, or together they are longer than they were.
+        A symbol is identified by its index in the list. A merge puts the joined text in place of the left
+        symbol and leaves the right one empty. Outdated pairs are not removed from the heap. They are
+        recognized when their turn comes: one of their symbols is empty by then, or the two together are
+        longer than they were.
 
-        With `dropout` a pair whose turn has come is left out for good, with a certain chance, so that a text
-        has many segmentations (BPE-dropout). `begin` is the place of the chunk, for the chance to depend on.
+        With `dropout`, a pair whose turn has come is skipped for good with the given probability, so that a
+        text has many segmentations (BPE-dropout). The chance depends on `begin`, the position of the chunk.
         """
         symbols = list(symbols)
         before = list(range(-1, len(symbols) - 1))
@@ -351,13 +356,13 @@ class ReferenceEngine:
     def _split(
         self, symbol: bytes, splits: dict[bytes, tuple[bytes, bytes]], depth: int = 0
     ) -> Iterator[tuple[bytes, int]]:
-        """Yield a symbol with its id; an UNUSED one in two parts, and these again if they are UNUSED.
+        """Yield a symbol with its id; an UNUSED one in two parts, which are split again if they are UNUSED.
 
-        UNUSED pieces are how a vocabulary is made smaller after training: they still merge, so
-        that longer pieces built on them can be reached, but must not appear in the result. `splits` holds the
-        last pair that was seen to make each, whether it was merged or not. An UNUSED piece that no
-        pair makes, a single character, is unknown. sentencepiece stops at a depth of 100, so that
-        a crafted model cannot exhaust the stack, and returns what it has there.
+        UNUSED pieces make a vocabulary smaller after training: they still merge, so that longer pieces built
+        on them can be reached, but they must not appear in the result. `splits` holds the last pair that was
+        seen to make each, whether it was merged or not. An UNUSED piece that no pair makes, a single
+        character, is unknown. sentencepiece stops at a depth of 100, so that a crafted model cannot exhaust
+        the stack, and returns what it has at that depth.
         """
         if depth > MAX_SPLIT_DEPTH:
             yield symbol, self._ids.get(symbol, self._unk)
@@ -372,13 +377,13 @@ class ReferenceEngine:
     # --- Idea 4: nothing is lost ------------------------------------------------------------------
 
     def encode(self, text: bytes, dropout: Dropout | None = None) -> list[Token]:
-        """Normalize, segment, and give unknown symbols their bytes or the UNKNOWN piece.
+        """Normalize, segment, and replace unknown symbols by their bytes or by the UNKNOWN piece.
 
-        Bytes come last on purpose. If they came first, they would be symbols like any other, and the
-        vocabulary could merge them; SentencePiece merges characters only.
+        Bytes come last on purpose. If they came first, they would be symbols like any other and could merge;
+        SentencePiece merges only characters.
 
-        Of the bytes of one character all but the last have an empty span, so that the spans of a
-        text neither overlap nor repeat. Unknown symbols side by side become one token.
+        All but the last byte of a character have an empty span, so that the spans of a text neither overlap
+        nor repeat. Unknown symbols side by side become one token.
         """
         normalized, origins = self.normalizer.normalize(text)
         tokens: list[Token] = []
@@ -402,23 +407,23 @@ class ReferenceEngine:
     # --- Idea 5: decoding is joining --------------------------------------------------------------
 
     def decode_ids(self, ids: Sequence[int], keep_invalid: bool = False) -> bytes:
-        """The text of a sequence of ids, which must be inside the vocabulary."""
+        """The text of a sequence of ids, which must be in the vocabulary."""
         return self._join(((self._texts[id], id) for id in ids), keep_invalid)
 
     def decode_pieces(self, pieces: Sequence[bytes]) -> bytes:
-        """The text of a sequence of pieces; anything that is not a piece is unknown and stays as it is."""
+        """The text of a sequence of pieces; anything that is not a piece is unknown and copied as it is."""
         return self._join(((piece, self._ids.get(piece, self._unk)) for piece in pieces), False)
 
     def _join(self, pieces: Iterable[tuple[bytes, int]], keep_invalid: bool) -> bytes:
-        """Put the pieces together: bytes into characters, `▁` into spaces, no space in front.
+        """Join the pieces: bytes become characters, `▁` becomes a space, and a space in front is dropped.
 
-        Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The
-        beginning" lasts until there is text or a `▁` was dropped, so a CONTROL piece does not end
-        it. With remove_extra_whitespaces the text had no space in front at all, so the first `▁` of
-        every piece goes as long as there is no text. (A dummy prefix at the end, `suffix`, is not
-        dropped: decoding then ends in a space.)
+        Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The beginning"
+        lasts until there is text or a `▁` was dropped, so a CONTROL piece does not end it. With
+        remove_extra_whitespaces the text had no space in front at all, so the first `▁` of every piece is
+        dropped as long as there is no text. (A dummy prefix at the end, `suffix`, is not dropped: decoding
+        then ends in a space.)
 
-        A denormalizer, in the few models that have one, rewrites the result as a normalizer would.
+        A denormalizer, which few models have, rewrites the result as a normalizer would.
         """
         spec = self.spec.normalizer
         drops_space = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not self._keep_space
@@ -444,7 +449,7 @@ class ReferenceEngine:
                 result += piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
             elif id >= 0 and piece == self._texts[id]:
                 result += self.spec.unk_surface
-            else:  # when decoding pieces, the unknown text is still there
+            else:  # when pieces are decoded, the unknown text is still known
                 result += piece
             if drop and not spec.remove_extra_whitespaces:
                 at_beginning = False

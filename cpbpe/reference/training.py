@@ -1,18 +1,19 @@
 r"""How SentencePiece BPE is trained, the whole algorithm in plain Python, to be read from top to bottom.
 
-This file is the specification of training: the compiled core must give what it gives, and it must give
-what google/sentencepiece 0.2.3 gives (whose own quirks are pointed out where they matter). What a piece, a
-score and `▁` are is explained in `cpbpe/reference/encoding.py`, which uses what is learned here. Four ideas:
+This file is the specification of training: the compiled core must return what it returns, and it must return
+what google/sentencepiece 0.2.3 returns (whose quirks are pointed out where they matter).
+`cpbpe/reference/encoding.py`, which uses what is learned here, explains pieces, scores and `▁`. There are
+four ideas:
 
-1. **Count words, not text.** Merging looks at neighbours only, and most neighbours can never merge: no
-   piece crosses a space, or goes from Latin to Cyrillic. So the text is cut between them, and equal parts are
-   counted once. Nothing is approximated: a cut is made only where no piece could span it. (`can_join`)
+1. **Count words, not text.** Merging looks only at neighbours, and most neighbours can never merge: no piece
+   crosses a space, or mixes Latin and Cyrillic. So the text is cut between such neighbours, and equal parts
+   are counted together. This is exact: a cut is made only where no piece could cross it. (`can_join`)
 2. **Rare characters are left out.** The most frequent ones are accepted until they cover enough of the text;
    each of the others becomes a wall that nothing merges across. (`accept_characters`)
 3. **Merge the most frequent pair, again and again.** That is all of training: the pair becomes a symbol, its
-   text the next piece, and the counts around every place where it stood change. (`learn`)
-4. **What is equally frequent is ordered by its text**: fewer characters first, then the smaller bytes. So the
-   result depends on nothing but the words and their counts. (`learn`)
+   text the next piece, and the counts around every place where it occurred change. (`learn`)
+4. **Pairs of equal frequency are ordered by their text**: fewer characters first, then the smaller bytes. So
+   the result depends only on the words and their counts. (`learn`)
 
 A corpus small enough to follow by hand:
 
@@ -56,24 +57,24 @@ from cpbpe.reference.training_values import (
 )
 from cpbpe.text.finder import Finder
 from cpbpe.text.scripts import INHERITED, script
-from cpbpe.text.utf8 import SPACE, repair
+from cpbpe.text.utf8 import SPACE, is_valid_utf8, repair
 
 WS, UNK, BND, NUL = SPACE.decode(), UNKNOWN.decode(), BOUNDARY.decode(), "\0"
 NEVER_IN_A_PIECE = frozenset((UNK, BND, NUL, " "))
 DIGITS = frozenset("0123456789０１２３４５６７８９")
-ANY = ""  # the script of what goes with everything
+ANY = ""  # the script of characters that go with every script
 MAX_COUNT = (1 << 63) - 1
 MAX_SYMBOL_MATCHES = 64
 
 
-# --- What a piece may be --------------------------------------------------------------------------
+# --- Which pieces are valid -----------------------------------------------------------------------
 
 
 def piece_script(character: str, before: str, limits: PieceLimits) -> str:
     """The script of a character that is not `▁`, after a piece whose script so far is `before`.
 
-    Japanese mixes three scripts inside a word, so they count as one. The long vowel mark has no
-    script in Unicode and joins them. A combining mark takes the script before it.
+    Japanese mixes three scripts in one word, so they count as one. The long vowel mark has no script in
+    Unicode and counts as Japanese. A combining mark takes the script of the character before it.
     """
     if character in DIGITS and not limits.split_by_number:
         return ANY
@@ -118,17 +119,17 @@ def is_valid(piece: str, limits: PieceLimits) -> bool:
 def can_join(a: str, b: str, limits: PieceLimits) -> bool:
     """Whether some valid piece could hold the character `b` right after `a`; if not, the text is cut here.
 
-    Merging makes valid pieces only, so it never joins two symbols across a place where the answer is no; and
-    whether a pair is merged, and how often it is seen, depends only on what stands beside it. So cutting
-    there changes no count. The answer is no where `is_valid` refuses every piece that holds `ab`:
+    Merging makes only valid pieces, so it never joins two symbols across a place where the answer is no. And
+    whether a pair is merged, and how often it is seen, depends only on its neighbours. So cutting there
+    changes no count. The answer is no if `is_valid` refuses every piece that holds `ab`:
 
-    * Such a piece has two characters or more, and none of NEVER_IN_A_PIECE; with split_digits no digit.
-    * With split_by_whitespace, `b` is not at its start, so `b` cannot be `▁`, unless the piece is nothing
-      but `▁`, in which case `a` is one too. (As suffixes, `a` is not at its end.) Without
-      split_by_whitespace a `▁` may have anything on both sides.
-    * With split_by_unicode_script, the script of `b` is compared with that of `a`. This is known, unless `a`
-      is `▁` or a combining mark, which has the script of what stands before it. If `b` is one of these it
-      goes with anything. So does a digit, without split_by_number.
+    * Such a piece has at least two characters, and none of NEVER_IN_A_PIECE; with split_digits, no digit.
+    * With split_by_whitespace, `b` cannot be `▁`, because it is not at the start of the piece, unless the
+      piece is nothing but `▁`, in which case `a` is `▁`, too. (If `▁` is a suffix, `a` cannot be `▁`, because
+      it is not at the end.) Without split_by_whitespace, a `▁` can have anything on both sides.
+    * With split_by_unicode_script, the scripts of `a` and `b` must be the same. That of `a` is known, unless
+      it is `▁` or a combining mark, which has the script of what is before it. If `b` is one of these, it
+      goes with everything. So does a digit, without split_by_number.
 
     >>> [can_join(a, b, PieceLimits()) for a, b in ("ab", "a▁", "▁a", "aя", "a1", "1.")]
     [True, False, True, False, False, True]
@@ -148,11 +149,11 @@ def can_join(a: str, b: str, limits: PieceLimits) -> bool:
 
 
 class ReferenceCounter:
-    """Counts words; `cpbpe.engine.training.Counter` says what each method is for."""
+    """Counts words. `cpbpe.engine.training.Counter` describes the methods."""
 
     def __init__(self, spec: CountSpec):
         self.spec = spec
-        # In training no symbol is protected from the rules: symbols are looked for in the normalized text.
+        # Training does not protect symbols from normalization: they are looked for in the normalized text.
         self._normalizer = Normalizer(
             NormalizerSpec(
                 charsmap=spec.charsmap,
@@ -162,11 +163,11 @@ class ReferenceCounter:
             ),
             Finder([]),
         )
-        # As for user-defined pieces, sentencepiece looks at no more than 64 symbols that match at one place.
+        # As with user-defined pieces, sentencepiece looks at no more than 64 symbols at one position.
         self._symbols = Finder(spec.symbols, MAX_SYMBOL_MATCHES)
         self._joins: dict[tuple[str, str], bool] = {}
         self._words: Multiset[bytes] = Multiset()
-        self._sentences = self._bytes = 0
+        self._sentences = self._bytes = self._broken = 0
         self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
 
     def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
@@ -193,7 +194,7 @@ class ReferenceCounter:
             self._words[word] += count
 
     def tallies(self) -> Tallies:
-        return Tallies(self._sentences, self._bytes, dict(self._skipped))
+        return Tallies(self._sentences, self._bytes, dict(self._skipped), self._broken)
 
     def distinct(self) -> int:
         return len(self._words)
@@ -207,12 +208,13 @@ class ReferenceCounter:
         return words
 
     def _prepare(self, sentence: bytes) -> bytes | None:
-        """Normalize and put BOUNDARY in the place of symbols; or tally why the sentence is skipped."""
+        """Normalize, and replace symbols by BOUNDARY; or record why the sentence is skipped."""
         number = self._sentences
         self._sentences += 1
         self._bytes += len(sentence)
         reason = skip_reason(sentence, self.spec.max_sentence_length)
         if reason is None or (reason == "reserved" and not self.spec.skip_reserved):
+            self._broken += not is_valid_utf8(sentence)
             text = self._normalizer.normalize(sentence)[0]
             if text:
                 parts = self._symbols.split(text)
@@ -246,7 +248,7 @@ class ReferenceCounter:
 
 
 def pack(counts: Multiset[bytes]) -> Words:
-    """Words in their portable form."""
+    """Counted words in their portable form."""
     words = sorted(counts)
     if any(counts[word] > MAX_COUNT for word in words):
         raise OverflowError("a word was counted 2**63 times or more")
@@ -273,7 +275,7 @@ def unpack(words: Words) -> Iterator[tuple[bytes, int]]:
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
-    """One list of words from several, counts added up."""
+    """Merge several lists of words, adding up the counts."""
     counts: Multiset[bytes] = Multiset()
     for part in parts:
         for word, count in unpack(part):
@@ -291,9 +293,9 @@ def _little(column: array[int]) -> bytes:
 def accept_characters(counts: Multiset[str], spec: LearnSpec) -> set[str]:
     """Which characters become pieces: required ones, then the most frequent, until enough text is covered.
 
-    BOUNDARY counts as text, though it is no character. NUL does not count at all. All comparisons are in
-    float32, like sentencepiece's. Once the text is covered, even required characters that are rarer are
-    left out (such as those that the text does not hold).
+    BOUNDARY counts as text, although it is not a character. NUL does not count at all. All comparisons are in
+    float32, as in sentencepiece. Once enough text is covered, even required characters are left out if they
+    are rarer (such as those that do not occur).
 
     >>> counts = Multiset("aaaaaabbbc")
     >>> sorted(accept_characters(counts, LearnSpec(9, 1, character_coverage=0.89)))
@@ -326,19 +328,19 @@ def _float32(value: float) -> float:
 def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Learned:
     """Accept characters, then merge until the vocabulary is full or no pair is left.
 
-    **Frequencies.** The frequency of a pair is how often it stands in the text, overlaps included: `aaa`
-    holds `a`+`a` twice. Merging goes from left to right, so `aaa` merges once.
+    **Frequencies.** The frequency of a pair is how often it occurs in the text, including overlaps: `a`+`a`
+    occurs twice in `aaa`. Merging goes from left to right, so `aaa` merges once.
 
-    **Nothing is forgotten.** When every pair that stands in the text has been merged and the vocabulary is
-    not full, pairs that stood in the text once follow, with a frequency of 0, in the order of idea 4. It is
-    enough that a pair stood there for a moment: while `ab` is merged in `abab`, the text is `ab`+`a`+`b`, and
-    `aba` is remembered. That is of no use, but sentencepiece does it, and its models have such pieces.
+    **Nothing is forgotten.** When every pair in the text has been merged and the vocabulary is not full,
+    pairs that occurred earlier follow, with a frequency of 0, in the order of idea 4. It is enough that a
+    pair occurred for a moment: while `ab` is merged in `abab`, the text is `ab`+`a`+`b`, so `aba` is
+    remembered. This is useless, but sentencepiece does it, and its models have such pieces.
 
-    **There are no ties.** `ab`+`c` and `a`+`bc` are two pairs with one text, but only one of them can stand
-    in the text at a time. For take any part of the text that is made of whole symbols now. It has been so
-    from the start, because symbols only grow. So all merges that touched it were inside it, and as they go
-    from left to right, its own text alone decides which they were. So equal texts are made of equal symbols.
-    For the same reason no pair ever has the text of a piece that is there already.
+    **There are no ties.** `ab`+`c` and `a`+`bc` are two pairs with the same text, but only one of them can
+    occur in the text at any time. Consider a part of the text that consists of whole symbols now. It always
+    has, because symbols only grow. So all merges that touched it were inside it, and since merging goes from
+    left to right, only its own text decided which they were. So equal texts consist of equal symbols. For the
+    same reason, no pair ever has the text of a piece that already exists.
     """
     # 1. Unpack the words.
     report = _Reporter(progress)
@@ -347,8 +349,8 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     if total > MAX_COUNT:
         raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
 
-    # 2. Count the characters and accept some. A symbol is an index into `texts`; 0 is the wall between words,
-    # and stands for every character that no piece will hold.
+    # 2. Count the characters and accept some. A symbol is an index into `texts`. 0 is the wall between words,
+    # and also stands for every character that no piece will hold.
     characters: Multiset[str] = Multiset()
     for done, (word, count) in enumerate(counted):
         report("characters", done, len(counted))
@@ -362,7 +364,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
 
     # 3. Write the text as one long list of symbols.
     text = [0]
-    weight = [0]  # of each place in the text: how often its word was seen
+    weight = [0]  # for each position in the text: how often its word was seen
     for done, (word, count) in enumerate(counted if limit > 0 else ()):
         report("pairs", done, len(counted))
         symbols = [ids.get(c, 0) for c in word.decode()]
@@ -372,14 +374,14 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     after = list(range(1, len(text) + 1))
 
     # 4. Find all pairs, and put them in a queue, the most frequent first.
-    frequency: dict[tuple[int, int], int] = {}  # of the pairs that may still be merged
-    places: dict[tuple[int, int], list[int]] = {}  # where they stand, or stood, from left to right
+    frequency: dict[tuple[int, int], int] = {}  # of the pairs that can still be merged
+    places: dict[tuple[int, int], list[int]] = {}  # where they occur, or occurred, from left to right
     invalid: set[tuple[int, int]] = set()
     new_pairs: list[tuple[int, int]] = []  # pairs that are not in the queue yet
     queue: list[tuple[int, int, bytes, tuple[int, int]]] = []
 
     def add(left: int, right: int) -> None:
-        """Count the pair that stands at these two places of the text."""
+        """Count the pair at these two positions of the text."""
         pair = text[left], text[right]
         if pair not in frequency:
             if 0 in pair or pair in invalid:
@@ -394,13 +396,13 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         places[pair].append(left)
 
     def remove(left: int, right: int) -> None:
-        """Uncount the pair at these two places: one of them is about to change."""
+        """Uncount the pair at these two positions: one of them is about to change."""
         pair = text[left], text[right]
         if pair in frequency:
             frequency[pair] -= weight[left]
 
     def entry(pair: tuple[int, int]) -> tuple[int, int, bytes, tuple[int, int]]:
-        """The entry of a pair in the queue: the smallest belongs to the pair to merge next."""
+        """The entry of a pair in the queue: the smallest entry is that of the pair to merge next."""
         left, right = texts[pair[0]], texts[pair[1]]
         return -frequency[pair], len(left + right), (left + right).encode(), pair
 
@@ -420,7 +422,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         report("merges", len(merges), limit)
         negative, _, piece, pair = heappop(queue)
         if frequency[pair] != -negative:
-            heappush(queue, entry(pair))  # it has become rarer since
+            heappush(queue, entry(pair))  # it has become rarer in the meantime
             continue
         del frequency[pair]
         spots = places.pop(pair)
@@ -432,7 +434,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         for left in spots:
             right = after[left]
             if (text[left], text[right]) != pair:
-                continue  # something else was merged here, or this pair overlapped with itself
+                continue  # another pair was merged here, or this pair overlapped itself
             previous, following = before[left], after[right]
             remove(previous, left)
             remove(right, following)
@@ -461,7 +463,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
 
 
 class _Reporter:
-    """Calls a progress function five times a second at most."""
+    """Calls a progress function at most five times a second."""
 
     def __init__(self, progress: Progress | None):
         self._progress = progress

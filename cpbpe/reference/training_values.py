@@ -1,71 +1,71 @@
-"""What training takes and what it returns: the values that both engines of training share.
+"""The values that training takes and returns, shared by both engines.
 
-Training has two halves with a value between them. A counter turns text into *words* with counts; `learn`
-turns words into merges. `Words` is what lies between: it can be saved, loaded and merged with the words of
-other machines, and gives the same model. Which piece gets which id, and what the model file says, is decided
+Training has two halves. A counter turns text into *words* with counts; `learn` turns words into merges. The
+value between the two is `Words`. It can be saved, loaded, and merged with words that were counted on other
+machines, and the model stays the same. The ids of pieces and the contents of the model file are decided
 afterwards, in `cpbpe.training.model_build`.
 
-`cpbpe.reference.training` says what each step means.
+`cpbpe.reference.training` explains what each step means.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 UNKNOWN = "\u2585".encode()
-"""Stands for every character that the model will not know. Sentences that hold it are skipped."""
+"""Stands for every character that the model will not know. Sentences that contain it are skipped."""
 BOUNDARY = b"\x1f"
-"""Stands where a symbol (such as `<s>`) was, or where a pretokenizer cut. No piece holds it."""
+"""Replaces a symbol (such as `<s>`), and marks where a pretokenizer cut. No piece contains it."""
 
 Progress = Callable[[str, int, int], None]
 """Called a few times a second with the phase ("characters", "pairs", "merges"), how much of it is done, and
-how much there is in all. It may raise, which ends the work (so Ctrl-C does)."""
+how much there is in total. If it raises an exception, the work ends; that is how Ctrl-C works."""
 
 
 @dataclass(frozen=True)
 class PieceLimits:
-    """Which strings may become a piece. The names and meanings are those of sentencepiece."""
+    """Which strings can become pieces. Names and meanings are those of sentencepiece."""
 
     max_sentencepiece_length: int = 16
     """The longest piece, in code points."""
     split_by_unicode_script: bool = True
-    """A piece holds one script only."""
+    """All characters of a piece belong to one script."""
     split_by_number: bool = True
-    """Digits have a script, like other characters; if not, they go with any script."""
+    """Digits count as a script of their own; otherwise they go with any script."""
     split_digits: bool = False
     """A digit is always a piece of its own."""
     split_by_whitespace: bool = True
-    """`▁` stands at the start of a piece only."""
+    """`▁` occurs only at the start of a piece."""
     treat_whitespace_as_suffix: bool = False
-    """What is said of `▁` at the start holds for the end instead."""
+    """The rules for `▁` at the start of a piece apply to its end instead."""
     allow_whitespace_only_pieces: bool = False
-    """A piece may be several `▁` and nothing else."""
+    """A piece can consist of several `▁`."""
 
 
 @dataclass(frozen=True)
 class CountSpec:
-    """Everything that decides which words a text is counted as."""
+    """Everything that decides which words are counted in a text."""
 
     limits: PieceLimits = PieceLimits()
-    """Between two characters that no piece may hold side by side, a text is cut."""
-    charsmap: bytes = b""
-    """Normalization rules, compiled; empty for none."""
+    """A text is cut between two characters that no piece can hold side by side."""
+    charsmap: bytes = field(default=b"", repr=False)
+    """The compiled normalization rules; empty if there are none."""
     add_dummy_prefix: bool = True
-    """One `▁` in front of every sentence (or after it, as a suffix)."""
+    """Put one `▁` in front of every sentence (or at its end, as a suffix)."""
     remove_extra_whitespaces: bool = True
-    """No spaces at the ends, single ones elsewhere."""
+    """Remove spaces at both ends, and all but one of several elsewhere."""
     symbols: tuple[bytes, ...] = ()
-    """The text of every meta piece. Where the normalized text holds one, BOUNDARY takes its place."""
+    """The texts of all meta pieces. In the normalized text they are replaced by BOUNDARY."""
     delimiter: bytes = b""
-    """`pretokenization_delimiter`: BOUNDARY takes its place as well; empty for none."""
+    """`pretokenization_delimiter`: replaced by BOUNDARY as well; empty if there is none."""
     max_sentence_length: int = 4192
-    """Longer sentences, in bytes as they are read, are skipped; 0 for no limit."""
+    """Sentences with more bytes than this, before normalization, are skipped; 0 means no limit."""
     keep_newlines: bool = False
-    """In `Counter.add_block`, lines keep their newlines: a sentence ends after a run of newlines."""
+    """`Counter.add_block` keeps newlines: a sentence ends after a run of newlines."""
     skip_reserved: bool = True
-    """Sentences that hold UNKNOWN are skipped; if not, it is one more character that is never accepted."""
+    """Sentences with UNKNOWN are skipped; otherwise it is an ordinary character that is never accepted."""
 
 
 @dataclass(frozen=True)
@@ -73,25 +73,25 @@ class LearnSpec:
     """Everything that decides which merges are learned from words."""
 
     vocab_size: int
-    """How many pieces the model is to have."""
+    """How many pieces the model should have."""
     meta_pieces: int
     """How many of these are not learned: unknown, control, user-defined and byte pieces."""
     limits: PieceLimits = PieceLimits()
-    """What a piece may hold."""
+    """Which strings can become pieces."""
     character_coverage: float = 0.9995
-    """How much of the text the accepted characters cover. Compared as a float32, like sentencepiece's."""
+    """How much of the text the accepted characters cover. Compared in float32, as in sentencepiece."""
     required_chars: str = ""
-    """Characters that come first when characters are accepted."""
+    """Characters that are accepted before all others."""
     auto_character_coverage: bool = False
     """Accept every character for now; `model_build` chooses characters and merges together afterwards."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Words:
-    """Counted words, sorted by their bytes. They partition the text, so no character is lost."""
+    """Counted words, sorted by their bytes. Together they make up the whole text, so no character is lost."""
 
     blob: bytes
-    """The words in UTF-8, one after the other."""
+    """The words in UTF-8, one after another."""
     ends: bytes
     """Where each word ends in the blob, as u64."""
     counts: bytes
@@ -99,6 +99,9 @@ class Words:
 
     def __len__(self) -> int:
         return len(self.ends) // 8
+
+    def __repr__(self) -> str:
+        return f"<Words: {len(self):,} words of {len(self.blob):,} bytes>"
 
 
 @dataclass(frozen=True)
@@ -108,16 +111,16 @@ class Skipped:
     sentences: int = 0
     """How many."""
     size: int = 0
-    """Their length together."""
+    """Their total length."""
     examples: tuple[tuple[int, bytes], ...] = ()
-    """The first few: the number of the sentence, from 0, and its first EXAMPLE_BYTES."""
+    """The first few: the index of the sentence and its first EXAMPLE_BYTES bytes."""
 
 
 EXAMPLES, EXAMPLE_BYTES = 5, 200
 
 SKIP_REASONS = ("empty", "too_long", "reserved", "blank")
-"""Why a sentence is skipped, in the order of the checks: nothing in it; longer than max_sentence_length; it
-holds UNKNOWN; nothing is left of it once it is normalized."""
+"""Why a sentence is skipped, in the order of the checks: it is empty; it is longer than max_sentence_length;
+it contains UNKNOWN; nothing is left of it after normalization."""
 
 
 @dataclass(frozen=True)
@@ -125,25 +128,27 @@ class Tallies:
     """What a counter has seen. A sentence with a count is one sentence here."""
 
     sentences: int
-    """All sentences, skipped ones included."""
+    """All sentences, including skipped ones."""
     size: int
-    """The bytes in them, newlines between sentences not included."""
+    """The bytes in them, without the newlines between them."""
     skipped: Mapping[str, Skipped]
-    """For each of SKIP_REASONS."""
+    """The skipped sentences, for each of SKIP_REASONS."""
+    broken: int = 0
+    """How many sentences are not valid UTF-8, without the skipped ones."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What training learned, in the order in which it was learned."""
+    """What training has learned, in that order."""
 
     characters: tuple[str, ...]
-    """The accepted characters: most frequent first, then by code point."""
+    """The accepted characters, the most frequent first, then by code point."""
     character_counts: array[int]
     """How often each was seen (u64); 0 is possible for one of required_chars."""
     dropped_characters: tuple[str, ...]
     """The other characters of the text, in the same order; BOUNDARY and NUL are in neither list."""
     dropped_counts: array[int]
-    """How often each of those was seen (u64)."""
+    """How often each of these was seen (u64)."""
     boundaries: int
     """How often BOUNDARY was seen. sentencepiece counts it as text when it measures the coverage."""
     nuls: int
@@ -151,15 +156,15 @@ class Learned:
     merges: tuple[bytes, ...]
     """The pieces that were made, best first; none if characters and meta pieces alone exceed vocab_size."""
     frequencies: array[int]
-    """How often the pair stood in the text when it was merged (u64); see `learn` on those of 0."""
+    """How often the pair occurred in the text when it was merged (u64); `learn` explains how it can be 0."""
     symbols: array[int]
-    """How many symbols the text had before the first merge, and after each (u64, one more than merges)."""
+    """How many symbols the text had before the first merge and after each one (u64)."""
 
 
 def skip_reason(sentence: bytes, max_sentence_length: int) -> str | None:
-    """The first of SKIP_REASONS that keeps a sentence out, as far as one can tell before it is normalized.
+    """The first of SKIP_REASONS that applies to a sentence before it is normalized, or None.
 
-    Sampling uses it too: sentencepiece applies these before it samples.
+    Sampling uses it, too: sentencepiece makes these checks before it samples.
 
     >>> skip_reason(b"", 10), skip_reason(b"much too long", 10), skip_reason(b"fine", 10)
     ('empty', 'too_long', None)

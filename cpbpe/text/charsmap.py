@@ -1,12 +1,14 @@
-"""Normalization rules as model files carry them: check them, look one up, list them all.
+"""Charsmaps, the normalization rules in model files: checking them, looking up one, listing all.
 
-A charsmap is one blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and replacement
-strings that end in NUL each. The trie maps the UTF-8 bytes of every key to the position of its replacement.
+A charsmap is a blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and replacement
+strings, each of which ends in NUL. The trie maps the UTF-8 bytes of every key to the position of its
+replacement.
 
-The trie is a double array of u32 *units*. A node is known by the position of its unit; the root is 0. Its
-children lie around its *base*, which is `node ^ offset`: the child for the byte `c` is the unit at
-`base ^ c`, if that unit carries the label `c`. Where a key ends, the unit at the base itself is a leaf, whose
-low 31 bits are the value. So looking up costs one step a byte, and the file can be used as it is.
+The trie is a double array of u32 *units*. A node is identified by the position of its unit; the root is 0.
+The children of a node lie around its *base*, which is `node ^ offset`: the child for the byte `c` is the unit
+at `base ^ c`, if that unit has the label `c`. If a key ends at the node, the unit at the base itself is a
+leaf, whose low 31 bits are the value. So a look-up takes one step per byte, and the file can be used as it
+is.
 
 A unit has 32 bits:
 
@@ -28,13 +30,17 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections import deque
 from collections.abc import Iterator
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 
 MAX_MATCHES = 32
-"""sentencepiece collects this many rules that match at one place, shortest first, and no more."""
+"""sentencepiece collects at most this many rules that match at one position, shortest first."""
+
+MAX_VISITS = 1 << 20
+"""At most this many steps are made to find the longest key. The largest of the named rules take 69,000."""
 
 _ROOT = 0
 _LEAF = 1 << 31
@@ -76,7 +82,7 @@ class Charsmap:
         bad = None if trusted else self._first_bad_unit()
         if bad is not None:
             raise ModelError(f"{problem}unit {bad} of the trie points outside of it")
-        # Most characters of most texts begin no key, and this is what tells it at once.
+        # Most characters of most texts begin no key, and this shows it at once.
         self._first_nodes = [self._child(_ROOT, byte) for byte in range(256)]
         self._with_children: dict[int, bool] = {}
 
@@ -98,14 +104,14 @@ class Charsmap:
     # --- One step ---------------------------------------------------------------------------------
 
     def _child(self, node: int, byte: int) -> int | None:
-        """The node that a byte leads to from a node. (`_offset` is written out here, for speed.)"""
+        """The node that a byte leads to from a node. (`_offset` is inlined here for speed.)"""
         units = self._units
         unit = units[node]
         child = node ^ (unit >> 10) << ((unit & 0x200) >> 6) ^ byte
         return child if child < len(units) and units[child] & _LABEL == byte else None
 
     def _children(self, node: int) -> list[tuple[int, int]]:
-        """All the bytes that lead somewhere from a node, in order, with the nodes they lead to.
+        """All bytes that lead somewhere from a node, in order, with the nodes that they lead to.
 
         An empty unit at the base passes for the child for a NUL, and has itself as a child again. There is
         none in what a compiler makes, but a crafted file may have some.
@@ -142,11 +148,11 @@ class Charsmap:
         return (labels ^ positions).to_bytes(size, "little")
 
     def _replacement(self, node: int) -> bytes:
-        """What the key that ends at a node becomes."""
+        """The replacement for the key that ends at a node."""
         value = self._units[node ^ _offset(self._units[node])] & ~_LEAF
         return self._replacements[value : self._replacements.index(0, value)]
 
-    # --- At one place of a text -------------------------------------------------------------------
+    # --- At one position of a text ----------------------------------------------------------------
 
     def longest(self, text: bytes, at: int) -> tuple[bytes, int] | None:
         """The replacement for the longest key that `text` holds at `at`, and the key's length.
@@ -192,40 +198,52 @@ class Charsmap:
     # --- All of it --------------------------------------------------------------------------------
 
     def rules(
-        self, max_nodes: int, max_length: int | None = None, *, follow_empty: bool = False
+        self,
+        max_nodes: int,
+        max_length: int | None = None,
+        *,
+        follow_empty: bool = False,
+        shortest_first: bool = False,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """All rules in the order of their keys: each key, and what it becomes.
+        """All rules: each key and its replacement, in the order of the keys or with the shortest keys first.
 
         ModelError where the walk has visited `max_nodes` nodes, or comes to a key that is longer than
-        `max_length`: a crafted charsmap may have cycles. Empty units (see `_children`) are such cycles, but
-        are passed over; with `follow_empty` they are followed, so that this ends in an error.
+        `max_length`: a crafted charsmap may have cycles. (Every 256 bytes of a key count as one node more,
+        because a cycle makes keys without end, which take memory and time.) Empty units (see `_children`)
+        are such cycles, but are passed over; with `follow_empty` they are followed, which ends in an error.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> list(Charsmap(charsmap_from_rules([("ab", "c"), ("a", "")])).rules(max_nodes=100))
         [(b'a', b''), (b'ab', b'c')]
         """
         units = self._units
-        below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are met again and again
-        waiting = [(b"", _ROOT)]
+        below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are visited again and again
+        waiting = deque([(b"", _ROOT)])
+        take = waiting.popleft if shortest_first else waiting.pop
         while waiting:
-            key, node = waiting.pop()
-            max_nodes -= 1
+            key, node = take()
+            max_nodes -= 1 + (len(key) >> 8)
             if max_nodes < 0 or (max_length is not None and len(key) > max_length):
                 raise ModelError("the charsmap's rules have no end; no compiler makes such a charsmap")
             if units[node] & _ENDS_KEY:
                 yield key, self._replacement(node)
             children = below.get(node)
             if children is None:
-                children = below[node] = [
+                children = [
                     (bytes((byte,)), child)
-                    for byte, child in reversed(self._children(node))
+                    for byte, child in self._children(node)
                     if units[child] or follow_empty
                 ]
+                below[node] = children = children if shortest_first else children[::-1]
             for byte, child in children:
                 waiting.append((key + byte, child))
 
-    def longest_key(self, limit: int) -> int | None:
+    def longest_key(self, limit: int, *, follow_empty: bool = False) -> int | None:
         """The length of the longest key in bytes; None if it is greater than `limit`, or if there is no end.
+
+        Strictly speaking, of the longest way to a node, of which every one leads to a key in what a compiler
+        makes. `follow_empty` is as in `rules`. A crafted charsmap in which this takes too long counts as one
+        without an end.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", "")]))
@@ -234,11 +252,27 @@ class Charsmap:
         """
         # All nodes at one distance from the root are taken at once. The named rule sets share most of their
         # nodes: 225,000 keys lead through 30,000, and each of these is visited once for each distance.
+        # (What `_children` does is written out here, in half of the time: the first stream waits for this.)
+        units, find = self._units, self._low_bases.find
         nodes = {_ROOT}
+        visits = 0
         for length in range(limit + 1):
-            nodes = {child for node in nodes for _, child in self._children(node) if self._units[child]}
-            if not nodes:
+            reached: set[int] = set()
+            for node in nodes:
+                unit = units[node]
+                base = node ^ (unit >> 10) << ((unit & 0x200) >> 6)
+                low, end = base & 0xFF, (base | 0xFF) + 1
+                at = find(low, end - 256, end)
+                while at >= 0:
+                    visits += 1
+                    if not units[at] & _LEAF and (units[at] or follow_empty):
+                        reached.add(at)
+                    at = find(low, at + 1, end)
+                if visits > MAX_VISITS:
+                    return None
+            if not reached:
                 return length
+            nodes = reached
         return None
 
     def unchanged_ascii(self) -> bytes:
@@ -260,7 +294,7 @@ class Charsmap:
         return bytes(unchanged)
 
     def makes_text(self) -> bool:
-        r"""Whether every replacement is valid UTF-8. (One that is not could be completed by the next.)
+        r"""Whether every replacement is valid UTF-8. (An invalid one could be completed by the next.)
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> blob = charsmap_from_rules([("a", "b")])

@@ -1,9 +1,9 @@
-"""Compiles normalization rules into a charsmap, the blob that a model file carries.
+"""Compiles normalization rules into a charsmap, the blob that a model file contains.
 
 `cpbpe.text.charsmap` reads such blobs and explains their format. Here they are built unit for unit as
-sentencepiece builds them (with darts-clone), so that equal rules give equal model files. That takes two
-steps. First the keys become a graph: a tree of their bytes in which equal subtrees are stored once
-(`_Graph`). Then the graph is laid out in an array, each node at the first place where all its children fit
+sentencepiece builds them (with darts-clone), so that equal rules give equal model files. There are two steps.
+First the keys become a graph: a tree of their bytes in which equal subtrees are stored only once (`_Graph`).
+Then the graph is laid out in an array, with each node at the first place where all its children fit
 (`_Layout`).
 """
 
@@ -21,7 +21,7 @@ MAX_MATCHES = 32
 _BLOCK = 256
 """Units are made in blocks of this size."""
 _OPEN_BLOCKS = 16
-"""Only the last blocks, this many, still take new nodes."""
+"""Only this many of the last blocks still take new nodes."""
 _HEX = re.compile(r"[ \t\r\v\f]*\+?(?:0[xX])?([0-9a-fA-F]+)[ \t\r\v\f]*")
 
 
@@ -40,10 +40,11 @@ def rule_charsmap(name: str) -> bytes:
 
 
 def charsmap_from_tsv(text: str) -> bytes:
-    r"""Compile the rules of a TSV file: on each line the code points of a key, a tab, and what they become.
+    r"""Compile the rules of a TSV file: each line has the code points of a key, a tab, and its replacement.
 
-    Code points are hexadecimal, with spaces between them. Whatever follows a second tab is a comment. A rule
-    without a right side deletes its key. If two rules have the same key, the last one counts.
+    Code points are hexadecimal, separated by spaces. Anything after a second tab is a comment. A rule
+    without a replacement deletes its key. If two rules have the same key, the last one counts. As in
+    sentencepiece, a number above 10FFFF is U+FFFD, and a side that contains U+0000 ends before it.
 
     >>> charsmap_from_tsv("2460\t31\t# circled one\nAD\n") == charsmap_from_rules([("①", "1"), ("\xad", "")])
     True
@@ -52,22 +53,26 @@ def charsmap_from_tsv(text: str) -> bytes:
     ...
     ValueError: line 1: 'one' is no hexadecimal code point
     """
-    rules: dict[str, str] = {}
+    rules: dict[tuple[int, ...], tuple[int, ...]] = {}
     lines = text.split("\n")
     for number, line in enumerate(lines[:-1] if lines[-1] == "" else lines, 1):
         try:
-            source, target = (_characters(field) for field in [*line.split("\t"), ""][:2])
+            source, target = (_code_points(field) for field in [*line.split("\t"), ""][:2])
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
         if not source:
             raise ValueError(f"line {number}: {line[:40]!r} has no code points on its left side")
+        if source[0] == 0:
+            raise ValueError(f"line {number}: {line[:40]!r} begins with U+0000, where a left side ends")
+        if source == target:
+            raise ValueError(f"line {number}: {line[:40]!r} changes nothing; leave it out")
         rules[source] = target
-    return charsmap_from_rules(rules.items())
+    return _compiled(rules.items())
 
 
-def _characters(field: str) -> str:
-    """The text that a field of a TSV file spells out in code points."""
-    characters = []
+def _code_points(field: str) -> tuple[int, ...]:
+    """The code points that a field of a TSV file lists."""
+    points = []
     for word in field.split(" "):
         if not word:
             continue
@@ -75,14 +80,19 @@ def _characters(field: str) -> str:
         if not found:
             raise ValueError(f"{word[:40]!r} is no hexadecimal code point")
         point = int(found[1], 16)
-        if not 0 < point <= 0x10FFFF or 0xD800 <= point < 0xE000:
-            raise ValueError(f"{word[:40]!r} is no character; those are 1 to 10FFFF without D800 to DFFF")
-        characters.append(chr(point))
-    return "".join(characters)
+        if point >= 1 << 32 or 0xD800 <= point < 0xE000:
+            raise ValueError(f"{word[:40]!r} is no character; those are 0 to 10FFFF without D800 to DFFF")
+        points.append(point)
+    return tuple(points)
+
+
+def _utf8(points: Iterable[int]) -> bytes:
+    """Code points in UTF-8. For sentencepiece all numbers above U+10FFFF are U+FFFD, so they are here."""
+    return "".join(chr(point) if point <= 0x10FFFF else "\ufffd" for point in points).encode()
 
 
 def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
-    r"""Compile rules: pairs of a key and what replaces it.
+    r"""Compile rules: pairs of a key and its replacement.
 
     >>> from cpbpe.text.charsmap import Charsmap
     >>> compiled = Charsmap(charsmap_from_rules([("①", "1"), ("ｶ", "カ"), ("ｶﾞ", "ガ")]))
@@ -90,8 +100,6 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
     ((b'\xe3\x82\xac', 6), (b'1', 3))
     """
     known = dict(rules)
-    if not known:
-        raise ValueError("there are no rules; use normalization_rule_name='identity' to change nothing")
     for source, target in known.items():
         if not source:
             raise ValueError(f"a rule for nothing, which becomes {target!r}")
@@ -99,12 +107,27 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
             raise ValueError(f"a rule that changes nothing, {source!r}; leave it out")
         if "\0" in source + target:
             raise ValueError(f"U+0000 in the rule {source!r} -> {target!r}, which no rule can hold")
-    positions: dict[str, int] = {}
+    return _compiled((tuple(map(ord, source)), tuple(map(ord, target))) for source, target in known.items())
+
+
+def _compiled(rules: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> bytes:
+    """The blob of rules, each of which is a key and what replaces it, in code points.
+
+    In files, rules may hold U+0000. sentencepiece trains with them, so the blob is what it makes of them.
+    What replaces a key is stored whole, but read up to U+0000. A key ends before U+0000, and of rules whose
+    keys have become equal the first one counts, in the order of the whole keys, then of what replaces them.
+    """
+    rules = list(rules)
+    if not rules:
+        raise ValueError("there are no rules; use normalization_rule_name='identity' to change nothing")
+    positions: dict[tuple[int, ...], int] = {}
     replacements = bytearray()
-    for target in sorted(set(known.values())):
+    for target in sorted({target for _, target in rules}):
         positions[target] = len(replacements)
-        replacements += target.encode() + b"\0"
-    keys = {source.encode(): positions[target] for source, target in known.items()}
+        replacements += _utf8(target) + b"\0"
+    keys: dict[bytes, int] = {}
+    for source, position in sorted((_utf8(source), positions[target]) for source, target in rules):
+        keys.setdefault(source.partition(b"\0")[0], position)
     for key in keys:
         if (
             len(key) >= MAX_MATCHES
@@ -118,7 +141,7 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
 
 
 class _Graph:
-    """The keys as a tree of their bytes in which equal nodes, with all that is below them, are stored once.
+    """The keys as a tree of their bytes in which equal nodes, with everything below them, are stored once.
 
     A node is a tuple of its children, each of which is a label and the index of another node. A child with
     the label 0 means that a key ends here; instead of an index it has the value of the key.
@@ -145,13 +168,13 @@ class _Graph:
         self.root = self._node(path[0])
 
     def _finish(self, path: list[list[tuple[int, int]]], key: bytes, keep: int) -> None:
-        """Store the nodes after the first `keep` bytes of a key: they will get no more children."""
+        """Store the nodes after the first `keep` bytes of a key, which will get no more children."""
         while len(path) > keep + 1:
             node = self._node(path.pop())
             path[-1].append((key[len(path) - 1], node))
 
     def _node(self, children: list[tuple[int, int]]) -> int:
-        """The index of a node, which is stored unless an equal one is there."""
+        """The index of a node; it is stored unless there is an equal one."""
         index = self._known.setdefault(tuple(children), len(self.nodes))
         if index == len(self.nodes):
             self.nodes.append(tuple(children))
@@ -179,7 +202,7 @@ class _Layout:
         self._take(0)
         self._used_bases[0] = True
         self._set_offset(0, 1)
-        bases: dict[int, int] = {}  # of each shared node, the last one it was given
+        bases: dict[int, int] = {}  # the base that each shared node was given last
         waiting = [(0, graph.root)]
         while waiting:
             at, node = waiting.pop()
@@ -246,7 +269,7 @@ class _Layout:
         self._taken_units[at] = True
 
     def _add_block(self) -> None:
-        """Make a block of free units, and close the first one that is open if there are too many."""
+        """Make a block of free units, and close the first open one if there are too many."""
         begin = len(self.units)
         if begin >= _BLOCK * _OPEN_BLOCKS:
             self._close(begin // _BLOCK - _OPEN_BLOCKS)
@@ -262,7 +285,7 @@ class _Layout:
         self._next[end - 1], self._previous[first] = first, end - 1
 
     def _close(self, block: int) -> None:
-        """Give each free unit of a block a label that no byte leads to: that of a base which no node has."""
+        """Give each free unit of a block a label that no byte leads to: that of a base that no node has."""
         units = range(block * _BLOCK, (block + 1) * _BLOCK)
         unused = next((base for base in units if not self._used_bases[base]), 0)
         for at in units:

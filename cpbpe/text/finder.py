@@ -1,10 +1,10 @@
-"""Finds keys in text, the longest at each place: user-defined pieces, special tokens, symbols of training.
+"""Finds keys in text, the longest at each position: user-defined pieces, special tokens, symbols of training.
 
-A key is nothing but bytes here, and may hold anything. (What finds the keys of normalization rules, which are
-more and lead to replacements, is `cpbpe.text.charsmap`.)
+A key is any sequence of bytes. (`cpbpe.text.charsmap` finds the keys of normalization rules, which are more
+numerous and have replacements.)
 
-All of it rests on one list, the sorted keys. Keys that begin with the same bytes stand side by side in it, in
-the order of their length where one is the beginning of the other.
+Everything is based on one list, the sorted keys. Keys that begin with the same bytes stand side by side in
+it, in the order of their length where one is the beginning of the other.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Finder:
     """
 
     def __init__(self, keys: Iterable[bytes], max_matches: int | None = None):
-        """`max_matches`: only this many keys that match at one place are looked at, the shortest first.
+        """`max_matches`: of the keys that match at a position, only this many are looked at, shortest first.
 
-        sentencepiece does so. Where a key matches, its beginnings match too. So a key that has this many
+        sentencepiece does this. Where a key matches, its beginnings match too. So a key that has this many
         other keys as beginnings is never found, and all others are found as if there were no such limit.
         """
         given = list(keys)
         if b"" in given:
-            raise ValueError("a key of a finder is empty; it would be everywhere")
+            raise ValueError("a key of a finder is empty, and would match everywhere")
         self._numbers = {key: number for number, key in enumerate(given)}
         self.longest_key = max(map(len, given), default=1)
-        """The length of the longest key in bytes, 1 if there is none."""
+        """The length of the longest key in bytes; 1 if there are no keys."""
         self.first_bytes = bytes(sorted({key[0] for key in given}))
         """The bytes that keys begin with."""
         self._first = re.compile(b"[%b]" % re.escape(self.first_bytes)) if given else None
 
         self._keys: list[bytes] = []  # sorted
-        self._shorter: list[int] = []  # for each, the place of its longest beginning that is a key, or -1
-        beginnings: list[int] = []  # the places of all keys that the last one begins with, itself included
+        self._shorter: list[int] = []  # for each, the index of its longest beginning that is a key, or -1
+        beginnings: list[int] = []  # the indexes of all keys that the last one begins with, including itself
         for key in sorted(self._numbers):
             while beginnings and not key.startswith(self._keys[beginnings[-1]]):
                 beginnings.pop()
@@ -53,7 +53,7 @@ class Finder:
                 self._keys.append(key)
 
     def longest(self, text: bytes, at: int) -> int:
-        """The length of the longest key at `at`, 0 if none is there.
+        """The length of the longest key at `at`; 0 if there is none.
 
         The text from `at` on has a place among the sorted keys. A key that it begins with comes before that
         place, and whatever stands between the two begins with this key as well. So the key right before the
@@ -67,7 +67,7 @@ class Finder:
         return len(self._keys[place]) if place >= 0 else 0
 
     def could_grow(self, text: bytes, at: int) -> bool:
-        """Whether a key could match at `at` that is longer than the rest of the text, if more text followed.
+        """Whether more text could make a key match at `at` that is longer than the rest of this text.
 
         >>> finder = Finder([b"ab", b"abcd", b"x"])
         >>> [finder.could_grow(b"xabc", at) for at in (0, 1, 2, 3)]
@@ -100,9 +100,9 @@ class Finder:
         return last
 
     def split(self, text: str | bytes) -> list[Any] | None:
-        """The text before a key, the key's number, the text after it, and so on; None without a key.
+        """The text before a key, the key's number, the text after it, and so on; None if there is no key.
 
-        Keys are taken from left to right. A key's number is its place among those that were given.
+        Keys are taken from left to right. A key's number is its index among the given keys.
         """
         data = text.encode() if isinstance(text, str) else text
         parts: list[Any] = []

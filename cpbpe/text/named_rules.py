@@ -1,7 +1,7 @@
 """The named sets of normalization rules: NFKC as of Unicode 17, with additions for machine translation (nmt).
 
-Python knows the Unicode of the year it was made, and the rules must not depend on that: they are written into
-model files. The package unicodedata2 knows Unicode 17 on every Python.
+Each version of Python has its own version of Unicode, and the rules must not depend on it, because they are
+written into model files. The package unicodedata2 has Unicode 17 for every Python.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from cpbpe.lazy import imported
 
 UNICODE = 17
-"""The version of Unicode that sentencepiece 0.2.3 normalizes by."""
+"""The version of Unicode that sentencepiece 0.2.3 uses for normalization."""
 
 _SPACES = "\t\n\f\r\u061c\u1680\u200b\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd\u200c"
 """The characters that the nmt rules replace by a space."""
 _CONTROLS = [*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x9F]
 """The code points that the nmt rules delete."""
 _FULLWIDTH_TILDE = "\uff5e"
-"""The one character that they leave alone: in Japanese it differs from a tilde."""
+"""The one character that they do not change: in Japanese it differs from a tilde."""
 
 
 def named_rules(name: str) -> dict[str, str]:
-    """A named set of rules: each key, and what it becomes.
+    """A named set of rules: each key and its replacement.
 
     >>> rules = named_rules("nfkc")
     >>> rules["①"], rules["e\u0301"], "é" in rules, len(rules)
@@ -52,15 +52,15 @@ def named_rules(name: str) -> dict[str, str]:
 
 @cache
 def _nfkc() -> dict[str, str]:
-    """The rules of NFKC, whose keys are single characters and sequences that are composed to a character.
+    """The rules of NFKC. Their keys are single characters, and sequences that compose to a character.
 
     Such a sequence is any way to write the full decomposition of some character with characters that
     decompose to one character each: instead of `e` there may be a full-width `e`, and so on for the accent.
     """
     normalize = _unicode_data().normalize
     rules: dict[str, str] = {}
-    sources: dict[str, list[str]] = {}  # for a character, those that decompose to it alone
-    composed: dict[str, str] = {}  # for a sequence, the NFKC of the characters that decompose to it
+    sources: dict[str, list[str]] = {}  # for each character, those that decompose to it alone
+    composed: dict[str, str] = {}  # for each sequence, the NFKC of the characters that decompose to it
     for character in _characters():
         decomposed = normalize("NFKD", character)
         normal = character if decomposed == character else normalize("NFKC", character)
@@ -80,7 +80,7 @@ def _nfkc() -> dict[str, str]:
 
 
 def _without_redundant(rules: dict[str, str]) -> dict[str, str]:
-    """Leave out the rules that give no more than shorter rules do when these are applied to their keys."""
+    """Leave out rules whose keys the shorter rules rewrite in the same way."""
     kept = {source: target for source, target in rules.items() if len(source) == 1}
     lengths: dict[int, list[str]] = {}
     for source in rules:
@@ -92,7 +92,7 @@ def _without_redundant(rules: dict[str, str]) -> dict[str, str]:
 
 
 def _apply(rules: dict[str, str], text: str, longest: int) -> str:
-    """Apply rules from left to right, at each place the one with the longest key."""
+    """Apply rules from left to right, at each position the one with the longest key."""
     result = []
     at = 0
     while at < len(text):
@@ -127,8 +127,8 @@ def _unicode_data() -> Any:
 def _fold(character: str) -> str:
     """The simple case folding of a character: always one character, so `ß` stays.
 
-    Python folds as of the Unicode that it was made with. A capital letter that came later has a small letter
-    of the same name; a letter that came after Unicode 17 stays what it is.
+    Python folds according to its own version of Unicode. A capital letter that was added later has a small
+    letter of the same name; a letter that was added after Unicode 17 stays as it is.
     """
     folded = character.casefold()
     if folded == character:

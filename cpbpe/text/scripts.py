@@ -1,7 +1,7 @@
 """The script of every character as of Unicode 9.0, the version that sentencepiece trains with.
 
-With `split_by_unicode_script` a piece holds characters of one script only. So this table decides which pieces
-can exist, and a newer one would lead to other models.
+With `split_by_unicode_script`, all characters of a piece belong to one script. So this table decides which
+pieces can exist, and a newer one would give different models.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 COMMON = "Common"
 """The script of punctuation, digits and symbols, and of every character that is not in the table."""
 INHERITED = "Inherited"
-"""The script of marks that combine with the character before them, and take its script."""
+"""The script of combining marks, which take the script of the character before them."""
 
 
 def script(character: str) -> str:
@@ -28,7 +28,7 @@ def script(character: str) -> str:
 
 @cache
 def _ranges() -> tuple[list[int], list[int], list[str]]:
-    """The ranges of the table in order: the first code point of each, the last one, and the script."""
+    """The ranges of the table in order: first code point, last code point, script."""
     ranges: list[tuple[int, int, str]] = []
     name = ""
     for word in _TABLE.split():

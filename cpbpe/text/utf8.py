@@ -1,6 +1,6 @@
-"""Characters and bytes: what is a character in UTF-8, what is not, and where characters lie in bytes.
+"""Characters and bytes: what is a character in UTF-8, what is not, and where characters are in bytes.
 
-The whole of cpbpe has one rule for broken text: every byte that belongs to no character becomes one U+FFFD.
+All of cpbpe treats broken text in the same way: every byte that belongs to no character becomes one U+FFFD.
 Python's own "replace" is close, but writes a single U+FFFD for some sequences of bad bytes.
 """
 
@@ -13,14 +13,14 @@ from itertools import accumulate
 SPACE = "▁".encode()
 """How a space is written in pieces: U+2581."""
 REPLACEMENT = "\ufffd".encode()
-"""What a byte that belongs to no character becomes."""
+"""What replaces a byte that belongs to no character."""
 
 
 # --- One character --------------------------------------------------------------------------------
 
 
 def character_length(text: bytes, at: int) -> int:
-    r"""How many bytes the character at `at` takes, going by its first byte alone.
+    r"""How many bytes the character at `at` has, according to its first byte alone.
 
     >>> character_length("a▁".encode(), 0), character_length("a▁".encode(), 1)
     (1, 3)
@@ -31,8 +31,7 @@ def character_length(text: bytes, at: int) -> int:
 def valid_character(text: bytes, at: int) -> bytes | None:
     r"""The character at `at`, or None if the bytes there are not a character.
 
-    Overlong forms, surrogates and values above U+10FFFF are not characters; a U+FFFD that
-    somebody wrote is one.
+    Overlong forms, surrogates and values above U+10FFFF are not characters. A U+FFFD in the text is one.
 
     >>> valid_character("é".encode(), 0), valid_character(b"\xc0\x80", 0)
     (b'\xc3\xa9', None)
@@ -46,7 +45,7 @@ def valid_character(text: bytes, at: int) -> bytes | None:
 
 
 def is_inside(text: bytes, at: int) -> bool:
-    r"""Whether a place in a text is inside a character.
+    r"""Whether a position in a text is inside a character.
 
     >>> [is_inside("a▁".encode(), at) for at in range(5)], is_inside(b"\xff\x81", 1)
     ([False, False, True, True, False], False)
@@ -61,6 +60,15 @@ def is_inside(text: bytes, at: int) -> bool:
 
 
 # --- Broken text ----------------------------------------------------------------------------------
+
+
+def is_valid_utf8(text: bytes) -> bool:
+    """Whether every byte belongs to a character."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def repair(text: bytes) -> bytes:
@@ -81,7 +89,7 @@ def repair(text: bytes) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    r"""Bytes as text, repaired. Only a model whose pieces or rules are not UTF-8 makes bytes that need it.
+    r"""Bytes as text, repaired if necessary, which only models need whose pieces or rules are not UTF-8.
 
     >>> text_of("é".encode()), text_of(b"\xc3")
     ('é', '�')
@@ -104,16 +112,16 @@ codecs.register_error(_ONE_FOR_EACH, _one_for_each)
 
 
 def certain(data: bytes, final: bool = False) -> tuple[str, int]:
-    r"""The text of bytes to which more may be added, and how many of them it took.
+    r"""The text of bytes that more bytes may follow, and how many bytes it took.
 
-    That is all of them, except for a character at the end whose other bytes may still come.
+    It takes all of them, except for an incomplete character at the end.
 
     >>> certain(b"a\xe2\x96"), certain(b"a\xe2\x96", final=True), certain(b"\xe2\x96!\xc0")
     (('a', 1), ('a��', 3), ('��!�', 4))
     """
     text, used = codecs.utf_8_decode(data, _ONE_FOR_EACH, final)
     if len(data) - used == 2 and data[used] == 0xED and data[used + 1] >= 0xA0:
-        # Half a surrogate: Python holds it back for a handler that lets surrogates pass.
+        # The beginning of a surrogate: Python holds it back, in case a handler lets surrogates pass.
         return text + "\ufffd\ufffd", used + 2
     return text, used
 
@@ -122,14 +130,14 @@ def certain(data: bytes, final: bool = False) -> tuple[str, int]:
 
 
 _BEGINS = bytes(int(byte & 0xC0 != 0x80) for byte in range(256))
-"""For each byte of valid UTF-8 whether a character begins with it."""
+"""For each byte of valid UTF-8, whether a character begins with it."""
 
 
 def character_positions(text: bytes, by_first_byte: bool = False) -> list[int]:
-    r"""For each byte of a text, the index of the character it belongs to; at last, the number of characters.
+    r"""For each byte of a text, the index of its character; after these, the number of characters.
 
     A byte that belongs to no character counts as one. `by_first_byte`: as in sentencepiece, the first byte of
-    a character tells its length, whatever follows, which makes a difference in broken text only.
+    a character decides its length, whatever follows, which makes a difference only in broken text.
 
     >>> character_positions("a▁b".encode()), character_positions(b"\xe2ab")
     ([0, 1, 1, 1, 2, 3], [0, 1, 2, 3])

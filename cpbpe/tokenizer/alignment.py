@@ -1,4 +1,4 @@
-"""What `Tokenizer.align` returns: ids, pieces, and where in the text they came from."""
+"""`Encoding`, which `Tokenizer.align` returns: ids, pieces, and where in the text they came from."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ class Encoding:
     """
 
     ids: list[int]
-    """The ids, as `Tokenizer.encode` gives them."""
+    """The ids that `Tokenizer.encode` returns."""
     pieces: list[str]
-    """The pieces, as `Tokenizer.encode_pieces` gives them."""
+    """The pieces that `Tokenizer.encode_pieces` returns."""
     offsets: list[tuple[int, int]]
-    """Begin and end of what each token came from; counts characters or bytes, see `unit`."""
+    """The span of the text that each token came from, in characters or bytes (see `unit`)."""
     text: str | bytes
     """The input."""
     unit: Unit
     """What the offsets count: "char" or "byte"."""
     special: frozenset[int] = field(default=frozenset(), repr=False)
-    """Those of the ids that are special tokens."""
+    """The ids that are special tokens."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def surfaces(self) -> list[str] | list[bytes]:
-        """The part of the text that each token came from: `str` by characters, `bytes` by bytes.
+        """The part of the text that each token came from: `str` if offsets count characters, else `bytes`.
 
-        Tokens that came from nothing (a CONTROL piece, the dummy prefix, all but the last byte of a
-        character) have an empty one.
+        It is empty for tokens with an empty span: a CONTROL piece, the dummy prefix, all but the last byte of
+        a character.
         """
         if self.unit == "char":
             text = self._characters
@@ -75,10 +75,10 @@ class Encoding:
     # --- From the text to the tokens, and back ----------------------------------------------------
 
     def char_to_token(self, position: SupportsIndex) -> int | None:
-        """The token whose span holds a position of the text, which counts what `unit` says.
+        """The token whose span holds a position of the text, counted in `unit`s.
 
-        Of several tokens for one character it is the one that has the span: the last in the order of the
-        text. None if no token came from there, as from spaces that the model removes.
+        If a character has several tokens, it is the last of them, which has the span. None if no token came
+        from that position, for example from a space that the model removes.
 
         >>> import cpbpe
         >>> encoding = cpbpe.load("tokenizer.model").align("Hi 🦙!")
@@ -91,7 +91,7 @@ class Encoding:
         return tokens[place] if place >= 0 and at < self.offsets[tokens[place]][1] else None
 
     def token_to_chars(self, token: SupportsIndex) -> tuple[int, int] | None:
-        """Begin and end of what a token came from; None if that is nothing: if its span is empty.
+        """The span of a token, or None if it is empty.
 
         >>> import cpbpe
         >>> encoding = cpbpe.load("tokenizer.model").align("Hi", add_bos=True)
@@ -106,9 +106,9 @@ class Encoding:
 
     @kept
     def word_spans(self) -> list[tuple[int, int]]:
-        """Begin and end of every word of the text: what stands between whitespace, as for `str.split`.
+        """The span of every word of the text. Words are separated by whitespace, as in `str.split`.
 
-        A special token that the text spells out is no part of a word, and ends one.
+        A special token that the text spells out is not part of a word; it ends the word before it.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").align("Hello,  world!").word_spans
@@ -130,10 +130,11 @@ class Encoding:
 
     @kept
     def word_ids(self) -> list[int | None]:
-        """For each token the word it belongs to, as a place in `word_spans`.
+        """The word that each token belongs to, as an index into `word_spans`.
 
-        That is the first word in its span (`▁Hi`, which spans " Hi", belongs to "Hi"), or, if its span is
-        empty, the word that it stands in or in front of. None if there is none, and for special tokens.
+        It is the first word in the token's span (`▁Hi`, which spans " Hi", belongs to "Hi"). If the span is
+        empty, it is the word at or after that position. None if there is no such word, and for special
+        tokens.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").align("Hello  world!", add_eos=True).word_ids
@@ -150,10 +151,10 @@ class Encoding:
     # --- Cutting ----------------------------------------------------------------------------------
 
     def truncate(self, max_tokens: SupportsIndex, side: Literal["left", "right"] = "right") -> Encoding:
-        """At most `max_tokens` of the tokens; those too many go on one side.
+        """At most `max_tokens` of the tokens: the others are dropped from one side.
 
-        The tokens of one character stay together, and a dummy prefix with what it stands in front of, so
-        there can be fewer. Special tokens are tokens like others. The text and the offsets stay as they are.
+        The tokens of one character stay together, and so do a dummy prefix and the token after it, so there
+        can be fewer. Special tokens are treated like others. The text and the offsets stay as they are.
 
         >>> import cpbpe
         >>> encoding = cpbpe.load("tokenizer.model").align("Hi 🦙!")
@@ -162,7 +163,7 @@ class Encoding:
         """
         limit = checked_limit(max_tokens, "max_tokens")
         if side not in ("left", "right"):
-            raise ValueError(f"side is 'left' or 'right', not {side!r}")
+            raise ValueError(f"side must be 'left' or 'right', not {side!r}")
         count = len(self)
         if count <= limit:
             return self
@@ -175,10 +176,10 @@ class Encoding:
         )
 
     def _is_inside(self, at: int) -> bool:
-        """Whether the tokens on both sides of a place belong to one character.
+        """Whether the tokens before and after an index belong to one character.
 
-        Of tokens that begin at the same place all but one have an empty span, and belong to that one; so
-        it does not matter in which direction the tokens go.
+        Of the tokens that begin at the same position, all but one have an empty span and belong to that one,
+        so the direction of the tokens does not matter.
         """
         if self.ids[at - 1] in self.special or self.ids[at] in self.special:
             return False
@@ -198,7 +199,7 @@ class Encoding:
         np = numpy()
         return np.array(self.ids, np.uint32), np.array(self.offsets, np.int64).reshape(-1, 2)
 
-    # --- What is worked out once -------------------------------------------------------------------
+    # --- Computed once, when needed ---------------------------------------------------------------
 
     @property
     def _data(self) -> bytes:
@@ -215,13 +216,13 @@ class Encoding:
 
     @kept
     def _places(self) -> tuple[list[int], list[int]]:
-        """Where the spans that are not empty begin, in the order of the text, and whose they are."""
+        """Where the non-empty spans begin, in the order of the text, and the tokens they belong to."""
         places = sorted((begin, token) for token, (begin, end) in enumerate(self.offsets) if begin < end)
         return [begin for begin, _ in places], [token for _, token in places]
 
 
 def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) -> int:
-    """An index that a user gave. A negative one does not count from the end: it would hide a mistake."""
+    """An index from a user. Negative ones do not count from the end, because that would hide mistakes."""
     try:
         checked = index(number)
     except TypeError:
@@ -235,7 +236,7 @@ def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) 
 
 
 def align(facts: ModelFacts, plan: EncodePlan, text: Text, method: str, unit: Unit | None) -> Encoding:
-    """Encode a text with its alignment, as planned."""
+    """Encode a text with its alignment, according to a plan."""
     data = utf8(text, method)
     unit = checked_unit(unit, text)
     given = text if isinstance(text, str) else data
@@ -289,7 +290,7 @@ def _encoding(
     unit: Unit,
     length: int,
 ) -> Encoding:
-    """An Encoding of one text, whose length is given, with what goes around its ids."""
+    """An Encoding of one text of the given length, with the ids that the plan puts around it."""
     special: frozenset[int] = frozenset()
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
         special = frozenset(plan.encoder.finder.texts.keys() & set(ids))
@@ -313,9 +314,9 @@ def _length(text: Text, unit: Unit) -> int:
 
 
 def checked_unit(unit: Unit | None, text: Text) -> Unit:
-    """What the spans of a text count."""
+    """What the spans of a text count: "char" or "byte"."""
     if unit is None:
         return "char" if isinstance(text, str) else "byte"
     if unit not in ("char", "byte"):
-        raise ValueError(f"unit is 'char' or 'byte', not {unit!r}")
+        raise ValueError(f"unit must be 'char' or 'byte', not {unit!r}")
     return unit

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import UserString
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from io import IOBase
 from operator import index
 from typing import Any, SupportsIndex
+
+from cpbpe.spelling import named
 
 Text = str | bytes
 
@@ -48,11 +52,21 @@ _BATCHES = {
 }
 
 
-def _hint(text: object, method: str) -> str:
+def _hint(text: Any, method: str) -> str:
     is_nan = isinstance(text, float) and text != text
     if text is None or is_nan or type(text).__name__ == "NAType":  # as pandas writes missing values
         return "; is a value missing?"
-    if isinstance(text, Iterable) and not isinstance(text, Mapping):
+    if isinstance(text, os.PathLike):
+        return "; give it the text of the file, path.read_text(encoding='utf-8')"
+    if isinstance(text, IOBase):
+        return "; give it the text of the file, file.read()"
+    if isinstance(text, UserString) or getattr(text, "ndim", 1) == 0:
+        return "; give it str(text)"
+    if hasattr(text, "__index__") and "decode" in method:
+        return "; for ids use decode()"
+    if isinstance(text, Mapping):
+        return "; give it one of its values, such as text['text']"
+    if isinstance(text, Iterable):
         batch = _BATCHES.get(method)
         several = f"; for several texts use {batch}()" if batch else "; give it one text after the other"
         parts = ", and for one text in parts encode_parts()" if method == "encode" else ""
@@ -85,7 +99,7 @@ def checked_texts(texts: object, method: str) -> list[Text]:
 def _listed(texts: Any, method: str) -> list[Any]:
     kind = type(texts)
     name = kind.__name__
-    if isinstance(texts, _TEXTS):
+    if isinstance(texts, (*_TEXTS, UserString)):
         raise TypeError(f"{method}() takes a list of texts, not {name}; put it into a list: [text]")
     refuse_unordered(texts, method, "texts")
     if getattr(texts, "ndim", 1) != 1:
@@ -143,9 +157,9 @@ def checked_threads(threads: SupportsIndex) -> int:
     try:
         number = index(threads)
     except TypeError:
-        raise TypeError(f"threads is an integer, not {type(threads).__name__}") from None
+        raise TypeError(f"{named('threads')} is an integer, not {type(threads).__name__}") from None
     if number < 1:
-        raise ValueError(f"threads is at least 1, not {number}")
+        raise ValueError(f"{named('threads')} is at least 1, not {number}")
     return min(number, MAX_THREADS)
 
 
@@ -200,6 +214,13 @@ def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
     if isinstance(ids, (str, bytes, bytearray)):
         hint = "; for pieces use decode_pieces" if method.startswith("decode") else ""
         raise TypeError(f"{method}() takes ids (integers), not {type(ids).__name__}{hint}")
+    unordered = not isinstance(ids, (list, tuple)) and isinstance(ids, (set, frozenset, Mapping))
+    if unordered or hasattr(ids, "columns"):
+        example = (
+            "one of its values, such as batch['input_ids']" if isinstance(ids, Mapping) else "one column"
+        )
+        way_out = "a list, in the order of the text" if isinstance(ids, (set, frozenset)) else example
+        raise TypeError(f"{method}() takes ids (integers), not {type(ids).__name__}; give it {way_out}")
     if hasattr(ids, "tolist"):  # numpy, torch, memoryview, array: all at once, as Python's own int
         ids = ids.tolist()
     checked: list[int] = []
@@ -207,7 +228,9 @@ def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
         try:
             checked.append(index(id))
         except TypeError:
-            hint = "; use decode_batch" if isinstance(id, (list, tuple)) and method == "decode" else ""
+            hint = ""
+            if method == "decode" and isinstance(id, (list, tuple, str)):
+                hint = "; for pieces use decode_pieces" if isinstance(id, str) else "; use decode_batch"
             raise TypeError(
                 f"{method}() takes ids (integers), found {type(id).__name__} at position {position}{of}{hint}"
             ) from None

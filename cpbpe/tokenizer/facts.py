@@ -77,6 +77,11 @@ class ModelFacts:
         return self.full_spec().settings
 
     @kept
+    def pad_id(self) -> int | None:
+        """The id of the piece that fills a batch."""
+        return self.engine.specials[3]
+
+    @kept
     def types(self) -> bytes:
         """The type of every piece, one byte each."""
         return bytes(map(self.engine.kind, range(self.engine.size)))
@@ -178,10 +183,10 @@ class ModelFacts:
         if engine.cut(_PROBE):
             pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
             shape = imported("cpbpe.tokenizer.stream_normalizer").Shape(
-                self.spec.normalizer, [piece for piece in pieces if piece != b"\0"]
+                self.spec.normalizer, [piece for piece in pieces if piece != b"\0"], MAX_KEY
             )
         unk = -1 if engine.byte_fallback else self.types.index(PieceType.UNKNOWN)
-        return StreamPlan(shape if shape is not None and shape.is_text else None, unk)
+        return StreamPlan(shape if shape is not None and shape.has_parts else None, unk)
 
     @kept
     def stream_texts(self) -> StreamTexts:

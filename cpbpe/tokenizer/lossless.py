@@ -8,8 +8,8 @@ an example that was encoded and decoded with the reference engine.
 
 from __future__ import annotations
 
+from codecs import utf_8_decode
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -22,8 +22,11 @@ from cpbpe.text.utf8 import SPACE, repair, text_of
 _RARE = "\U0010fffd"
 _STRANGERS = "é€中日ж☃🦙" + _RARE
 _REWRITTEN = ("ﬁ", "①", "Ａ", "A", "é", "\t", "\n", "…")
-_MAX_NODES = 1 << 22
-"""A crafted charsmap may have rules without end; no more nodes of it than this are visited."""
+_MAX_NODES = 1 << 20
+"""A crafted charsmap may have rules without end; no more nodes of it than this are visited. (Those of the
+largest named rules are 400,000.)"""
+_MAX_EXAMPLES = 1 << 14
+"""For one reason no more texts than this are tried."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +74,29 @@ class Losslessness:
 
 
 def losslessness(spec: ModelSpec) -> Losslessness:
-    """Whether every text comes back, with what is lost where it does not."""
+    """Whether every text comes back, with what is lost where it does not.
+
+    ModelError where that cannot be told: no text was found that does not come back, and the model's rules are
+    more than can be looked at.
+    """
     engine: ReferenceEngine | None = None
     found = []
+    too_many: ModelError | None = None
     for reason, examples in _suspects(spec):
         engine = engine or ReferenceEngine(spec)
-        for example in examples:
-            data = example.encode()
-            becomes = text_of(engine.decode_ids([token.id for token in engine.encode(data)]))
-            if becomes != example and "▁" not in example:
-                found.append(Loss(reason, example, becomes))
-                break
+        try:
+            for number, example in enumerate(examples):
+                if number == _MAX_EXAMPLES:
+                    raise ModelError(f"{number} texts that rules apply to came back, and there are more")
+                data = example.encode()
+                becomes = text_of(engine.decode_ids([token.id for token in engine.encode(data)]))
+                if becomes != example and "▁" not in example:
+                    found.append(Loss(reason, example, becomes))
+                    break
+        except ModelError as error:
+            too_many = error
+    if too_many is not None and not found:
+        raise ModelError(f"it cannot be told whether every text comes back: {too_many}") from too_many
     return Losslessness(tuple(found))
 
 
@@ -146,11 +161,18 @@ def _is_broken(piece: bytes) -> bool:
 
 def _completed(data: bytes) -> Iterator[str]:
     """Yield texts that begin with some bytes. If these end inside a character, the texts complete it."""
-    for count in range(4):
-        for last in range(0x80, 0xC0 if count else 0x81):
-            text = data + bytes([last]) * count
-            if not _is_broken(text):
-                yield text.decode()
+    try:
+        text, used = utf_8_decode(data, "strict", False)
+    except UnicodeDecodeError:
+        return  # they are broken elsewhere, too
+    if used == len(data):
+        yield text
+        return
+    for count in range(1, 4):
+        for last in range(0x80, 0xC0):
+            completed = data + bytes([last]) * count
+            if not _is_broken(completed):
+                yield completed.decode()
 
 
 # --- Rules ----------------------------------------------------------------------------------------
@@ -170,6 +192,5 @@ def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
 
 
 def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the rules of a charsmap as pairs of key and replacement, as far as they can be listed."""
-    with suppress(ModelError):
-        yield from charsmap.rules(_MAX_NODES)
+    """The rules of a charsmap as pairs of key and replacement; at last a ModelError if they have no end."""
+    return charsmap.rules(_MAX_NODES, shortest_first=True)

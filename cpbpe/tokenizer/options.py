@@ -155,8 +155,9 @@ def check_names(options: Mapping[str, object], method: str, table: Mapping[str, 
     refused = REFUSED.get(method, {})
     for name in options:
         if name not in table:
-            there = ", ".join(option for option in table if option not in refused)
-            raise TypeError(f"{method}() has no option {name!r}; it has {there}")
+            there = [option for option in table if option not in refused]
+            hint = imported("cpbpe.tokenizer.guesses").option_hint(name, there)
+            raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(there)}{hint}")
         if name in refused:
             raise TypeError(f"{method}() has no option {name!r}: {refused[name]}")
 
@@ -178,9 +179,13 @@ def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[
     """The chance and the seed. Without a seed there is another one every time."""
     if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
         raise TypeError(f"alpha is a number from 0 to 1, not {alpha!r}")
-    chance = float(alpha)
+    chance = -1.0
+    with suppress(ArithmeticError, TypeError, ValueError):  # too large a number, an array, a signaling NaN
+        chance = float(alpha)
     if not 0 <= chance <= 1:
-        raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {alpha!r}")
+        shown = repr(alpha)
+        shown = shown if len(shown) <= 40 else f"{shown[:40]}..."
+        raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {shown}")
     if seed is None:
         return chance, imported("secrets").randbits(64)
     if not hasattr(seed, "__index__"):

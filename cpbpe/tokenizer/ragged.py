@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, SupportsIndex, overload
 
 from cpbpe.lazy import numpy
+from cpbpe.tokenizer.checks import checked_limit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,13 +24,18 @@ class Ragged:
     (array([15359, 22557,  1526], dtype=uint32), array([0, 1, 3, 3]))
     >>> [ids.tolist() for ids in rows]
     [[15359], [22557, 1526], []]
-    >>> rows.padded(pad_id=0)
-    array([[15359,     0],
+    >>> ids, mask = rows.padded(pad_id=2, attention_mask=True)
+    >>> ids
+    array([[15359,     2],
            [22557,  1526],
-           [    0,     0]], dtype=uint32)
+           [    2,     2]], dtype=uint32)
+    >>> mask
+    array([[1, 0],
+           [1, 1],
+           [0, 0]])
     """
 
-    __slots__ = ("ids", "offsets", "spans")
+    __slots__ = ("ids", "offsets", "pad_id", "spans")
 
     ids: NDArray[np.uint32]
     """The ids of all sequences."""
@@ -37,13 +43,20 @@ class Ragged:
     """Where each sequence begins in `ids`, and the end; one more than there are sequences."""
     spans: NDArray[np.int64] | None
     """For each id a row with begin and end of what it came from in its text, if they were asked for."""
+    pad_id: int | None
+    """The id that `padded` fills rows with: that of the model's pad piece, None if it has none."""
 
     def __init__(
-        self, ids: NDArray[np.uint32], offsets: NDArray[np.int64], spans: NDArray[np.int64] | None = None
+        self,
+        ids: NDArray[np.uint32],
+        offsets: NDArray[np.int64],
+        spans: NDArray[np.int64] | None = None,
+        pad_id: int | None = None,
     ):
         self.ids = ids
         self.offsets = offsets
         self.spans = spans
+        self.pad_id = pad_id
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,7 +76,7 @@ class Ragged:
                 offsets = self.offsets[begin : max(begin, end) + 1]
                 inside = slice(offsets[0], offsets[-1])
                 spans = None if self.spans is None else self.spans[inside]
-                return Ragged(self.ids[inside], offsets - offsets[0], spans)
+                return Ragged(self.ids[inside], offsets - offsets[0], spans, self.pad_id)
             return self._pick(range(begin, end, step))
         count = len(self)
         if not -count <= index < count:
@@ -76,30 +89,81 @@ class Ragged:
         places = [np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows]
         inside = np.concatenate([np.zeros(0, np.int64), *places])
         offsets = np.cumsum([0, *map(len, places)], dtype=np.int64)
-        return Ragged(self.ids[inside], offsets, None if self.spans is None else self.spans[inside])
+        spans = None if self.spans is None else self.spans[inside]
+        return Ragged(self.ids[inside], offsets, spans, self.pad_id)
 
+    @overload
     def padded(
-        self, pad_id: int, max_length: int | None = None, side: Literal["left", "right"] = "right"
-    ) -> NDArray[np.uint32]:
+        self,
+        pad_id: SupportsIndex | None = None,
+        max_length: SupportsIndex | None = None,
+        side: Literal["left", "right"] = "right",
+        *,
+        multiple_of: SupportsIndex = 1,
+        attention_mask: Literal[False] = False,
+    ) -> NDArray[np.uint32]: ...
+    @overload
+    def padded(
+        self,
+        pad_id: SupportsIndex | None = None,
+        max_length: SupportsIndex | None = None,
+        side: Literal["left", "right"] = "right",
+        *,
+        multiple_of: SupportsIndex = 1,
+        attention_mask: Literal[True],
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+    def padded(
+        self,
+        pad_id: SupportsIndex | None = None,
+        max_length: SupportsIndex | None = None,
+        side: Literal["left", "right"] = "right",
+        *,
+        multiple_of: SupportsIndex = 1,
+        attention_mask: bool = False,
+    ) -> NDArray[np.uint32] | tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """All sequences as the rows of one array, filled up with `pad_id` on one side.
 
-        Rows are as long as the longest sequence. With `max_length` they are that long, and longer
-        sequences lose ids on the side that would be filled.
+        `pad_id` is the model's own if it is not given; a model without a pad piece needs one. Rows are as
+        long as the longest sequence. With `max_length` they are that long, and longer sequences lose ids on
+        the side that would be filled. `multiple_of` makes rows longer until their length is a multiple of it.
+
+        With `attention_mask` there is a second array of the same shape: 1 where a row has an id of its
+        sequence, 0 where it was filled up.
         """
         lib = numpy()
         if side not in ("left", "right"):
             raise ValueError(f"side is 'left' or 'right', not {side!r}")
+        fill = self._fill_id(pad_id)
         lengths = lib.diff(self.offsets)
-        width = int(lengths.max(initial=0)) if max_length is None else max_length
-        if width < 0:
-            raise ValueError(f"max_length is at least 0, not {max_length}")
-        rows: NDArray[np.uint32] = lib.full((len(self), width), pad_id, lib.uint32)
+        limit = None if max_length is None else checked_limit(max_length, "max_length")
+        width = int(lengths.max(initial=0)) if limit is None else limit
+        width += -width % checked_limit(multiple_of, "multiple_of", 1)
+        rows: NDArray[np.uint32] = lib.full((len(self), width), fill, lib.uint32)
         for row, ids in zip(rows, self, strict=True):
+            kept = len(ids) if limit is None else min(len(ids), limit)
             if side == "right":
-                row[: len(ids)] = ids[:width]
-            elif len(ids) and width:
-                row[-min(len(ids), width) :] = ids[-width:]
-        return rows
+                row[:kept] = ids[:kept]
+            elif kept:
+                row[-kept:] = ids[-kept:]
+        if not attention_mask:
+            return rows
+        kept = lib.minimum(lengths, width if limit is None else limit)[:, None]
+        places = lib.arange(width)
+        mask = places < kept if side == "right" else places >= width - kept
+        return rows, mask.astype(lib.int64)
+
+    def _fill_id(self, given: SupportsIndex | None) -> int:
+        """The id to fill rows with."""
+        id = self.pad_id if given is None else checked_limit(given, "pad_id")
+        if id is None:
+            raise ValueError(
+                "padded() needs a pad_id: this model has no pad piece. Any id will do if what reads the rows "
+                "gets the attention mask, too: padded(pad_id=tok.eos_id, attention_mask=True). Or add a "
+                'token: tok = tok.with_special_tokens(["<pad>"]), and pad_id=tok.vocab["<pad>"]'
+            )
+        if id >> 32:
+            raise ValueError(f"pad_id is less than 2**32, not {id}")
+        return id
 
     def tolist(self) -> list[list[int]]:
         """All sequences as lists of int."""

@@ -1,11 +1,11 @@
 """Text with special tokens in it, encoded and decoded segment by segment.
 
-A segment is what stands between two special tokens. Each is encoded as if it were a text by itself, with a
-dummy prefix of its own where the model adds one; decoding, where it shows special tokens, mirrors that.
+A segment is the text between two special tokens. Each is encoded like a text of its own, with a dummy prefix
+of its own if the model adds one. Decoding mirrors that if it shows special tokens.
 
-`SpecialEncoder` and `SpecialDecoder` stand between a Tokenizer and its engine, and only when a call asks for
-what the engine does not know. They offer the operations of the engine, so that a call need not know which of
-them it has.
+`SpecialEncoder` and `SpecialDecoder` are put between a Tokenizer and its engine, but only if a call needs
+more than the engine can do. They have the same methods as the engine, so a call need not know which one it
+uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
 
 Part = str | bytes | int | Special
-"""What a text in parts may consist of."""
+"""What a text in parts can consist of."""
 Row = Sequence[str | bytes | int]
 """A text in segments, with the ids of special tokens between them; it begins and ends with a segment."""
 
@@ -49,9 +49,10 @@ class SpecialEncoder:
         return (self.finder and self.finder.split(text)) or [text]
 
     def checked(self, text: Text) -> SpecialEncoder:
-        """What encodes parts of a text. ValueError if the text holds a token that it must not hold.
+        """The encoder for parts of a text. ValueError if the text holds a token that it must not hold.
 
-        A part is not refused by itself: where it ends, it may hold the beginning of a longer token.
+        The parts themselves are not checked: a token at the end of one may be the beginning of a longer
+        token.
         """
         if self.finder is None or len(self.finder.ids) == len(self.finder.texts):
             return self
@@ -79,9 +80,9 @@ class SpecialEncoder:
         return ids
 
     def encode_parts(self, parts: Row, special: Container[int], alpha: float | None, seed: int) -> list[int]:
-        """The ids of texts, each of which begins anew unless it stands after a special token, and of ids.
+        """The ids of a list of texts and ids. A text begins anew unless it comes after a special token.
 
-        The first text is sampled as if it were alone. The seeds of others are not those of its segments.
+        The first text is sampled as if it were alone. The others have seeds that none of its segments has.
         """
         ids: list[int] = []
         after_special = False
@@ -121,7 +122,7 @@ class SpecialEncoder:
         return self._align(self.split(text), alpha, seed)
 
     def _align(self, row: Row, alpha: float | None, seed: int, after_special: bool = False) -> Aligned:
-        """The tokens of a row. Positions count bytes, also where its segments are str."""
+        """The tokens of a row. Positions count bytes, even if its segments are str."""
         aligned: Aligned = ([], [], [], [])
         at = 0
         for position, part in enumerate(row):
@@ -142,7 +143,7 @@ class SpecialEncoder:
         return aligned
 
     def spell(self, id: int) -> bytes:
-        """The text of a token that the finder found."""
+        """The text of a token, by its id."""
         assert self.finder is not None
         return self.finder.texts[id].encode()
 
@@ -187,12 +188,12 @@ class SpecialEncoder:
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
     ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
-        """Texts that hold special tokens come one after the other: their segments do not stand alone."""
+        """Texts with special tokens are encoded one by one, because their segments depend on each other."""
         np = numpy()
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
             return self.first.align_arrays(texts, threads, chars, alpha, seed)
-        # Sampling goes by the number of a text, which the plain ones keep only among themselves.
+        # The seed of a text depends on its index, and the plain texts alone would have other indexes.
         plain = [text for text, row in zip(texts, rows, strict=True) if len(row) == 1 and alpha is None]
         aligned = iter(_rows_of(self.first.align_arrays(plain, threads, chars)))
         parts = [
@@ -216,7 +217,7 @@ class SpecialEncoder:
     def _align_array(
         self, text: Text, row: Row, chars: bool | None, alpha: float | None, seed: int
     ) -> tuple[Ids, Places, list[tuple[int, bytes]]]:
-        """The ids of one text, their spans, and the unknown pieces with their places."""
+        """The ids of one text, their spans, and the unknown pieces with their positions."""
         np = numpy()
         data = text.encode() if isinstance(text, str) else text
         ids, pieces, begins, ends = self._align(row, alpha, seed)
@@ -234,7 +235,7 @@ class SpecialEncoder:
     def _segments(
         self, rows: list[Row], make: Callable[[Engine, list[Text]], Iterable[Result]]
     ) -> Iterator[Result]:
-        """What `make` makes of every segment, in order; it is given all segments of a kind at once."""
+        """What `make` makes of every segment, in order; it gets all segments of a kind at once."""
         first = [row[0] for row in rows if not isinstance(row[0], int)]
         later = [part for row in rows for part in row[1:] if not isinstance(part, int)]
         firsts, laters = iter(make(self.first, first)), iter(make(self._later, later))
@@ -260,17 +261,17 @@ def _rows_of(
 
 
 class SpecialDecoder:
-    """Decodes ids some of which are special tokens."""
+    """Decodes ids that may include special tokens."""
 
     def __init__(self, first: Engine, later: Engine, shown: Mapping[int, str], hidden: Mapping[int, str]):
-        """`shown` are special tokens with the text to show; `hidden` added ones that leave nothing."""
+        """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped."""
         self._first = first
         self._later = later
         self._shown = shown
         self._hidden = hidden
         added_only = all(id >= first.size for tokens in (shown, hidden) for id in tokens)
         self.plain = first if added_only else None
-        """The engine that decodes ids without special tokens, and refuses others; None if it would not."""
+        """An engine that decodes ids without special tokens and refuses all others; None if there is none."""
 
     def _is_plain(self, ids: Iterable[int]) -> bool:
         return self._shown.keys().isdisjoint(ids) and self._hidden.keys().isdisjoint(ids)
@@ -340,7 +341,7 @@ class SpecialDecoder:
 def checked_parts(
     parts: Iterable[Part], special: SpecialTokens, check_id: Callable[[Any, str], int]
 ) -> list[str | bytes | int]:
-    """A text in parts: texts, and ids, among them those of special tokens."""
+    """A text in parts: texts and ids, including those of special tokens."""
     refuse_single(parts, (str, bytes, bytearray, memoryview), "encode_parts", "parts")
     refuse_unordered(parts, "encode_parts", "parts")
     checked: list[str | bytes | int] = []
@@ -353,7 +354,7 @@ def checked_parts(
             checked.append(check_id(part, "encode_parts"))
         else:
             raise TypeError(
-                f"a part of what is encoded is str, bytes, Special or an id, not {type(part).__name__}; "
+                f"a part of what is encoded must be str, bytes, Special or an id, not {type(part).__name__}; "
                 f"for several texts use encode_batch"
             )
     return checked

@@ -1,8 +1,8 @@
-"""Special tokens: which there are, and where a text holds those that it may, or must not, hold.
+"""Special tokens: which ones there are, and where a text holds those that it may, or must not, hold.
 
-They are the CONTROL pieces of the model (`<s>`, `[INST]`) and tokens that a user added. A text that spells
-one out is ordinary text, unless the caller allows it: text comes from strangers, and control from programs.
-What is done with them when encoding and decoding is the business of `special_text`.
+They are the CONTROL pieces of the model (`<s>`, `[INST]`) and the tokens that a user added. A text that
+spells one out is plain text unless the caller allows it, because texts may come from strangers, and only
+programs should control a model. How special tokens are encoded and decoded is in `special_text`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
 
 MAX_TOKEN_BYTES = 256
-"""No added token is longer."""
+"""The longest that an added token can be."""
 MAX_TOKENS = 1 << 20
-"""More tokens than this cannot be added, nor can their ids be further above those of the pieces."""
+"""How many tokens can be added, and how far above those of the pieces their ids can be."""
 
 
 @dataclass(frozen=True)
 class Special:
-    """A special token as a part of what is encoded, whatever the texts around it hold.
+    """A special token as one part of a list to encode, for `encode_parts`.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
@@ -37,11 +37,11 @@ class Special:
     """
 
     text: str
-    """The text of the token, as `tok.vocab.special_tokens` has it."""
+    """The text of the token, as in `tok.vocab.special_tokens`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise TypeError(f"the text of a Special is a str, not {type(self.text).__name__}")
+            raise TypeError(f"the text of a Special must be a str, not {type(self.text).__name__}")
 
 
 class SpecialTokens:
@@ -55,11 +55,11 @@ class SpecialTokens:
         self.texts = {id: text for text, id in self.added.items()}
         """The texts of added tokens, by their ids."""
         self.size = max(self.texts, default=engine.size - 1) + 1
-        """The highest id and one."""
+        """The highest id plus one."""
 
     @kept
     def ids(self) -> dict[str, int]:
-        """All of them. A CONTROL piece that is not UTF-8 has no name that text could have."""
+        """All of them, except CONTROL pieces that are not UTF-8, which no text can spell."""
         ids: dict[str, int] = {}
         for id in range(self._engine.size):
             if self._engine.kind(id) == PieceType.CONTROL:
@@ -74,7 +74,7 @@ class SpecialTokens:
         return {id: text for text, id in self.ids.items()}
 
     def find(self, token: bytes) -> int | None:
-        """The id of an added token. Bytes that are not UTF-8 are none, whatever they read as."""
+        """The id of an added token. Bytes that are not UTF-8 are never one, whatever they are read as."""
         text = text_of(token)
         return self.added.get(text) if text.encode() == token else None
 
@@ -83,12 +83,12 @@ class SpecialTokens:
         id = self.ids.get(special.text)
         if id is None:
             raise ValueError(
-                f"{special!r} is no special token of this tokenizer; {self._way_out(special.text)}"
+                f"{special!r} is not a special token of this tokenizer; {self._way_out(special.text)}"
             )
         return id
 
     def finder(self, allowed: AllowedSpecial, disallowed: DisallowedSpecial) -> SpecialFinder | None:
-        """What finds tokens in text, made when a choice is first met; None if there is nothing to find."""
+        """The finder for a choice of tokens, made when that choice first occurs; None if it is empty."""
         key = (
             self._checked(allowed, "allowed_special", "all"),
             self._checked(disallowed, "disallowed_special", "raise"),
@@ -115,13 +115,14 @@ class SpecialTokens:
         if isinstance(given, str) and given == every:
             return every
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
-            raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}")
+            single = f"; put it into a set: {{{given!r}}}" if isinstance(given, str) else ""
+            raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}{single}")
         for text in given:
             if not isinstance(text, str):
                 raise TypeError(f"{option} holds str, not {type(text).__name__}")
             if text not in self.ids:
                 raise ValueError(
-                    f"{option}: {text!r} is no special token of this tokenizer; {self._way_out(text)}"
+                    f"{option}: {text!r} is not a special token of this tokenizer; {self._way_out(text)}"
                 )
         return frozenset(given)
 
@@ -130,14 +131,14 @@ class SpecialTokens:
         if id is not None:
             kind = PieceType(self._engine.kind(id)).name
             return f"it is piece {id}, of type {kind}, and only CONTROL pieces and added tokens are special"
-        return "tok.vocab.special_tokens lists those there are, and with_special_tokens() adds to them"
+        return "tok.vocab.special_tokens lists them, and with_special_tokens() adds to them"
 
 
 class SpecialFinder:
     """Finds some special tokens in text: the longest one at a place, from left to right."""
 
     def __init__(self, engine: Engine, keys: Mapping[str, int | None]):
-        """`keys` have the id of each token; None for one that the text must not hold."""
+        """`keys` holds the id of each token, or None for one that the text must not hold."""
         self._keys = list(keys.items())
         self._engine = engine
         self.texts = {id: text for text, id in self._keys if id is not None}
@@ -149,18 +150,18 @@ class SpecialFinder:
 
     @kept
     def ids(self) -> dict[bytes, int | None]:
-        """The keys as bytes, for those who look for them in another way."""
+        """The keys as bytes, for code that looks for them in another way."""
         return {text.encode(): id for text, id in self._keys}
 
     @kept
     def allowed(self) -> SpecialFinder:
-        """The finder for a text that holds none of the tokens which it must not hold."""
+        """The finder for a text in which no token is refused any more."""
         return SpecialFinder(self._engine, {text: id for text, id in self._keys if id is not None})
 
     def split(self, text: str | bytes) -> list[str | bytes | int] | None:
-        """The parts of a text: segments of it, which may be empty, with ids between them; None without ids.
+        """The text as segments, which may be empty, with ids between them; None if there are no ids.
 
-        ValueError if one of the tokens is not allowed.
+        ValueError if the text holds a token that is refused.
         """
         parts = self._finder.split(text)
         if parts is None:
@@ -191,15 +192,15 @@ def not_allowed(token: str, position: int) -> ValueError:
 def checked_tokens(
     engine: Engine, special: SpecialTokens, tokens: Mapping[str, int] | Iterable[str]
 ) -> dict[str, int]:
-    """New tokens with their ids, or an error that says what is wrong with one."""
+    """New tokens with their ids. Raises an error that says what is wrong with a token."""
     if isinstance(tokens, (str, bytes, set, frozenset)) or not isinstance(tokens, Iterable):
-        hint = (
-            ": without an order their ids would be others each time"
-            if isinstance(tokens, (set, frozenset))
-            else ""
-        )
+        hint = ""
+        if isinstance(tokens, (set, frozenset)):
+            hint = ": without an order, they would have different ids each time"
+        elif isinstance(tokens, str):
+            hint = "; put it into a list: [token]"
         raise TypeError(
-            f"tokens are a list of str, or a dict from str to id, not {type(tokens).__name__}{hint}"
+            f"tokens must be a list of str, or a dict from str to id, not {type(tokens).__name__}{hint}"
         )
     given: Iterable[tuple[Any, Any]] = (
         tokens.items() if isinstance(tokens, Mapping) else zip(tokens, count(special.size), strict=False)
@@ -210,10 +211,10 @@ def checked_tokens(
         try:
             new_id = index(id)
         except TypeError:
-            raise TypeError(f"the id of {text!r} is an integer, not {type(id).__name__}") from None
+            raise TypeError(f"the id of {text!r} must be an integer, not {type(id).__name__}") from None
         reason = _wrong(engine, text, new_id)
         if text in new or text in special.added:
-            reason = f"has the id {special.added.get(text, new.get(text))} already; leave it out"
+            reason = f"already has the id {special.added.get(text, new.get(text))}; leave it out"
         if reason is None and (new_id in special.texts or new_id in texts):
             taken = special.texts.get(new_id, texts.get(new_id))
             free = max([special.size - 1, *texts]) + 1
@@ -226,14 +227,25 @@ def checked_tokens(
 
 
 def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int]:
-    """The tokens that a model file says were added to it."""
+    """The tokens that a model file says were added to it.
+
+    What is wrong with them is an error here, although sentencepiece, for which there is no such field, loads
+    the file: a tokenizer without a token that it should have would be worse than none.
+    """
     checked: dict[str, int] = {}
     ids: set[int] = set()
     for text, id in added:
         name = text_of(text)
+        if not text:  # also what cannot be read
+            raise ModelError(
+                f"the file's added token {len(checked)} (field 41700) is empty or damaged; copy the file "
+                f"again, or add the tokens to the original model again",
+                piece=text,
+                id=id,
+            )
         reason = "is not UTF-8" if name.encode() != text else _wrong(engine, name, id)
         if reason is None and (name in checked or id in ids):
-            reason = "is there twice" if name in checked else f"has the id {id}, and so has another one"
+            reason = "occurs twice" if name in checked else f"has the id {id}, and so has another one"
         if reason is not None:
             raise ModelError(f"the file's added token {name!r} {reason}", piece=text, id=id)
         checked[name] = id
@@ -243,7 +255,7 @@ def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int
 
 def _wrong(engine: Engine, text: object, id: int) -> str | None:
     if not isinstance(text, str):
-        raise TypeError(f"a special token is a str, not {type(text).__name__}")
+        raise TypeError(f"a special token must be a str, not {type(text).__name__}")
     if not text:
         return "is empty"
     if len(text.encode(errors="surrogatepass")) > MAX_TOKEN_BYTES:
@@ -254,7 +266,7 @@ def _wrong(engine: Engine, text: object, id: int) -> str | None:
         return "holds a lone surrogate, which no text can hold"
     if piece is not None:
         kind = PieceType(engine.kind(piece)).name
-        return f"is piece {piece} of the model already, of type {kind}; {_HINTS.get(kind, _HINT)}"
+        return f"is already piece {piece} of the model, of type {kind}; {_HINTS.get(kind, _HINT)}"
     if not engine.size <= id < engine.size + MAX_TOKENS:
         return (
             f"cannot have the id {id}: ids of the model's pieces are 0 to {engine.size - 1}, and added "
@@ -265,6 +277,6 @@ def _wrong(engine: Engine, text: object, id: int) -> str | None:
 
 _HINT = "choose another text"
 _HINTS = {
-    "CONTROL": "it need not be added: allowed_special and Special know it",
-    "USER_DEFINED": "text yields it without being asked",
+    "CONTROL": "it need not be added: allowed_special and Special already know it",
+    "USER_DEFINED": "every text yields it, without being asked",
 }

@@ -1,12 +1,11 @@
 """Texts cut to a number of tokens: `Tokenizer.truncate` and `Tokenizer.split`.
 
-A cut goes where a token of the text ends, and what stands in front of it is counted by itself before it is
-believed to fit: with spaces that go at its end, or a dummy prefix there, it may have other ids than it has
-within the text.
+A cut is made where a token of the text ends. The part before it is then counted by itself, because it can
+have other ids than it has within the text, if spaces at its end are removed or a dummy prefix is put there.
 
-A long text is not encoded to its end to find a cut near its beginning. What is looked at, the *window*, grows
-until enough of its tokens are certain: those in front of a place where nothing can merge (`Engine.cut`), in
-that part of the normalized text which more text cannot change.
+A long text is not encoded to its end to find a cut near its beginning. Only a *window* is encoded, which
+grows until enough of its tokens are certain: those before a place where nothing can merge (`Engine.cut`), in
+the part of the normalized text that more text cannot change.
 """
 
 from __future__ import annotations
@@ -27,18 +26,19 @@ from cpbpe.tokenizer.special_text import SpecialEncoder
 AnyText = TypeVar("AnyText", bound=str | bytes)
 
 FIRST_WINDOW = 4
-"""This many characters (or bytes) for each token, and FIRST_MARGIN, are looked at first."""
+"""The first window has this many characters (or bytes) for each token, plus FIRST_MARGIN."""
 FIRST_MARGIN = 64
 """See FIRST_WINDOW."""
 MANY = 256
-"""Where no token is certain, they are believed in a window with this many more than twice those needed."""
+"""If no token is certain, those of a window are used that has twice as many as needed, plus this many."""
 
 
 def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:
-    """The beginning of a text that has at most `max_tokens` ids. See `Tokenizer.truncate`.
+    """The beginning of a text, with at most `max_tokens` ids. See `Tokenizer.truncate`.
 
-    It is the text itself if that fits; else the longest beginning that ends where one of the first
-    `max_tokens` tokens of the text ends, not inside a character, and that fits when it is encoded by itself.
+    A text that fits is returned whole. Otherwise the result is the longest beginning that fits when it is
+    encoded by itself, and that ends where one of the first `max_tokens` tokens of the text ends, but not
+    inside a character.
     """
     limit = _limit(plan, max_tokens, 0)
     given = _checked(text, "truncate")
@@ -50,25 +50,25 @@ def split(
 ) -> list[AnyText]:
     """A text in parts that have at most `max_tokens` ids each. See `Tokenizer.split`.
 
-    Each part is what `truncate` makes of the rest of the text, or one character where that is nothing.
-    The rest begins where the part before ends; or at most `overlap` of that part's own tokens before, as
-    many as leave a part that ends behind it.
+    Each part is what `truncate` makes of the rest of the text, or one character if that is nothing. The rest
+    begins where the part before it ends, or up to `overlap` of that part's tokens earlier: as many as leave a
+    new part that ends after the old one.
     """
     limit = _limit(plan, max_tokens, 1)
     shared = checked_limit(overlap, "overlap")
     if shared >= limit:
-        raise ValueError(f"overlap is less than max_tokens, which is {limit}; it is {shared}")
+        raise ValueError(f"overlap is {shared}, and must be less than max_tokens, which is {limit}")
     given = _checked(text, "split")
     parts = _Cutter(facts, _for_parts(plan, given), limit).parts(given, shared)
     return [cast(AnyText, given[begin:end]) for begin, end in parts]
 
 
 def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
-    """How many ids the text itself may have."""
+    """How many ids are left for the text itself."""
     limit = checked_limit(max_tokens, "max_tokens", least)
     if limit < plan.around + least * bool(plan.around):
         raise ValueError(
-            f"max_tokens is {limit}, and bos and eos take {plan.around} of them; give a larger one"
+            f"max_tokens is {limit}, and bos and eos take {plan.around} of them; choose a larger one"
         )
     return limit - plan.around
 
@@ -79,16 +79,16 @@ def _checked(text: AnyText, method: str) -> AnyText:
 
 
 def _for_parts(plan: EncodePlan, text: AnyText) -> EncodePlan:
-    """The plan for parts of a text, all of which is searched for tokens that it must not hold.
+    """The plan for the parts of a text. The whole text is searched for tokens that it must not hold.
 
-    That does not depend on where the text is cut, nor on how much of it is looked at for that.
+    So a refusal does not depend on where the text is cut, nor on how much of it is encoded for that.
     """
     encoder = plan.encoder
     return replace(plan, encoder=encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
 
 
 class _Cutter:
-    """Cuts texts to one number of tokens. Positions count characters of str, and bytes of bytes."""
+    """Cuts texts to a fixed number of tokens. Positions count characters of str, and bytes of bytes."""
 
     def __init__(self, facts: ModelFacts, plan: EncodePlan, limit: int):
         self._facts = facts
@@ -102,7 +102,7 @@ class _Cutter:
             self._longest_special = max(map(len, plan.encoder.finder.ids), default=0)
 
     def parts(self, text: str | bytes, overlap: int) -> Iterator[tuple[int, int]]:
-        """Begin and end of every part of a text."""
+        """The span of every part of a text."""
         begin = end = 0
         while end < len(text):
             starts = [] if begin == end or not overlap else self._starts(text, begin, end, overlap)
@@ -118,7 +118,7 @@ class _Cutter:
             yield begin, end
 
     def _starts(self, text: str | bytes, begin: int, end: int, overlap: int) -> Iterator[int]:
-        """Where the last tokens of a part begin, as it is encoded by itself; the first one is left out."""
+        """Where the last tokens of a part begin, encoded by itself, except for its first token."""
         data = utf8(text[begin:end], "split")
         _, _, begins, _ = self._encoder.align(data)
         for i in range(max(len(begins) - overlap, 1), len(begins)):
@@ -142,11 +142,11 @@ class _Cutter:
                 break
             size *= 2
 
-        for i in range(self._limit, 0, -1):  # there are more tokens than that
+        for i in range(self._limit, 0, -1):  # there are more tokens than this
             end = ends[i - 1]
             if begins[i] > begins[i - 1] and not is_inside(data, end) and self._fits(data[:end]):
                 length = _length(text, data, end)
-                # The next part will be about as long.
+                # The next part will probably be about as long.
                 self._window = length + length // 4 + FIRST_MARGIN if certain else size
                 return begin + length
         return begin
@@ -157,10 +157,10 @@ class _Cutter:
     def _certain(
         self, data: bytes, ids: list[int], pieces: list[bytes], begins: list[int], ends: list[int]
     ) -> int:
-        """How many tokens of a window are those of any text that begins with it; 0 if not more than needed.
+        """How many tokens of a window are certain: every text that begins with it has them. 0 if too few.
 
-        A special token is certain if no longer one could stand where it begins. What stands before the last
-        of these is encoded whatever follows it; what stands after it is a segment that is not complete.
+        A special token is certain if no longer one could begin at the same place. Everything before the last
+        certain one is final; what comes after it is a segment that is not complete.
         """
         first, at, engine = 0, 0, self._encoder
         if isinstance(engine, SpecialEncoder):
@@ -172,7 +172,7 @@ class _Cutter:
                 if starts[i] + self._longest_special <= len(data):
                     last = i + 1
             at = starts[last]
-            if last:  # the token that is not empty and ends there is the special one
+            if last:  # the token that ends there and is not empty is the special one
                 first = 1 + next(i for i, end in enumerate(ends) if begins[i] < end == at)
             engine = engine.engine_at(last)
         if first > self._limit:
@@ -192,10 +192,10 @@ class _Cutter:
     ) -> int:
         """The same for one segment of a text.
 
-        Rewriting looks `lookahead` bytes ahead at most, so what a token came from was rewritten in the same
-        way in the whole text if there are that many after it. The tokens to which that applies spell the
-        beginning of the normalized text; and what stands before a cut in that has its tokens for good. (None
-        of them is an unknown part that goes on after the cut: it would do so in the window, too.)
+        Normalizing looks at most `lookahead` bytes ahead. So if that many bytes follow a token, its text is
+        normalized in the same way in the whole text. These tokens spell the beginning of the normalized text,
+        and in that, everything before a cut has its final tokens. (None of them is a run of unknown
+        characters that goes on after the cut: it would do so in the window, too.)
         """
         count = bisect_right(ends, len(data) - max(self._facts.lookahead, self._longest_special))
         if count <= limit:
@@ -209,18 +209,18 @@ class _Cutter:
         ]
         spelled = engine.normalize(data)[: lengths[-1]]
         spec = self._facts.spec.normalizer
-        if spec.remove_extra_whitespaces:  # spaces at the end go, if nothing else follows
+        if spec.remove_extra_whitespaces:  # spaces at the end are removed if nothing else follows
             space = SPACE if spec.escape_whitespaces else b" "
             while spelled.endswith(space):
                 spelled = spelled.removesuffix(space)
         try:
             spelled.decode()
-        except UnicodeDecodeError:  # rules that make broken text
+        except UnicodeDecodeError:  # rules whose results are not UTF-8
             return 0
         return bisect_right(lengths, engine.cut(spelled))
 
     def _first_character(self, text: str | bytes, begin: int) -> int:
-        """Where the first character of a part ends, or its special token, with spaces in front of it.
+        """Where the first character of a part, or its first special token, ends, after any spaces before it.
 
         The spaces belong to no token.
         """
@@ -250,5 +250,5 @@ class _Cutter:
 
 
 def _length(text: str | bytes, data: bytes, end: int) -> int:
-    """A position in the bytes of a text as one in the text."""
+    """A position in the bytes of a text, as a position in the text."""
     return end if isinstance(text, bytes) else len(data[:end].decode())

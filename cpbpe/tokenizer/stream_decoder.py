@@ -1,10 +1,10 @@
-"""Ids that arrive one by one, or some at a time, turned into text: `StreamDecoder`.
+"""`StreamDecoder`: turns ids into text while they arrive.
 
-It gives out what is certain, as soon as it is, and nothing that could still change; joined, that is what
-`Tokenizer.decode` gives for all ids. The work for an id does not depend on how many there were.
+It returns text as soon as it is certain, and never text that could still change. Joined, that is the text
+that `Tokenizer.decode` returns for all ids. The work for an id does not depend on how many came before.
 
-Why text has to wait: a character may take several BYTE pieces, and bytes that make no character turn into one
-U+FFFD each.
+Text has to wait because a character can take several BYTE pieces, and bytes that turn out not to be a
+character become one U+FFFD each.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Ids = Iterable[SupportsIndex] | SupportsIndex
 
 
 class StreamDecoder:
-    """Turns ids that arrive one by one, or some at a time, into text. `Tokenizer.stream_decoder` makes one.
+    """Turns ids into text while they arrive. `Tokenizer.stream_decoder` makes one.
 
-    What `push` gives will not change, whatever follows. All of it, and at last `flush`, is exactly what
-    `Tokenizer.decode` gives for all ids with the same options.
+    The text that `push` returns is final. All of it together, with that of `flush` at the end, is exactly
+    what `Tokenizer.decode` returns for all ids with the same options.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
@@ -59,7 +59,7 @@ class StreamDecoder:
         keep_prefix_space: bool = False,
         prefix_after_special: bool = True,
     ):
-        """`prompt_ids` come first, and their text is not given out. For the options see `Tokenizer`."""
+        """`prompt_ids` come first; their text is not returned. For the options see `Tokenizer`."""
         if facts.spec.denormalizer is not None and facts.spec.denormalizer.charsmap:
             raise ValueError(
                 "this model has a denormalizer, which rewrites a text when all of it is there, so it cannot "
@@ -82,17 +82,17 @@ class StreamDecoder:
         drops = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not keep_prefix_space
         self._drops_all = spec.remove_extra_whitespaces
         self._drops_later = drops and prefix_after_special  # after a special token that is shown
-        self._at_beginning = drops  # whether a space in front would go
+        self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
-        self._in_run = False  # whether BYTE pieces made it, or a piece that is not UTF-8
+        self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
         self._ended = False
-        self._steady = not drops  # nothing of this is to be thought of: an id adds its plain text
+        self._steady = not drops  # none of this matters now: an id adds its plain text
         self._push(facts.check_ids(prompt_ids, "stream_decoder"))
 
     def push(self, ids: Ids) -> str:
-        """Take one id, or several, and give the text that is certain now, and was not before.
+        """Take one id or several, and return the text that is certain now and was not before.
 
-        IndexError for an id outside the vocabulary; then none of the ids was taken.
+        An id outside the vocabulary raises IndexError, and the stream then ignores the whole push.
         """
         if type(ids) is int and 0 <= ids < self._size:
             text = self._plain[ids]
@@ -109,14 +109,14 @@ class StreamDecoder:
         return self._push(self._facts.check_ids(ids, "push"))
 
     def flush(self) -> str:
-        """End the stream and give what is left: U+FFFD for every byte of a character that is not complete."""
+        """End the stream and return the rest: U+FFFD for every byte of an incomplete character."""
         text = self._give_up()
         self._ended = True
-        self._size = 0  # so that `push` looks
+        self._size = 0  # so that `push` notices
         return text
 
     def copy(self) -> StreamDecoder:
-        """Another stream that goes on from here, as beam search needs it. It costs next to nothing.
+        """A second stream that continues from here, for example for beam search. Copies are cheap.
 
         >>> import cpbpe
         >>> tok = cpbpe.load("tokenizer.model")
@@ -180,7 +180,7 @@ class StreamDecoder:
         return made
 
     def _begin(self, id: int, text: Any) -> Any:
-        """What is left of the text of an id, maybe at the beginning of a text."""
+        """The text of an id, without the space that is dropped if it is at the beginning of a text."""
         engine = self._facts.engine
         if not self._at_beginning or engine.kind(id) == PieceType.CONTROL:
             return text
@@ -193,7 +193,7 @@ class StreamDecoder:
         return text
 
     def _special(self, id: int) -> str:
-        """A special token: one that is shown, after which a segment begins, or an added one that is not."""
+        """A special token: one that is shown and followed by a new segment, or a hidden added token."""
         text = self._shown.get(id)
         if text is None:
             return ""
@@ -203,13 +203,13 @@ class StreamDecoder:
         return made
 
     def _give_up(self) -> str:
-        """What is held turns out to be no character."""
+        """The bytes that waited turn out not to be a character."""
         text, self._held, self._in_run = "\ufffd" * len(self._held), b"", False
         return text
 
 
 def _single(ids: Ids) -> int | None:
-    """The id, if it is a single one in another shape: numpy's, or a list of one."""
+    """The id, if it is a single one in another form: a numpy integer, or a list of one."""
     if type(ids) is list:
         return ids[0] if len(ids) == 1 and type(ids[0]) is int else None
     try:
@@ -220,6 +220,6 @@ def _single(ids: Ids) -> int | None:
 
 @lru_cache(4096)
 def _next(data: bytes) -> tuple[str, bytes]:
-    """The text of bytes, and those that wait. (Remembered, because a bad byte takes long.)"""
+    """The text of bytes, and the bytes that wait. (Cached, because a bad byte is slow.)"""
     text, used = certain(data)
     return text, data[used:]

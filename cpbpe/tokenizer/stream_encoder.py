@@ -1,10 +1,10 @@
-"""Text that arrives in parts, turned into ids: `StreamEncoder`.
+"""`StreamEncoder`: turns text into ids while it arrives.
 
-It gives out what is certain, as soon as it is, and nothing that could still change; joined, that is what
-`Tokenizer.encode` gives for the whole text. It never looks at all of the text again for another part.
+It returns ids as soon as they are certain, and never ids that could still change. Joined, they are what
+`Tokenizer.encode` returns for the whole text. It never goes through the whole text again for another part.
 
-Why ids have to wait: what follows may merge with what is there. (Where it cannot, `Engine.cut` knows.) And
-where special tokens are looked for, what may be the beginning of one waits for the rest.
+Ids have to wait because what follows may merge with what is there. (`Engine.cut` knows where it cannot.) And
+if special tokens are looked for, what may be the beginning of one waits for the rest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cpbpe.tokenizer.stream_normalizer import StreamNormalizer
 
 
 class StreamEncoder:
-    """Turns text that arrives in parts into ids. `Tokenizer.stream_encoder` makes one.
+    """Turns text into ids while it arrives. `Tokenizer.stream_encoder` makes one.
 
-    What `push` gives will not change, whatever follows. All of it, and at last `flush`, is exactly
-    what `Tokenizer.encode` gives for the whole text. Text of some models has to wait for `flush`: those with
-    UNUSED pieces, or with pieces or rules that are not UTF-8.
+    The ids that `push` returns are final. All of them together, with those of `flush` at the end, are exactly
+    what `Tokenizer.encode` returns for the whole text. With some models everything waits for `flush`: those
+    with UNUSED pieces, or with pieces or rules that are not UTF-8.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
@@ -53,7 +53,7 @@ class StreamEncoder:
     )
 
     def __init__(self, facts: ModelFacts, plan: EncodePlan):
-        """`plan` is what the options come to."""
+        """`plan` follows from the options."""
         finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
         self._facts = facts
         self._later = plan.prefix_space if plan.prefix_after_special else False
@@ -67,10 +67,10 @@ class StreamEncoder:
         self._ended = False
 
     def push(self, text: str | bytes) -> list[int]:
-        """Take the next part of the text, and give the ids that are certain now, and were not before.
+        """Take the next part of the text, and return the ids that are certain now and were not before.
 
-        All parts of a text are str, or all are bytes; bytes may be cut inside a character. After an error,
-        such as that for a special token which the text must not hold, nothing of the part was taken.
+        The parts of a text must be all str or all bytes; bytes may be cut inside a character. After an error,
+        such as one for a special token that the text must not hold, the stream is as it was before.
         """
         if self._ended:
             raise ValueError("the stream has ended with flush(); make a new one with stream_encoder()")
@@ -90,7 +90,7 @@ class StreamEncoder:
         return ids
 
     def flush(self) -> list[int]:
-        """End the stream and give the ids that are left."""
+        """End the stream and return the remaining ids."""
         if self._ended:
             return []
         ids = self._push(b"", self._kind is str, final=True) + self._segment.flush() + self._back
@@ -98,7 +98,7 @@ class StreamEncoder:
         return ids
 
     def copy(self) -> StreamEncoder:
-        """Another stream that goes on from here."""
+        """A second stream that continues from here."""
         new = object.__new__(StreamEncoder)
         for name in self.__slots__:
             setattr(new, name, getattr(self, name))
@@ -117,7 +117,7 @@ class StreamEncoder:
         )
 
     def _begin(self) -> list[int]:
-        """The ids in front, once."""
+        """The ids that go in front: those of bos, at the first call only."""
         front, self._front = self._front, []
         return front
 
@@ -127,7 +127,7 @@ class StreamEncoder:
             return self._begin() + self._segment.push(data, whole=whole)
         text = self._waiting + data if self._waiting else data
 
-        # 1. All tokens, before anything is taken: one that is refused leaves the stream as it was.
+        # 1. Find all tokens before taking anything: one that is refused leaves the stream as it was.
         tokens: list[tuple[int, int, int]] = []
         done = 0
         while (key := self._special.next(text, done, final)) is not None:
@@ -136,7 +136,7 @@ class StreamEncoder:
                 raise not_allowed(name, self._at + _length(text[:begin], whole))
             tokens.append((begin, done, id))
 
-        # 2. The segments before them.
+        # 2. Encode the segments before them.
         ids = [*self._begin()]
         done = 0
         for begin, end, id in tokens:
@@ -145,7 +145,7 @@ class StreamEncoder:
             self._segment = _Segment(self._facts, self._later)
             done = end
 
-        # 3. The rest, but for what may be the beginning of another.
+        # 3. Encode the rest, except for what may be the beginning of another token.
         certain = len(text) if final else self._special.first_open(text, done)
         ids += self._segment.push(text[done:certain], whole=whole)
         self._at += _length(text[:certain], whole)
@@ -167,7 +167,7 @@ class _SpecialKeys:
         self._first = re.compile(b"[" + firsts + b"]") if firsts else None
 
     def next(self, text: bytes, at: int, final: bool) -> tuple[int, int, str, int | None] | None:
-        """Begin and end of the next token, its text and its id; None if none is certain."""
+        """The span of the next token, its text and its id; None if none is certain."""
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
             if not final and self._finder.could_grow(text, at):
@@ -180,7 +180,7 @@ class _SpecialKeys:
         return None
 
     def first_open(self, text: bytes, at: int) -> int:
-        """The first place from `at` on where a token could begin if there were more text."""
+        """The first place from `at` on where a token could begin, given more text."""
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
             if self._finder.could_grow(text, at):
@@ -190,7 +190,7 @@ class _SpecialKeys:
 
 
 class _Segment:
-    """One text without special tokens, or what stands between two of them."""
+    """One text without special tokens, or one segment."""
 
     __slots__ = ("_engine", "_held", "_last_unknown", "_normalizer", "_plan", "_searched")
 
@@ -234,12 +234,12 @@ class _Segment:
         return self._encode(len(self._held))
 
     def _cut(self) -> int:
-        """How much of the held text has its ids for good.
+        """How much of the held text has its final ids.
 
-        A long text without a cut is not searched again for every part. A cut is in front of a user-defined
-        piece, after one, or between two characters that nothing joins. So the search can go on at the last
-        piece or character that it came to, where `_searched` points. (It stops where a piece could
-        begin that has not all come, and the next part moves that on.)
+        A long text without a cut is not searched from its beginning for every part. A cut is before or after
+        a user-defined piece, or between two characters that nothing joins. So the search can continue at the
+        last piece or character that it reached, which `_searched` points to. (It stops where a piece could
+        begin of which the rest is still missing.)
         """
         assert self._normalizer is not None
         user_defined = self._normalizer.shape.user_defined
@@ -257,7 +257,7 @@ class _Segment:
             return []
         ids = self._engine.encode(bytes(self._held[:length]))
         del self._held[:length]
-        if self._last_unknown and ids[0] == self._plan.unk:  # goes on with the unknown characters before
+        if self._last_unknown and ids[0] == self._plan.unk:  # continues the run of unknown characters
             del ids[0]
         if ids:
             self._last_unknown = ids[-1] == self._plan.unk

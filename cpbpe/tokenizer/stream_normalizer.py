@@ -1,8 +1,8 @@
-"""Normalizes a text that arrives in parts: `Normalizer` in `cpbpe.reference.encoding`, as early as possible.
+"""Normalizes a text that arrives in parts, as `Normalizer` in `cpbpe.reference.encoding` does a whole one.
 
-Three things have to wait for the next part: a character of which bytes are missing; what may turn out to be
-the beginning of a longer key, of a rule or a user-defined piece; and, where extra whitespace is removed,
-spaces, because they go if nothing follows.
+Three things have to wait for the next part: an incomplete character; text that may be the beginning of a
+longer key, that is, of a rule or a user-defined piece; and, if extra whitespace is removed, spaces, because
+they are removed if nothing follows.
 """
 
 from __future__ import annotations
@@ -19,20 +19,27 @@ from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
 class Shape:
     """What all streams of one model share."""
 
-    def __init__(self, spec: NormalizerSpec, user_defined: list[bytes]):
-        """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked."""
+    def __init__(self, spec: NormalizerSpec, user_defined: list[bytes], max_key: int = 100):
+        """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked.
+
+        `max_key`: longer rules are not waited for. (In a crafted charsmap they may have no end, and every
+        place of a text could be the beginning of one that goes on to the end of it.)
+        """
         self.spec = spec
         self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
         self.charsmap = Charsmap(spec.charsmap, trusted=True) if spec.charsmap else None
-        self.is_text = self.charsmap is None or self.charsmap.makes_text()
-        """Whether normalized text is always valid UTF-8. If not, streams cannot cut it into parts."""
-        # Nothing to do but to write spaces in another way. User-defined pieces are copied, which makes no
-        # difference: in valid text everything is, and in other text pieces are, as they are valid themselves.
+        self.has_parts = self.charsmap is None or (
+            self.charsmap.makes_text() and self.charsmap.longest_key(max_key, follow_empty=True) is not None
+        )
+        """Whether a text can be normalized in parts: not if rules have no end, or make what is not UTF-8."""
+        # Nothing is rewritten but spaces. User-defined pieces are copied, which makes no difference here: in
+        # valid text everything is copied, and in other text the pieces are, because they are valid
+        # themselves.
         self.simple = self.charsmap is None and not spec.remove_extra_whitespaces
         self.space = SPACE if spec.escape_whitespaces else b" "
         plain = bytes(range(0x21, 0x7F)) if self.charsmap is None else self.charsmap.unchanged_ascii()
         plain = bytes(byte for byte in plain if byte not in self.user_defined.first_bytes)
-        # A run of characters to be copied without looking at each of them: most of most texts.
+        # A run of characters that can be copied without looking at each: most of a usual text.
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
 
@@ -55,7 +62,7 @@ class StreamNormalizer:
         self._spaces = 0  # how many spaces wait for what follows them
 
     def copy(self) -> StreamNormalizer:
-        """Another one in the same state."""
+        """A copy in the same state."""
         new = object.__new__(StreamNormalizer)
         for name in self.__slots__:
             setattr(new, name, getattr(self, name))
@@ -79,7 +86,7 @@ class StreamNormalizer:
         return made
 
     def _start(self) -> bytes:
-        """What is put in front of the text, now that it is known not to be empty."""
+        """The dummy prefix, now that the text is known not to be empty."""
         self._started = True
         return self.shape.space if self._prefix and not self.shape.spec.suffix else b""
 
@@ -92,7 +99,7 @@ class StreamNormalizer:
         return front + data.replace(b" ", self.shape.space)
 
     def _rewrite(self, data: bytes, final: bool) -> bytes:
-        """Rewrite all that more text cannot change, and keep the rest."""
+        """Rewrite everything that more text cannot change, and keep the rest."""
         squeeze, space, run = self.shape.spec.remove_extra_whitespaces, self.shape.space, self.shape.run
         parts: list[bytes] = []
         if data and not squeeze and not self._started:
@@ -118,7 +125,7 @@ class StreamNormalizer:
         return b"".join(parts)
 
     def _next(self, data: bytes, at: int, final: bool) -> tuple[bytes, int] | None:
-        """What stands at `at` once rewritten, and its length before; None if more text could change it."""
+        """The rewritten form of what is at `at`, and its length before; None if more text could change it."""
         shape = self.shape
         if not final and shape.user_defined.could_grow(data, at):
             return None
@@ -137,9 +144,9 @@ class StreamNormalizer:
         return (REPLACEMENT, 1) if final or certain(data[at : at + 4])[1] else None
 
     def _hold_spaces(self, made: bytes) -> bytes:
-        """Take away the spaces at the end. Only their number is kept, because there may be many."""
+        """Remove the spaces at the end. Only their number is kept, because there may be many."""
         space = self.shape.space
-        text = made.decode()  # valid: see Shape.is_text
+        text = made.decode()  # valid: see Shape.has_parts
         kept = text.rstrip(space.decode()).encode()
         spaces = (len(made) - len(kept)) // len(space)
         if not kept:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
-from cpbpe.model.files import Source, read_model_file, write_all
+from cpbpe.model.files import Source, read_model_file
 from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.writing import saving_path, write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.alignment import Encoding, Unit
@@ -21,6 +22,7 @@ from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.guided import Guided
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
@@ -45,7 +47,7 @@ AnyText = TypeVar("AnyText", bound=str | bytes)
 Self = TypeVar("Self", bound="Tokenizer")
 
 
-class Tokenizer:
+class Tokenizer(Guided):
     """A loaded model. It never changes, so it can be shared by threads, copied and pickled.
 
     >>> tok = Tokenizer("tokenizer.model")
@@ -251,7 +253,9 @@ class Tokenizer:
         """
         checked = checked_texts(texts, "encode_arrays")
         plan = self._plans.encode(options, "encode_arrays")
-        return calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
+        rows = calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
+        rows.pad_id = self._facts.pad_id
+        return rows
 
     @described(ENCODE)
     def encode_parts(self, parts: Iterable[Part], **options: Unpack[EncodeOptions]) -> list[int]:
@@ -446,8 +450,9 @@ class Tokenizer:
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file. An existing file is replaced at once, never left half written."""
-        write_all({os.fspath(path): self._facts.file})
+        """Write the model file. An existing one is replaced at once, never half written; its mode stays."""
+        instead = "to write to an open file, use file.write(tok.to_bytes())"
+        write_all({saving_path(path, "save", instead): self._facts.file})
 
     @property
     def fingerprint(self) -> str:
@@ -472,13 +477,6 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
-
-    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: transformers' users expect something else here than everybody else."""
-        raise TypeError(
-            "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
-            "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
-        )
 
 
 def load(source: Source) -> Tokenizer:

@@ -30,8 +30,8 @@ class Vocabulary(Mapping[str, int]):
     >>> "▁Hello" in vocab, 22557 in vocab, len(vocab), list(vocab)[:3]
     (True, True, 32000, ['<unk>', '<s>', '</s>'])
 
-    A piece that is not UTF-8, which only crafted models have, stands here as `os.fsdecode` would write it, so
-    that no two keys are equal and none is lost.
+    A piece that is not UTF-8, which only crafted models have, appears as `os.fsdecode` would write it, so
+    that every piece has a key of its own.
     """
 
     __slots__ = ("_facts",)
@@ -62,8 +62,8 @@ class Vocabulary(Mapping[str, int]):
             id = self._find(key)
             if id is None:
                 raise KeyError(
-                    f"{key!r} is no piece of the vocabulary; vocab.get() gives None for such, and "
-                    f"tok.encode() the ids of any text"
+                    f"{key!r} is not in the vocabulary; vocab.get() returns None for such pieces, and "
+                    f"tok.encode() returns the ids of any text"
                 )
             return id
         if not hasattr(key, "__index__"):
@@ -75,7 +75,7 @@ class Vocabulary(Mapping[str, int]):
         return _key(engine.piece(number)) if number < engine.size else self._facts.special.texts[number]
 
     def __contains__(self, key: object) -> bool:
-        """Whether this piece, or this id, is there."""
+        """Whether the vocabulary has this piece, or this id."""
         if isinstance(key, (str, bytes)):
             return self._find(key) is not None
         if not hasattr(key, "__index__"):
@@ -94,7 +94,7 @@ class Vocabulary(Mapping[str, int]):
     @overload
     def get(self, key: SupportsIndex, default: T, /) -> str | T: ...
     def get(self, key: Any, default: Any = None, /) -> Any:
-        """The id of a piece, or the piece of an id; something else if there is no such piece or id."""
+        """The id of a piece, or the piece of an id; `default` if there is no such piece or id."""
         if isinstance(key, (str, bytes)):
             id = self._find(key)
             return default if id is None else id
@@ -108,30 +108,30 @@ class Vocabulary(Mapping[str, int]):
         id = facts.engine.find(data)
         if id is None and facts.special.added:
             id = facts.special.find(data)
-        if id is None and data == b"\0":  # sentencepiece never finds it; it is there all the same
+        if id is None and data == b"\0":  # sentencepiece never finds it, although it is there
             id = facts.spec.pieces.texts.index(data) if data in facts.spec.pieces.texts else None
         return id
 
     @property
     def size(self) -> int:
-        """The highest id and one, which is how many rows an embedding needs."""
+        """The highest id plus one: how many rows an embedding needs."""
         return self._facts.special.size
 
     @property
     def piece_count(self) -> int:
-        """How many pieces the model has. Ids from here on are those of added tokens, with gaps perhaps."""
+        """How many pieces the model has. Added tokens have ids from this number on, perhaps with gaps."""
         return self._facts.engine.size
 
     # --- One id -----------------------------------------------------------------------------------
 
     def score(self, id: SupportsIndex) -> float:
-        """The score of an id: the higher, the earlier a pair merges to this piece. 0 for an added token."""
+        """The score of an id. The higher, the earlier a pair merges into this piece. 0 for added tokens."""
         number = self._facts.check_id(id, "score")
         engine = self._facts.engine
         return engine.score(number) if number < engine.size else 0.0
 
     def piece_type(self, id: SupportsIndex) -> PieceType:
-        """What an id is for. An added token is CONTROL.
+        """The type of a piece. Added tokens are CONTROL.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").vocab.piece_type(1)
@@ -142,9 +142,9 @@ class Vocabulary(Mapping[str, int]):
         return PieceType(engine.kind(number)) if number < engine.size else PieceType.CONTROL
 
     def id_to_bytes(self, id: SupportsIndex) -> bytes:
-        r"""What an id adds to a text, in the middle of it; nothing for a CONTROL piece.
+        r"""The bytes that an id adds to a text, in the middle of it; none for a CONTROL piece.
 
-        The space of a dummy prefix, which decoding drops at the beginning, is there.
+        A space at the beginning is kept, although decoding drops that of a dummy prefix.
 
         >>> import cpbpe
         >>> vocab = cpbpe.load("tokenizer.model").vocab
@@ -170,7 +170,7 @@ class Vocabulary(Mapping[str, int]):
         return types
 
     def token_bytes(self) -> list[bytes]:
-        """`id_to_bytes` of every id, as constrained decoding needs it; nothing where an id is not in use.
+        """`id_to_bytes` of every id, for constrained decoding; no bytes for ids that are not in use.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").vocab.token_bytes()[22557]
@@ -179,7 +179,7 @@ class Vocabulary(Mapping[str, int]):
         return self._facts.token_bytes()
 
     def token_bytes_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The same in one array, and where each begins in it, and the end.
+        """The same in one array, and an array of where each id's bytes begin, with the end as its last entry.
 
         >>> import cpbpe
         >>> data, offsets = cpbpe.load("tokenizer.model").vocab.token_bytes_arrays()
@@ -192,15 +192,15 @@ class Vocabulary(Mapping[str, int]):
 
     @property
     def special_tokens(self) -> Mapping[str, int]:
-        """The tokens that text yields only with permission, and their ids: CONTROL pieces, and added ones."""
+        """The tokens that text yields only if allowed, and their ids: CONTROL pieces and added tokens."""
         return MappingProxyType(self._facts.special.ids)
 
     @property
     def added_tokens(self) -> Mapping[str, int]:
-        """Those of the special tokens that were added to the model."""
+        """The special tokens that were added to the model, and their ids."""
         return MappingProxyType(self._facts.special.added)
 
-    # --- Being a value ----------------------------------------------------------------------------
+    # --- Comparing and showing --------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Vocabulary):
@@ -227,8 +227,8 @@ def _key(piece: bytes) -> str:
 
 
 def _bytes(key: str) -> bytes | None:
-    """The piece that a key stands for; None for what `_key` never gives: other lone surrogates, and escapes
-    of what is UTF-8.
+    """The piece that a key stands for; None for keys that `_key` never makes: other lone surrogates, and
+    escapes of valid UTF-8.
     """
     try:
         return key.encode()
@@ -242,7 +242,7 @@ def _bytes(key: str) -> bytes | None:
 
 
 def packed(table: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A table in one array, and where each entry begins, and the end.
+    """A table in one array, and an array of where each entry begins, with the end as its last entry.
 
     >>> data, offsets = packed([b"ab", b"", b"c"])
     >>> data.tobytes(), offsets.tolist()

@@ -2,32 +2,36 @@
 
 Files are split at newlines and nothing else (a carriage return stays). Texts from an iterable are sentences,
 without the newlines at their ends. sentencepiece does both. Documents in JSON Lines and Parquet are treated
-like files: each line is a sentence. Finding and opening files is done
-in `cpbpe.training.corpus_files`.
+like files: each line is a sentence. In `cpbpe.training`, `corpus_find` finds files, `corpus_kinds` tells what
+they are, `corpus_files` and `decompression` read them, and `records` takes records apart.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import given, named
 from cpbpe.tokenizer.checks import listed_column, table_way_out
-from cpbpe.training.corpus_files import FORMATS, PART_BYTES, expand, format_of, parts, size_of
+from cpbpe.training.corpus_files import PART_BYTES, parts, shortened
+from cpbpe.training.corpus_find import Found, expand, size_of
+from cpbpe.training.corpus_kinds import FORMATS, format_of
+from cpbpe.training.records import encoded, parse_json, parse_tsv, read_parquet
 
 Source = Any
 """A path, a glob or a directory; a list of those; an open file; an iterable of str or bytes; or a mapping
 from texts to their counts."""
 
 _ITEMS = 1 << 14
-_COUNT = re.compile(rb"[ \t\r\v\f]*\+?([0-9]+)[ \t\r\v\f]*")
 _SENTENCES = re.compile(rb"[^\n]*\n+|[^\n]+")
+_BOM = b"\xef\xbb\xbf"
 _PATHLIKE = re.compile(r"\S+\.(txt|text|tsv|jsonl|ndjson|parquet|gz|xz|bz2|zst)", re.IGNORECASE)
 
 
@@ -47,6 +51,8 @@ class Block:
     """How often each of `sentences` counts; None for once."""
     sizes: list[int] | None = None
     """How many sentences each record of a file has; None where a record is one sentence."""
+    left_away: int = 0
+    """How many bytes of the first line are not there, because it is too long to be counted in any case."""
 
     def as_sentences(self, keep_newlines: bool) -> list[bytes]:
         """The sentences, whichever way they are held."""
@@ -94,20 +100,27 @@ class Corpus:
         field: str = "text",
         column: str = "text",
         keep_newlines: bool = False,
+        longest: int = 0,
         raw: bool = False,
     ):
+        """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit."""
         if format is not None and format not in FORMATS:
-            raise TrainingError(f"format is one of {', '.join(FORMATS)}, not {format!r}")
+            raise TrainingError(f"{named('format')} is one of {', '.join(FORMATS)}, not {format!r}")
         self._format = format
         self._field = field
         self._column = column
         self._keep = keep_newlines
+        self._longest = longest
         self._raw = raw
         self._items: Any = None
         self.files: list[str] = []
         """The files to read."""
-        self.left_out: list[str] = []
-        """Files in a directory that are not text, and are not read."""
+        self.left_out: dict[str, str] = {}
+        """Files in a directory that are not read, and what they are, such as "is an image"."""
+        self.again: list[str] = []
+        """Links to files and folders that are read under another name."""
+        self.marked: list[str] = []
+        """Files that begin with a byte order mark, as far as they have been read."""
         self.total: int | None = None
         """The size of the files together on the disk, if that is known."""
         self.read = 0
@@ -117,22 +130,32 @@ class Corpus:
         self._used = False
         self._resolve(source)
 
+    def format_of(self, path: str) -> str:
+        """The format in which one of the files is read."""
+        return self._format or ("text" if path == "-" else format_of(path))
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are to read; an open file is one."""
+        return len(self.files) + hasattr(self._items, "read")
+
     def blocks(self) -> Iterator[Block]:
         """Read all of it, in order. An iterator as the source can be read once."""
         if self._used and isinstance(self._items, Iterator):
             raise TrainingError("the iterator has been read before; give a list, or make a new one")
         self._used = True
         self.read = self.nulls = 0
+        self.marked = []
         if self._items is not None:
             yield from self._blocks_of_items()
         for path in self.files:
-            format = self._format or ("text" if path == "-" else format_of(path))
+            format = self.format_of(path)
             if format == "parquet":
                 yield from self._blocks_of_parquet(path)
                 continue
-            parts_of_file = parts(path, self._advance, self._raw)
-            name = "stdin" if path == "-" else path
-            yield from self._blocks_of_file(name, parts_of_file, format)
+            any_text = self._format is not None
+            parts_of_file = parts(path, self._advance, raw=self._raw, any_text=any_text)
+            yield from self._blocks_of_file(shown_path(path), parts_of_file, format)
 
     # --- What the source is -------------------------------------------------------------------------
 
@@ -148,7 +171,7 @@ class Corpus:
         elif hasattr(source, "read") or isinstance(source, Iterable):
             for_paths = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
             if self._format in for_paths:
-                raise TrainingError(f"format={self._format!r} is for files, and source is not a path")
+                raise TrainingError(f"{given('format', self._format)} is for files, and source is not a path")
             self._items = listed_column(source)
         else:
             raise TypeError(
@@ -161,16 +184,20 @@ class Corpus:
             name = os.fspath(path)
             if not isinstance(name, str):
                 raise TypeError(f"a path is str or a Path, not {name!r}")
-            if not name or "\0" in name:
+            if not name or "\0" in name or not _is_encodable(name):
                 raise FileNotFoundError(f"no such file or directory: {name!r}")
             if self._raw:
                 os.stat(name)
-                files = [name]
-                left_out: list[str] = []
+                found = Found([name])
             else:
-                files, left_out = expand(name)
-            self.files += files
-            self.left_out += left_out
+                found = expand(name, any_text=self._format is not None)
+            self.files += found.files
+            self.left_out.update(found.left_out)
+            self.again += found.again
+        if self.files.count("-") > 1:
+            raise TrainingError("the standard input ('-') can be read once only; give it once")
+        if "-" in self.files and self._format == "parquet":
+            raise TrainingError("Parquet cannot be read from the standard input ('-'); give a file")
         self.total = size_of(self.files)
 
     def _are_paths(self, items: list[Any] | tuple[Any, ...]) -> bool:
@@ -211,85 +238,40 @@ class Corpus:
 
     def _blocks_of_file(self, name: str, parts_of_file: Iterator[bytes], format: str) -> Iterator[Block]:
         first = 1
+        left_away = 0
+
+        def leave_away(size: int) -> None:
+            nonlocal left_away
+            left_away += size
+
+        if format == "text" and self._longest:
+            parts_of_file = shortened(parts_of_file, self._longest, leave_away)
         for lines in whole_lines(parts_of_file, self._keep and format == "text"):
             number = first
+            if first == 1 and format != "jsonl" and lines.startswith(_BOM):
+                self.marked.append(name)
             if format == "text":
                 first += lines.count(b"\n")
-                yield Block(name, number, lines)
+                yield Block(name, number, lines, left_away=left_away)
+                left_away = 0
                 continue
             split = split_lines(lines, False)
             first += len(split)
+            where = partial(_place, name, number)
             if format == "tsv":
-                sentences, counts = _parse_tsv(split, lambda index, at=number: f"{name}:{at + index}")
+                sentences, counts = parse_tsv(split, where)
                 yield Block(name, number, None, sentences, counts)
             else:
-                yield self._documents(name, number, self._parse_json(split, name, number))
-
-    def _parse_json(self, lines: list[bytes], name: str, first: int) -> Iterator[bytes | None]:
-        for index, line in enumerate(lines):
-            where = f"{name}:{first + index}"
-            if not line or line.isspace():
-                yield b""
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
-                raise TrainingError(f"{where}: not valid JSON: {error}{hint}") from None
-            except RecursionError:
-                raise TrainingError(f"{where}: the JSON is nested too deeply") from None
-            if not isinstance(record, dict) or self._field not in record:
-                fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
-                raise TrainingError(
-                    f"{where}: there is no field {self._field!r} (there is {fields or 'none'}); "
-                    f"name it with field="
-                )
-            text = record[self._field]
-            if text is not None and not isinstance(text, str):
-                raise TrainingError(f"{where}: the field {self._field!r} is {type(text).__name__}, not text")
-            yield None if text is None else text.encode(errors="surrogatepass")
+                yield self._documents(name, number, parse_json(split, self._field, where))
 
     def _blocks_of_parquet(self, path: str) -> Iterator[Block]:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise ImportError(f"reading {path!r} needs pyarrow: pip install 'cpbpe[parquet]'") from None
-        try:
-            file = pyarrow.parquet.ParquetFile(path)
-        except pyarrow.ArrowInvalid as error:
-            raise TrainingError(f"{path}: is not a valid Parquet file: {error}") from None
-        with file:
-            names = file.schema_arrow.names
-            if self._column not in names:
-                raise TrainingError(
-                    f"{path}: there is no column {self._column!r} (there is {', '.join(map(repr, names))}); "
-                    f"name it with column="
-                )
-            kind = file.schema_arrow.field(self._column).type
-            kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-            if not any(
-                test(kind)
-                for test in (
-                    pyarrow.types.is_string,
-                    pyarrow.types.is_large_string,
-                    pyarrow.types.is_binary,
-                    pyarrow.types.is_large_binary,
-                )
-            ):
-                raise TrainingError(f"{path}: the column {self._column!r} is {kind}, not text")
-            first, before = 1, self.read
-            size = os.path.getsize(path)
-            try:
-                for batch in file.iter_batches(columns=[self._column], batch_size=1024):
-                    values = batch.column(0).to_pylist()
-                    documents = (value.encode() if isinstance(value, str) else value for value in values)
-                    yield self._documents(path, first, documents)
-                    first += len(values)
-                    self.read = before + size * (first - 1) // max(file.metadata.num_rows, 1)
-            except (pyarrow.ArrowInvalid, OSError) as error:
-                raise TrainingError(f"{path}: cannot be read beyond row {first}: {error}") from error
-            self.read = before + size
+        first, before = 1, self.read
+        size = os.path.getsize(path)
+        for texts, rows in read_parquet(path, self._column):
+            yield self._documents(shown_path(path), first, texts)
+            first += len(texts)
+            self.read = before + size * (first - 1) // max(rows, 1)
+        self.read = before + size
 
     def _documents(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
         """The lines of documents. The end of a document ends its last line, too."""
@@ -309,9 +291,8 @@ class Corpus:
 
     def _blocks_of_items(self) -> Iterator[Block]:
         if hasattr(self._items, "read"):
-            yield from self._blocks_of_file(
-                str(getattr(self._items, "name", "file")), _read_all(self._items), self._format or "text"
-            )
+            name = shown_path(str(getattr(self._items, "name", "file")))
+            yield from self._blocks_of_file(name, _read_all(self._items, name), self._format or "text")
             return
         counted = isinstance(self._items, Mapping)
         sentences: list[bytes] = []
@@ -332,21 +313,20 @@ class Corpus:
 
     def _item_block(self, first: int, sentences: list[bytes], counts: list[int] | None) -> Block:
         if self._format == "tsv":
-            sentences, counts = _parse_tsv(sentences, lambda index: f"item {first + index}")
+            sentences, counts = parse_tsv(sentences, lambda index: f"item {first + index}")
         return Block("item", first, None, sentences, counts)
 
     def _checked_text(self, item: object, number: int) -> bytes:
         if isinstance(item, str):
-            try:
-                data = item.encode()
-            except UnicodeEncodeError as error:
-                raise TrainingError(f"item {number} is not valid Unicode: {error}") from None
+            data = encoded(item, lambda: f"item {number}")
         elif isinstance(item, (bytes, bytearray, memoryview)):
             data = bytes(item)
         else:
             hint = ""
             if isinstance(item, Mapping):
                 hint = "; give what is in it, as in (row['text'] for row in rows)"
+            elif isinstance(item, os.PathLike):
+                hint = "; for files give a list of their paths: list(paths)"
             raise TypeError(
                 f"source yields texts (str or bytes), but item {number} is {type(item).__name__}{hint}"
             )
@@ -380,41 +360,65 @@ def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Ite
         yield b"".join(unfinished)
 
 
-def _parse_tsv(lines: list[bytes], where: Any) -> tuple[list[bytes], list[int]]:
-    sentences: list[bytes] = []
-    counts: list[int] = []
-    for index, line in enumerate(lines):
-        columns = line.split(b"\t")
-        if len(columns) != 2:
-            raise TrainingError(
-                f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
-                f"{len(columns) - 1} tabs; give format='text' if the file is something else"
-            )
-        count = _COUNT.fullmatch(columns[1])
-        if count is None or not 1 <= int(count[1]) < 1 << 63:
-            shown = columns[1][:40].decode(errors="backslashreplace")
-            raise TrainingError(f"{where(index)}: the count is an integer from 1 to 2**63 - 1, not {shown!r}")
-        sentences.append(columns[0])
-        counts.append(int(count[1]))
-    return sentences, counts
-
-
 def _checked_count(count: object, where: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
         raise TypeError(f"{where}: the count is an integer, not {type(count).__name__}")
     if not 1 <= count < 1 << 63:
-        raise TrainingError(f"{where}: the count is 1 to 2**63 - 1, not {count}")
+        what = str(count) if count.bit_length() < 100 else f"a number of {count.bit_length():,} bits"
+        raise TrainingError(f"{where}: the count is 1 to 2**63 - 1, not {what}")
     return count
 
 
-def _read_all(file: Any) -> Iterator[bytes]:
+def _read_all(file: Any, name: str) -> Iterator[bytes]:
     """An open file, binary or text, in parts."""
+    lines = 0
     while True:
-        part = file.read(PART_BYTES)
+        try:
+            part = file.read(PART_BYTES)
+        except UnicodeDecodeError as error:
+            raise TrainingError(
+                f"{name}: is not {error.encoding} ({error.reason} in line {lines + 1} or later); open it "
+                f"with another encoding=, or as bytes, with 'rb'"
+            ) from None
+        except (EOFError, OSError) as error:  # as of an open gzip file, which names nothing
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise TrainingError(f"{name}: cannot be read to its end: {error}") from error
         if isinstance(part, str):
-            part = part.encode(errors="surrogatepass")
+            at = lines
+            lines += part.count("\n")
+            part = encoded(part, partial(_after_line, name, at))
         if not isinstance(part, bytes):
             raise TypeError(f"the source's read() gives {type(part).__name__}, not bytes or str")
         if not part:
             return
         yield part
+
+
+def shown_path(path: str) -> str:
+    r"""A path as it is named in a report, which is text: bytes of a name that are none are escaped.
+
+    >>> shown_path("caf\udce9.txt"), shown_path("-")
+    ('caf\\xe9.txt', 'stdin')
+    """
+    if path == "-":
+        return "stdin"
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def _is_encodable(name: str) -> bool:
+    """Whether the system can have a file of this name."""
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _after_line(name: str, line: int) -> str:
+    return f"{name}: the text after line {line}"
+
+
+def _place(name: str, first: int, index: int) -> str:
+    """Where a line of a file stands."""
+    return f"{name}:{first + index}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from cpbpe.engine.training import Counter, make_counter
@@ -18,15 +19,19 @@ from cpbpe.reference.training_values import (
     Words,
     skip_reason,
 )
+from cpbpe.spelling import given, named, shown
 from cpbpe.tokenizer.checks import checked_threads
-from cpbpe.training.corpus import Block, Corpus
+from cpbpe.training.corpus import Block, Corpus, shown_path
+from cpbpe.training.corpus_warnings import Broken, warnings_of_files
 from cpbpe.training.options import Pretokenizer, TrainOptions
 from cpbpe.training.progress import Display
+from cpbpe.training.records import encoded
 from cpbpe.training.report import Example, LeftOut, Reading
 from cpbpe.training.sampling import Sample
 from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
+_SAMPLED = "sample"  # the name of blocks of these
 _SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted
 
 
@@ -59,7 +64,12 @@ class CountSetup:
         spec["symbols"] = tuple(symbol.encode() for symbol in spec["symbols"])
         spec["delimiter"] = spec["delimiter"].encode()
         sample = values["sample"]
-        return cls(CountSpec(**spec), str(values["pretokenizer"]), tuple(sample) if sample else None)
+        made = cls(CountSpec(**spec), values["pretokenizer"], tuple(sample) if sample else None)
+        _check_types(asdict(made.spec), asdict(CountSpec()))
+        _check_types({"pretokenizer": made.pretokenizer}, {"pretokenizer": ""})
+        if made.sample is not None and tuple(map(type, made.sample)) != (int, bool, int):
+            raise ValueError("its sample is not a size, a choice and a seed")
+        return made
 
     def differences(self, other: CountSetup) -> list[str]:
         """The options that differ, in words, with both values."""
@@ -69,13 +79,22 @@ class CountSetup:
             if value == theirs[name]:
                 continue
             if isinstance(value, (str, int, bool)):
-                different.append(f"{name} ({value!r} and {theirs[name]!r})")
+                different.append(f"{named(name)} ({shown(value)} and {shown(theirs[name])})")
             elif name == _SYMBOLS:
                 symbols = sorted(symbol.decode() for symbol in set(value) ^ set(theirs[name]))
                 different.append(f"{name} ({', '.join(symbols[:5])}{', ...' if len(symbols) > 5 else ''})")
             else:
                 different.append(name)
         return different
+
+
+def _check_types(values: Mapping[str, Any], examples: Mapping[str, Any]) -> None:
+    """Raise a ValueError for what has another type than its example: a file may hold anything."""
+    for name, value in values.items():
+        if isinstance(value, dict) and isinstance(examples[name], dict):
+            _check_types(value, examples[name])
+        elif type(value) is not type(examples[name]):
+            raise ValueError(f"its {name} is {value!r:.40}")
 
 
 _SYMBOLS = "the special pieces"
@@ -171,9 +190,12 @@ def count_corpus(
         words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
         reading = replace(
             work.reading(),
-            files=len(corpus.files),
-            files_left_out=tuple(corpus.left_out),
+            files=corpus.file_count,
+            files_left_out=tuple(map(shown_path, corpus.left_out)),
+            links_left_out=tuple(map(shown_path, corpus.again)),
             nulls=corpus.nulls,
+            not_utf8=work.broken.sentences,
+            warnings=(*work.broken.warnings(), *warnings_of_files(corpus)),
             spilled_runs=len(runs),
             spilled_bytes=runs.bytes,
         )
@@ -193,6 +215,10 @@ class _Counting:
         self._threads = threads
         self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it stands
         self._counted = 0
+        self._broken_before = 0  # sentences that are not valid UTF-8, in the blocks before
+        self._left_away = 0  # bytes of lines that are too long, which are not in their blocks
+        self.broken = Broken()
+        """The sentences that are not valid UTF-8."""
         self._sample = None
         # Of the sentences that a sample is chosen from, for the counter sees the chosen ones only:
         self._skipped: dict[str, LeftOut] = {}  # those that were left out, by reason
@@ -221,7 +247,7 @@ class _Counting:
         all_once = all(count == 1 for count in counts)
         return [
             Block(
-                "sampled sentence",
+                _SAMPLED,
                 at + 1,
                 None,
                 sentences[at : at + _BATCH],
@@ -243,7 +269,11 @@ class _Counting:
                 self.counter.add_block(lines, self._threads)
             else:
                 self.counter.add(block.sentences, block.counts)
+        self._left_away += block.left_away
         tallies = self.counter.tallies()
+        if tallies.broken > self._broken_before and block.name != _SAMPLED:
+            self.broken.add(block, tallies.broken - self._broken_before, keep)
+        self._broken_before = tallies.broken
         for reason, skipped in tallies.skipped.items():
             for index, (number, _) in enumerate(skipped.examples):
                 if number >= self._counted and (reason, index) not in self._places:
@@ -256,7 +286,7 @@ class _Counting:
         left_out = {
             reason: LeftOut(
                 skipped.sentences,
-                skipped.size,
+                skipped.size + (self._left_away if reason == "too_long" else 0),
                 tuple(
                     Example(self._places.get((reason, index), ""), text.decode(errors="replace"))
                     for index, (_, text) in enumerate(skipped.examples)
@@ -265,7 +295,7 @@ class _Counting:
             for reason, skipped in tallies.skipped.items()
             if skipped.sentences
         }
-        counted = Reading(tallies.sentences, tallies.size, left_out)
+        counted = Reading(tallies.sentences, tallies.size + self._left_away, left_out)
         if self._sample is None:
             return counted
         sampling = Reading(
@@ -287,23 +317,25 @@ class _Counting:
 
     def _choose(self, block: Block, sample: Sample) -> bool:
         sentences = block.as_sentences(self._spec.keep_newlines)
+        self.broken.look(block, sentences, self._spec.keep_newlines)
         for index, sentence in enumerate(sentences):
+            size = len(sentence) + (block.left_away if index == 0 else 0)
             self._sentences += 1
-            self._bytes += len(sentence)
+            self._bytes += size
             reason = skip_reason(sentence, self._spec.max_sentence_length)
             if reason is not None and (reason != "reserved" or self._spec.skip_reserved):
-                self._leave_out(reason, block, index, sentence)
+                self._leave_out(reason, block, index, sentence, size)
             elif not sample.offer(sentence, block.counts[index] if block.counts else 1):
                 return False
         return True
 
-    def _leave_out(self, reason: str, block: Block, index: int, sentence: bytes) -> None:
+    def _leave_out(self, reason: str, block: Block, index: int, sentence: bytes, size: int) -> None:
         skipped = self._skipped.get(reason, LeftOut())
         examples = skipped.examples
         if len(examples) < EXAMPLES:
             text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
             examples = (*examples, Example(block.where(index, self._spec.keep_newlines), text))
-        self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + len(sentence), examples)
+        self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + size, examples)
 
     def _pretokenize(self, block: Block) -> None:
         assert self._pretokenizer is not None
@@ -314,27 +346,34 @@ class _Counting:
             if prepared is None:
                 continue
             text = prepared.decode()
-            chunks = self._pretokenizer(text)
-            if isinstance(chunks, str) or not all(isinstance(chunk, str) for chunk in chunks):
-                raise TypeError(
-                    f"the pretokenizer gives a list of str, and gave {chunks!r:.60} for {block.where(index)}"
-                )
-            if not self._inconsistent and "".join(chunks) != text:
-                raise TrainingError(
-                    f"the chunks of the pretokenizer do not join to the text for {block.where(index)}: "
-                    f"{list(chunks)!r:.80} for {text!r:.60}; allow_inconsistent_pretokenization=True "
-                    f"accepts that"
-                )
-            joined = BOUNDARY.decode().join(chunks)
-            if " " in joined:
-                raise TrainingError(
-                    f"the pretokenizer gives a space for {block.where(index)}: {list(chunks)!r:.80}; "
-                    f"a space is U+2581 in normalized text"
-                )
+            joined = self._chunked(text, partial(block.where, index, self._spec.keep_newlines))
             if joined:
-                texts.append(joined.encode())
+                texts.append(joined)
                 counts.append(block.counts[index] if block.counts else 1)
         self.counter.add_prepared(texts, counts)
+
+    def _chunked(self, text: str, where: Callable[[], str]) -> bytes:
+        """What the pretokenizer makes of a text, with BOUNDARY between the chunks."""
+        assert self._pretokenizer is not None
+        made: Any = self._pretokenizer(text)
+        # A generator can be read once, so its chunks are listed before anything looks at them.
+        chunks = list(made) if isinstance(made, Iterable) and not isinstance(made, str) else None
+        if chunks is None or not all(isinstance(chunk, str) for chunk in chunks):
+            what = made if chunks is None else chunks
+            raise TypeError(f"the pretokenizer gives a list of str, and gave {what!r:.60} for {where()}")
+        if not self._inconsistent and "".join(chunks) != text:
+            raise TrainingError(
+                f"the chunks of the pretokenizer do not join to the text for {where()}: "
+                f"{chunks!r:.80} for {text!r:.60}; "
+                f"{given('allow_inconsistent_pretokenization', True)} accepts that"
+            )
+        joined = BOUNDARY.decode().join(chunks)
+        if " " in joined:
+            raise TrainingError(
+                f"the pretokenizer gives a space for {where()}: {chunks!r:.80}; "
+                f"a space is U+2581 in normalized text"
+            )
+        return encoded(joined, lambda: f"what the pretokenizer gives for {where()}")
 
 
 def _name(function: object) -> str:

@@ -13,6 +13,7 @@ from cpbpe.lazy import kept
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, Settings
 from cpbpe.reference.training_values import Learned
+from cpbpe.spelling import named
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def build(
             if len(pieces) != id:
                 raise TrainingError(
                     f"{special!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
-                    f"ids before it; choose a smaller vocab_size, or a smaller id"
+                    f"ids before it; choose a smaller {named('vocab_size')}, or a smaller id"
                 )
             pieces.append(special.encode())
             scores.append(0.0)

@@ -1,13 +1,18 @@
 """What a model file records of its training: the options that were given, as they were given.
 
-sentencepiece stores them so. Equal options give an equal file, byte for byte.
+sentencepiece stores them so. Equal options give an equal file, byte for byte. Paths are recorded only if
+`record_paths` asks for them: they say more of a machine than most people mean to publish.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from cpbpe.model.spec import Settings
+from cpbpe.errors import TrainingError
+from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.spelling import named
+from cpbpe.training.corpus import Corpus
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.rules import charsmap_of, denormalizer_charsmap_of
 
@@ -49,3 +54,33 @@ def denormalizer_settings(charsmap: bytes, tsv: str = "") -> dict[str, Any]:
         "escape_whitespaces": False,
     }
     return {**fields, "normalization_rule_tsv": tsv} if tsv else fields
+
+
+def with_input(settings: Settings, corpus: Corpus) -> Settings:
+    """The settings with the files of the corpus, as sentencepiece records its option input."""
+    if not corpus.files or "-" in corpus.files:
+        raise TrainingError(
+            f"{named('record_paths')} needs a corpus of files, and this one has no paths; leave it out, or "
+            f"give paths"
+        )
+    fields: dict[str, Any] = {"input": [_unicode(path) for path in corpus.files]}
+    if all(corpus.format_of(path) == "tsv" for path in corpus.files):
+        fields["input_format"] = "tsv"  # sentencepiece must be told
+    return replace(settings, trainer={**settings.trainer, **fields})
+
+
+def with_prefix(spec: ModelSpec, prefix: str) -> ModelSpec:
+    """The model with the name under which it is saved, as sentencepiece records its option model_prefix."""
+    trainer = {**spec.settings.trainer, "model_prefix": _unicode(prefix)}
+    return replace(spec, settings=replace(spec.settings, trainer=trainer))
+
+
+def _unicode(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise TrainingError(
+            f"{named('record_paths')}: the path {path!r} is not valid Unicode, so no model can record it; "
+            f"rename it"
+        ) from None
+    return path

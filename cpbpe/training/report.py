@@ -9,14 +9,18 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cpbpe.reference.training_values import EXAMPLES
+from cpbpe.spelling import counted, spelled
 
 REASONS = {
-    "empty": "empty",
-    "too_long": "longer than max_sentence_length",
+    "empty": "that are empty",
+    "too_long": "longer than `max_sentence_length`",
     "reserved": "with the reserved character U+2585",
-    "blank": "with nothing left once normalized",
+    "blank": "with nothing left after normalization",
 }
 """Why a sentence is left out, in words: one for each of `SKIP_REASONS`."""
+
+_MOST_SHOWN = 8
+"""Of special pieces, only this many are shown by name."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,13 @@ class LeftOut:
     """The first few."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reading:
-    """What was read, and what of it was left out."""
+    """What was read, and what of it was left out.
+
+    What sentencepiece calls a sentence is a line of a file, or one text of an iterable. For people it is
+    called that (see `unit`).
+    """
 
     sentences: int = 0
     """How many sentences were read, those left out included."""
@@ -52,11 +60,17 @@ class Reading:
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     """Sentences left out, by reason: see `REASONS`."""
     files: int = 0
-    """How many files were read."""
+    """How many files were read; 0 if the corpus was an iterable of texts."""
     files_left_out: tuple[str, ...] = ()
     """Files in a directory that are not text."""
+    links_left_out: tuple[str, ...] = ()
+    """Links in a directory or a glob to what is read under another name."""
     nulls: int = 0
     """Records of JSON Lines and Parquet whose text is null."""
+    not_utf8: int = 0
+    """Sentences that are not valid UTF-8; every byte in them that is no character counts as U+FFFD."""
+    warnings: tuple[str, ...] = ()
+    """What may be wrong with the corpus, with the file and a way out."""
     sampled_from: int | None = None
     """With `input_sentence_size`: how many sentences there were to choose from."""
     sampled: int | None = None
@@ -65,6 +79,11 @@ class Reading:
     """How often counts were moved to the disk, to keep to the memory limit."""
     spilled_bytes: int = 0
     """The size of what was moved there."""
+
+    @property
+    def unit(self) -> str:
+        """What people call a sentence of this corpus: "line" or "text"."""
+        return "line" if self.files else "text"
 
     @property
     def sentences_left_out(self) -> int:
@@ -86,7 +105,10 @@ class Reading:
             left_out=left_out,
             files=self.files + other.files,
             files_left_out=self.files_left_out + other.files_left_out,
+            links_left_out=self.links_left_out + other.links_left_out,
             nulls=self.nulls + other.nulls,
+            not_utf8=self.not_utf8 + other.not_utf8,
+            warnings=self.warnings + tuple(text for text in other.warnings if text not in self.warnings),
             sampled_from=_sum(self.sampled_from, other.sampled_from),
             sampled=_sum(self.sampled, other.sampled),
             spilled_runs=self.spilled_runs + other.spilled_runs,
@@ -95,28 +117,46 @@ class Reading:
 
     def lines(self) -> Iterator[str]:
         """The part of the report that tells of reading, for people."""
-        files = f" from {self.files:,} file{'s' * (self.files != 1)}" if self.files else ""
-        yield f"read          {self.sentences:,} sentences, {_size(self.bytes)}{files}"
+        files = f" from {counted(self.files, 'file')}" if self.files else ""
+        yield f"read          {counted(self.sentences, self.unit)}, {_size(self.bytes)}{files}"
         if self.sampled is not None and self.sampled_from is not None:
-            yield f"sampled       {self.sampled:,} of {self.sampled_from:,} sentences"
+            yield f"sampled       {self.sampled:,} of {counted(self.sampled_from, self.unit)}"
         for reason, skipped in self.left_out.items():
             if not skipped.sentences:
                 continue
-            yield f"left out      {skipped.sentences:,} sentences {REASONS[reason]}, {_size(skipped.bytes)}"
-            if reason != "empty":
-                for example in skipped.examples[:3]:
-                    yield f"              {example.where}: {_shown(example.text)}"
+            if reason == "empty":
+                yield f"left out      {counted(skipped.sentences, f'empty {self.unit}')}"
+                continue
+            what = f"{counted(skipped.sentences, self.unit)} {spelled(REASONS[reason])}"
+            yield f"left out      {what}, {_size(skipped.bytes)}"
+            for example in skipped.examples[:3]:
+                yield f"              {example.where}: {_shown(example.text)}"
         if self.nulls:
-            yield f"left out      {self.nulls:,} records whose text is null"
+            yield f"left out      {counted(self.nulls, 'record')} with null instead of a text"
         if self.files_left_out:
             names = ", ".join(self.files_left_out[:3]) + (", ..." if len(self.files_left_out) > 3 else "")
-            yield f"left out      {len(self.files_left_out):,} files that are not text: {names}"
+            verb = "is" if len(self.files_left_out) == 1 else "are"
+            yield f"left out      {counted(len(self.files_left_out), 'file')} that {verb} not text: {names}"
+        if self.links_left_out:
+            names = ", ".join(self.links_left_out[:3]) + (", ..." if len(self.links_left_out) > 3 else "")
+            yield f"left out      {counted(len(self.links_left_out), 'link')} to what is read anyway: {names}"
         if self.spilled_runs:
-            yield f"on the disk   {self.spilled_runs} parts of the counts, {_size(self.spilled_bytes)}"
+            parts = counted(self.spilled_runs, "part")
+            yield f"on the disk   {parts} of the counts, {_size(self.spilled_bytes)}"
+
+    def __repr__(self) -> str:
+        left_out = f", {self.sentences_left_out:,} left out" if self.sentences_left_out else ""
+        return f"<Reading: {counted(self.sentences, self.unit)}, {_size(self.bytes)}{left_out}>"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
         """A reading from the values that `dataclasses.asdict` made of it."""
+        for name in ("sentences", "bytes", "files", "nulls"):
+            if type(values[name]) is not int:
+                raise ValueError(f"its number of {name} is {values[name]!r:.40}")
+        for reason in values["left_out"]:
+            if reason not in REASONS:
+                raise ValueError(f"it names a reason that is none: {reason!r:.40}")
         left_out = {
             reason: LeftOut(
                 skipped["sentences"],
@@ -125,9 +165,9 @@ class Reading:
             )
             for reason, skipped in values["left_out"].items()
         }
-        return cls(
-            **{**values, "left_out": left_out, "files_left_out": tuple(values["files_left_out"])},
-        )
+        tuples = ("files_left_out", "links_left_out", "warnings")
+        lists = {name: tuple(values[name]) for name in tuples if name in values}
+        return cls(**{**values, **lists, "left_out": left_out})
 
 
 @dataclass(frozen=True)
@@ -142,9 +182,13 @@ class Phase:
     """The most memory the process has held from its start to the end of this phase, in bytes, where known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curve:
-    """How many tokens the corpus has with a vocabulary of any size up to the one that was trained."""
+    """How many tokens the corpus has with a vocabulary of any size up to the one that was trained.
+
+    More pieces never need more tokens, so the curve does not say which size is best. It says what each size
+    gains on this corpus.
+    """
 
     first: int
     """The smallest size: special pieces and characters, no merges."""
@@ -158,6 +202,12 @@ class Curve:
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return ((self.first + index, tokens) for index, tokens in enumerate(self.tokens))
+
+    def __repr__(self) -> str:
+        if not self.tokens:
+            return "<Curve: empty>"
+        last = self.first + len(self) - 1
+        return f"<Curve: {self.tokens[0]:,} tokens at {self.first} pieces to {self.tokens[-1]:,} at {last}>"
 
     def tokens_per_byte(self, vocab_size: int) -> float:
         """For a vocabulary size, the tokens that a byte of the corpus becomes."""
@@ -174,11 +224,12 @@ class Curve:
         return self.first + place if place < len(self.tokens) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What training read, left out, learned and needed.
 
-    `print` shows it as a page for people; `to_json` is for programs.
+    `print` shows it as a page for people; `to_json` is for programs. By itself, as the value of an
+    expression, it is shown in one line.
     """
 
     engine: str
@@ -217,6 +268,10 @@ class Report:
     """What took how long, and how much memory."""
     warnings: tuple[str, ...] = ()
     """What may not be what was meant."""
+    special_texts: tuple[str, ...] = ()
+    """The texts of `special_pieces`, in the order of their ids; bytes are only counted, in `byte_pieces`."""
+    byte_pieces: int = 0
+    """How many of `special_pieces` are bytes: 256 or none."""
 
     @property
     def rare_count(self) -> int:
@@ -254,31 +309,35 @@ class Report:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    def __repr__(self) -> str:
+        return (
+            f"<cpbpe.Report: {counted(self.vocab_size, 'piece')}, {counted(self.tokens, 'token')}, "
+            f"{self.bytes_per_token:.3f} bytes per token; print() shows all of it>"
+        )
+
 
 def _lines(report: Report) -> Iterator[str]:
     yield from report.reading.lines()
-    yield f"words         {report.distinct_words:,} different ones"
-    yield (
-        f"pieces        {report.vocab_size:,}: {report.special_pieces:,} special, {report.merges:,} merges, "
-        f"{report.characters:,} characters"
-    )
+    yield f"words         {report.distinct_words:,} distinct"
+    yield f"pieces        {report.vocab_size:,}: {pieces_in_words(report)}"
     if report.rare_characters:
-        fate = "become bytes" if report.byte_fallback else "become the unknown piece"
+        verb = "becomes" if len(report.rare_characters) == 1 else "become"
+        fate = f"{verb} bytes" if report.byte_fallback else f"{verb} the unknown piece"
         yield (
-            f"rare          {len(report.rare_characters):,} characters {fate}: {report.rare_count:,} of "
-            f"{report.text_characters:,} in the text ({1 - report.coverage:.4%})"
+            f"rare          {counted(len(report.rare_characters), 'character')} {fate}: "
+            f"{report.rare_count:,} of {report.text_characters:,} in the text ({1 - report.coverage:.4%})"
         )
         most = "  ".join(f"{_character(text)} {count:,}" for text, count in report.rare_characters[:6])
         yield f"              {most}{'  ...' if len(report.rare_characters) > 6 else ''}"
     if report.nuls:
-        yield f"rare          U+0000 {report.nuls:,} times; no piece can hold it"
+        yield f"rare          U+0000, {counted(report.nuls, 'time')}; no piece can contain it"
     if report.boundaries:
-        yield f"boundaries    {report.boundaries:,}, where the text holds a special piece or was cut"
+        yield f"boundaries    {report.boundaries:,}, where the text contains a special piece or was cut"
     if report.empty_merges:
-        yield f"empty merges  {report.empty_merges:,} never happen in this corpus: it is small for this size"
+        yield f"empty merges  {report.empty_merges:,}, which this corpus never uses (it is small)"
     yield (
         f"compression   {report.bytes_per_token:.3f} bytes per token: {_size(report.text_bytes)}, "
-        f"{report.tokens:,} tokens"
+        f"{counted(report.tokens, 'token')}"
     )
     if report.curve is not None and len(report.curve) > 1:
         sizes = [share * report.vocab_size // 8 for share in (1, 2, 4, 6)]
@@ -287,17 +346,29 @@ def _lines(report: Report) -> Iterator[str]:
             points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in shown]
             yield f"              with fewer pieces {', '.join(points)}"
     for phase in report.phases:
-        memory = f", {_size(phase.peak_memory)} at most so far" if phase.peak_memory else ""
+        memory = f", peak memory {_size(phase.peak_memory)}" if phase.peak_memory else ""
         yield f"{phase.name:<13} {phase.seconds:.2f} s{memory}"
     for warning in report.warnings:
         yield f"warning       {warning}"
+
+
+def pieces_in_words(report: Report) -> str:
+    """What the pieces of the model are."""
+    named = [text if text.isprintable() else repr(text) for text in report.special_texts[:_MOST_SHOWN]]
+    dots = ["..."] if len(report.special_texts) > _MOST_SHOWN else []
+    parts: list[str] = []
+    if report.special_texts:
+        parts.append(f"{len(report.special_texts):,} special ({', '.join(named + dots)})")
+    if report.byte_pieces:
+        parts.append(counted(report.byte_pieces, "byte"))
+    return ", ".join([*parts, counted(report.merges, "merge"), counted(report.characters, "character")])
 
 
 def _size(size: int) -> str:
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
-    return f"{size} bytes"
+    return counted(size, "byte")
 
 
 def _shown(text: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import chain
 
 from cpbpe.engine.choice import engine_name
+from cpbpe.model.spec import PieceType
 from cpbpe.reference.training_values import Learned
+from cpbpe.spelling import counted, given, named
 from cpbpe.training.model_build import Built
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.report import Curve, Report
@@ -16,7 +18,9 @@ _SPACE = "\u2581"
 
 def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, built: Built) -> Report:
     """The report, without phases: the last of them has not ended yet."""
-    special = len(options.special_pieces())
+    placed = options.special_pieces()
+    special = len(placed)
+    special_texts = tuple(text for text, type in placed.values() if type != PieceType.BYTE)
     singles = set(built.characters)
     merges = built.merges
 
@@ -53,6 +57,8 @@ def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, bui
         curve=curve,
         phases=(),
         warnings=tuple(_warnings(options, counts, dict(seen))),
+        special_texts=special_texts,
+        byte_pieces=special - len(special_texts),
     )
 
 
@@ -66,28 +72,32 @@ def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, i
     long = reading.left_out.get("too_long")
     if long is not None and long.bytes * 100 > reading.bytes:
         warnings.append(
-            f"{long.bytes / reading.bytes:.0%} of the corpus is in sentences longer than max_sentence_length="
-            f"{options.max_sentence_length} and was left out; give a larger one, or 0 for no limit"
+            f"{long.bytes / reading.bytes:.0%} of the corpus is in {reading.unit}s of more than "
+            f"{options.max_sentence_length} bytes and was left out; give a larger "
+            f"{named('max_sentence_length')}, or 0 for no limit"
         )
     returns = characters.get("\r", 0)
     if returns and returns * 2 > reading.sentences - reading.sentences_left_out:
         warnings.append(
-            f"the text holds {returns:,} carriage returns (U+000D): lines that end in \\r\\n keep their \\r, "
-            f"as in sentencepiece; remove them first if they are not meant"
+            f"the text contains {counted(returns, 'carriage return')} (U+000D): lines that end in \\r\\n "
+            f"keep their \\r, as in sentencepiece; remove them from the corpus if you do not want pieces of "
+            f"them"
         )
-    if characters.get("\ufffd"):
+    warnings += reading.warnings
+    if characters.get("\ufffd") and not reading.not_utf8:
         warnings.append(
-            f"the text holds U+FFFD {characters[chr(0xFFFD)]:,} times; if it was not there before, these "
-            f"were bytes that are not valid UTF-8"
+            f"the text contains U+FFFD {counted(characters[chr(0xFFFD)], 'time')}: it stands for characters "
+            f"that were lost when the text was decoded, before it came here"
         )
     if options.unk_id < 0:
         warnings.append(
-            "without an unknown piece (unk_id=-1) the model needs sentencepiece 0.2.3 or newer, or cpbpe"
+            f"without an unknown piece ({given('unk_id', options.unk_id)}) the model needs sentencepiece "
+            f"0.2.3 or newer, or cpbpe"
         )
     for piece, _ in options.special_pieces().values():
         if any(character in piece for character in " \t\r\n"):
             warnings.append(
-                f"the special piece {piece!r} holds white space, so its line of the .vocab file is broken"
+                f"the special piece {piece!r} contains white space, so its line in the .vocab file is broken"
             )
             break
     return warnings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import named
 from cpbpe.training.options import Rules, TrainOptions
 
 
@@ -39,11 +40,15 @@ def charsmap_of_file(option: str, path: str) -> bytes:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        return charsmap_from_tsv(data.decode())
-    except UnicodeDecodeError as error:
-        raise TrainingError(f"{option}: {path}: is not UTF-8: {error}") from None
+        # Rules are written in ASCII. What is not UTF-8 in a comment does no harm, and elsewhere is no rule.
+        return charsmap_from_tsv(data.decode(errors="replace"))
     except ValueError as error:
-        raise TrainingError(f"{option}: {path}: {error}") from error
+        hint = ""
+        if b"\0" in data[:64]:
+            hint = "; the file looks like UTF-16, so convert it to UTF-8 first"
+        elif data.startswith(b"\xef\xbb\xbf"):
+            hint = "; the file begins with a byte order mark, so save it without one"
+        raise TrainingError(f"{named(option)}: {path}: {error}{hint}") from error
 
 
 def _from_pairs(option: str, rules: Rules) -> bytes:
@@ -52,4 +57,4 @@ def _from_pairs(option: str, rules: Rules) -> bytes:
     try:
         return charsmap_from_rules(dict(rules).items())
     except ValueError as error:
-        raise TrainingError(f"{option}: {error}") from error
+        raise TrainingError(f"{named(option)}: {error}") from error

@@ -18,20 +18,22 @@ from typing import Any
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
-from cpbpe.model.files import write_all
-from cpbpe.model.formats.sentencepiece import spec_of_settings
+from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Learned, LearnSpec
+from cpbpe.spelling import counted, given, listed, named
 from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.training.argument_checks import check_arguments, checked_memory_limit
 from cpbpe.training.corpus import Source
 from cpbpe.training.counting import piece_limits, threads_or_all
 from cpbpe.training.model_build import Built, build, vocab_file
-from cpbpe.training.options import TrainOptions, preset
+from cpbpe.training.options import TrainOptions, preset, special_counts
 from cpbpe.training.progress import Display, ProgressOption
-from cpbpe.training.recorded import settings_of
+from cpbpe.training.recorded import settings_of, with_input, with_prefix
 from cpbpe.training.report import Phase, Report
 from cpbpe.training.report_build import make_report
-from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
+from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 _preset = preset  # an argument of `train` has the same name
 
@@ -68,7 +70,7 @@ class TrainingResult:
 
     @property
     def model_bytes(self) -> bytes:
-        """The model file."""
+        """The model file. (With `record_paths`, what `save` writes has the path of the model as well.)"""
         return self._built.data
 
     @property
@@ -88,7 +90,8 @@ class TrainingResult:
             raise TypeError(f"vocab_size is an integer, not {vocab_size!r}")
         if not least <= vocab_size <= most:
             raise TrainingError(
-                f"vocab_size is {vocab_size}, and this training gives models of {least} to {most} pieces"
+                f"vocab_size is {vocab_size}, and this training gives models of {least} to {most} pieces; "
+                f"choose a size in this range, or train again for a larger one"
             )
         if vocab_size == most:
             return self._built.data
@@ -100,9 +103,10 @@ class TrainingResult:
         return Tokenizer.from_bytes(self.model_bytes_at(vocab_size))
 
     def save(self, prefix: str | os.PathLike[str]) -> tuple[str, str]:
-        """Write `prefix`.model and `prefix`.vocab, and return their paths. The folder must be there.
+        """Write `prefix`.model and `prefix`.vocab, and return their paths. The folder must exist.
 
-        Both are written under other names first and renamed when they are complete.
+        Both are written under other names first and renamed when they are complete. With `record_paths` the
+        model file records `prefix`, as sentencepiece records its model_prefix.
         """
         name = os.fspath(prefix)
         if not isinstance(name, str):
@@ -111,11 +115,15 @@ class TrainingResult:
         check_prefix(name)
         vocab = vocab_file(self._built.spec, self._options.vocabulary_output_piece_score)
         paths = f"{name}.model", f"{name}.vocab"
-        write_all({paths[0]: self._built.data, paths[1]: vocab})
+        data = self._built.data
+        if self._options.record_paths:
+            data = sentencepiece.write(with_prefix(self._built.spec, name))
+        write_all({paths[0]: data, paths[1]: vocab})
         return paths
 
     def __repr__(self) -> str:
-        return f"<cpbpe.TrainingResult: {self._report.vocab_size} pieces, {self._report.tokens:,} tokens>"
+        pieces, tokens = self._report.vocab_size, self._report.tokens
+        return f"<cpbpe.TrainingResult: {counted(pieces, 'piece')}, {counted(tokens, 'token')}>"
 
     def _least(self) -> int:
         return _smallest_size(self._options, self._learned)
@@ -130,24 +138,30 @@ def train(
     format: str | None = None,
     field: str = "text",
     column: str = "text",
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     progress: ProgressOption = None,
     **options: Any,
 ) -> TrainingResult:
-    r"""Train a SentencePiece BPE model: the same that sentencepiece 0.2.3 trains, byte for byte.
+    r"""Train a SentencePiece BPE model: the one that sentencepiece 0.2.3 trains from the same texts.
+
+    The model file is the same, byte for byte, as the one that sentencepiece writes when it is given an
+    iterator of these texts. (Given paths, sentencepiece records them in the file. ``record_paths=True`` does
+    so here.)
 
     `source` is where the text is: a path, a glob (``"corpus/**/*.txt"``), a directory, or a list of those;
     an open file; an iterable of texts, str or bytes; a mapping from texts to counts; or `WordCounts`. In
-    files each line is a sentence. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the text is
-    in `field`) or "parquet" (in `column`); by default the file's name tells. Files whose name ends in .gz,
-    .xz, .bz2 or .zst are decompressed. (A list of str names files when all of them exist; Path objects are
-    always files, and the items of an iterator are always texts.)
+    files each line is a text of its own. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the
+    text is in `field`) or "parquet" (in `column`); by default the file's name tells. Files whose name ends in
+    .gz, .xz, .bz2 or .zst are decompressed. (A list of str names files when all of them exist; Path objects
+    are always files, and the items of an iterator are always texts.)
 
     `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
-    options of it: `TrainOptions` lists them. Errors in them are raised before work starts.
+    options of it. ``help(cpbpe.TrainOptions)`` explains all of them. Errors in them are raised before work
+    starts.
 
-    `threads` is how many are used, by default one for each processor. `memory_limit` is about how many bytes
-    the counts may take in memory while the corpus is read; beyond it they are moved to the disk.
+    `threads` is how many are used, by default one for each processor. `memory_limit` is about how much memory
+    the counts may take while the corpus is read, in bytes or as text such as "500MB"; beyond it they are
+    moved to the disk.
     `progress` is a function that is called with a `cpbpe.training.progress.Step`, True for a bar, False for
     silence; by default there is a bar if the error output is a terminal. The result does not depend on
     any of these.
@@ -161,20 +175,29 @@ def train(
     cpbpe.errors.TrainingError: vocab_size is 8000, and this corpus with these options gives ...
     """
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
+    check_arguments(threads, field, column, progress)
+    limit = checked_memory_limit(memory_limit)
     complete = _preset(preset).replace(**changes)
     settings = settings_of(complete)  # first, because files of rules may hold errors
     with Display(progress) as display:
         clock = Clock()
         if isinstance(source, WordCounts):
             if format is not None or memory_limit is not None:
-                name = "memory_limit" if format is None else "format"
+                name = named("memory_limit" if format is None else "format")
                 raise TrainingError(
-                    f"{name} means nothing here: the source is WordCounts, so nothing is read"
+                    f"{name} means nothing here: the source is WordCounts, so nothing is read; leave it out"
+                )
+            if complete.record_paths:
+                raise TrainingError(
+                    f"{named('record_paths')} means nothing here: word counts do not know from which files "
+                    f"they were made; train on the files themselves"
                 )
             source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
             return train_on_counts(source, complete, settings, threads, display, clock)
-        reading_options = ReadingOptions(threads, format, field, column, memory_limit)
-        return train_on_corpus(source, complete, settings, reading_options, display, clock)
+        reading_options = ReadingOptions(threads, format, field, column, limit)
+        result = train_on_corpus(source, complete, settings, reading_options, display, clock)
+    warn(result.report.reading)
+    return result
 
 
 def train_on_corpus(
@@ -187,8 +210,11 @@ def train_on_corpus(
 ) -> TrainingResult:
     """Count a corpus and train on the counts, with complete options and an open display."""
     with clock.phase("reading"):
+        corpus = reading_options.corpus(source, options)
+        if options.record_paths:
+            settings = with_input(settings, corpus)
         charsmap = settings.normalizer["precompiled_charsmap"]
-        counts = WordCounts.of(source, options, charsmap, reading_options, display)
+        counts = WordCounts.of(corpus, options, charsmap, reading_options, display)
     return train_on_counts(counts, options, settings, reading_options.threads, display, clock)
 
 
@@ -218,14 +244,15 @@ def train_on_counts(
     # 2. The model.
     with clock.phase("building"):
         _check_size(options, learned)
-        base = spec_of_settings(settings)
+        base = sentencepiece.spec_of_settings(settings)
         built = build_model(options, base, learned)
         report = make_report(options, counts, learned, built)
         if options.hard_vocab_limit and built.size < options.vocab_size:
             raise TrainingError(
-                f"vocab_size is {options.vocab_size}, and this corpus with these options gives "
+                f"{named('vocab_size')} is {options.vocab_size}, and this corpus with these options gives "
                 f"{_smallest_size(options, learned)} to {built.size} pieces; choose a size in "
-                f"this range, train on more text, or give hard_vocab_limit=False for what there is"
+                f"this range, train on more text, or give {given('hard_vocab_limit', False)} for what there "
+                f"is"
             )
         _ = built.data  # writes the file, so that this phase includes it
     return TrainingResult(options, base, learned, built, report.with_phases(clock.phases))
@@ -247,7 +274,7 @@ def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Bui
 
 
 def check_prefix(prefix: str) -> None:
-    """Raise an error if no file can be written under this name."""
+    """Raise an error if `prefix`.model and `prefix`.vocab cannot be written."""
     folder = os.path.dirname(os.path.abspath(prefix))
     if not os.path.basename(prefix):
         raise TrainingError(
@@ -256,7 +283,10 @@ def check_prefix(prefix: str) -> None:
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"the folder {folder!r} does not exist; make it first")
     if not os.access(folder, os.W_OK):
-        raise PermissionError(f"the folder {folder!r} may not be written to")
+        raise PermissionError(f"the folder {folder!r} may not be written to; choose another")
+    for path in (f"{prefix}.model", f"{prefix}.vocab"):
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"{path!r} is a folder; choose another name")
 
 
 class Clock:
@@ -294,19 +324,20 @@ def _check_size(options: TrainOptions, learned: Learned) -> None:
         return
     least = _smallest_size(options, learned)
     if least > options.vocab_size:
-        special = len(options.special_pieces())
-        coverage = "" if options.character_coverage <= 0.98 else ", or a smaller character_coverage"
+        parts = special_counts(options.special_pieces())
+        parts.append(counted(len(learned.characters), "character"))
+        smaller = f", or a smaller {named('character_coverage')}"
         raise TrainingError(
-            f"vocab_size is {options.vocab_size}, and this corpus with these options needs at least {least}, "
-            f"for {special} special pieces and {len(learned.characters)} characters; choose a "
-            f"larger size{coverage}"
+            f"{named('vocab_size')} is {options.vocab_size}, and this corpus with these options needs at "
+            f"least {least}, for {listed(parts)}; choose a larger size"
+            f"{'' if options.character_coverage <= 0.98 else smaller}"
         )
 
 
 def _why_nothing_is_left(counts: WordCounts) -> str:
     reading = counts.reading
     if not reading.sentences:
-        return "there is nothing to train on: the corpus holds no sentence"
+        return "there is nothing to train on: the corpus contains no text"
     reasons = ", ".join(
         f"{skipped.sentences:,} {reason.replace('_', ' ')}"
         for reason, skipped in reading.left_out.items()
@@ -314,8 +345,9 @@ def _why_nothing_is_left(counts: WordCounts) -> str:
     )
     hint = ""
     if "too_long" in reading.left_out:
-        hint = "; give a larger max_sentence_length, or 0 for no limit"
+        hint = f"; give a larger {named('max_sentence_length')}, or 0 for no limit"
     return (
-        f"there is nothing to train on: of {reading.sentences:,} sentences {reading.sentences_left_out:,} "
-        f"were left out ({reasons}){hint}"
+        f"there is nothing to train on: {reading.sentences_left_out:,} of "
+        f"{counted(reading.sentences, reading.unit)} {'was' if reading.sentences_left_out == 1 else 'were'} "
+        f"left out ({reasons}){hint}"
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -22,8 +23,10 @@ from typing import Any, BinaryIO, NamedTuple
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
-from cpbpe.model.files import write_all
+from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
+from cpbpe.spelling import counted
+from cpbpe.training.argument_checks import check_arguments, checked_memory_limit
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
 from cpbpe.training.options import TrainOptions, preset
@@ -47,10 +50,22 @@ class ReadingOptions(NamedTuple):
     """Where the text is in JSON Lines."""
     column: str = "text"
     """Where the text is in Parquet."""
-    memory_limit: int | None = None
+    memory_limit: int | str | None = None
     """About how many bytes the counts may take in memory."""
     raw: bool = False
     """Whether paths are taken as they are, and files are not decompressed."""
+
+    def corpus(self, source: Source, options: TrainOptions) -> Corpus:
+        """The source, ready to be read in this way."""
+        return Corpus(
+            source,
+            format=self.format,
+            field=self.field,
+            column=self.column,
+            keep_newlines=options.keep_newlines,
+            longest=options.max_sentence_length,
+            raw=self.raw,
+        )
 
 
 class WordCounts:
@@ -58,7 +73,7 @@ class WordCounts:
 
     >>> counts = WordCounts.build(["the cat and the hat"])
     >>> counts
-    <cpbpe.WordCounts: 4 different words of 1 sentence>
+    <cpbpe.WordCounts: 4 distinct words from 1 text>
     >>> dict(counts)
     {'▁and': 1, '▁cat': 1, '▁hat': 1, '▁the': 2}
     """
@@ -86,7 +101,7 @@ class WordCounts:
         format: str | None = None,
         field: str = "text",
         column: str = "text",
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
         progress: ProgressOption = None,
         **options: Any,
     ) -> WordCounts:
@@ -95,10 +110,13 @@ class WordCounts:
         Only some options matter here: how text is normalized, what special pieces there are, where a piece
         must end, and which sentences are read. `cpbpe.train` must be given the same ones later.
         """
+        check_arguments(threads, field, column, progress)
         complete = _options(preset, options)
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            return cls.of(source, complete, charsmap_of(complete), reading_options, display)
+            counts = cls.of(source, complete, charsmap_of(complete), reading_options, display)
+        warn(counts.reading)
+        return counts
 
     @classmethod
     def of(
@@ -110,18 +128,11 @@ class WordCounts:
         display: Display,
     ) -> WordCounts:
         """Like `build`, with complete options, a compiled charsmap and an open display."""
-        limit = reading_options.memory_limit
-        if limit is not None and (not isinstance(limit, int) or limit < 1 << 20):
-            raise TrainingError(f"memory_limit is a number of bytes, at least 2**20, not {limit!r}")
+        limit = checked_memory_limit(reading_options.memory_limit)
         threads = threads_or_all(reading_options.threads)
-        corpus = Corpus(
-            source,
-            format=reading_options.format,
-            field=reading_options.field,
-            column=reading_options.column,
-            keep_newlines=options.keep_newlines,
-            raw=reading_options.raw,
-        )
+        corpus = source
+        if not isinstance(source, Corpus):
+            corpus = reading_options.corpus(source, options)
         say_if_slow()
         setup = count_setup(options, charsmap)
         with no_overflow():
@@ -186,7 +197,11 @@ class WordCounts:
                 return cls._read(reader)
             except EOFError:
                 problem = "it is cut off; copy it again"
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except RecursionError:
+                problem = "its header is nested too deeply"
+            except KeyError as error:
+                problem = f"its header lacks {error}"
+            except (ValueError, TypeError, AttributeError, OverflowError) as error:
                 problem = str(error)
         raise TrainingError(f"{os.fspath(path)}: not a file of word counts: {problem}")
 
@@ -216,11 +231,8 @@ class WordCounts:
         return hash((self.setup, self.words))
 
     def __repr__(self) -> str:
-        sentences = self.reading.sentences
-        return (
-            f"<cpbpe.WordCounts: {len(self):,} different words of {sentences:,} "
-            f"sentence{'s' * (sentences != 1)}>"
-        )
+        read = counted(self.reading.sentences, self.reading.unit)
+        return f"<cpbpe.WordCounts: {counted(len(self), 'distinct word')} from {read}>"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"WordCounts do not change; cannot set {name!r}")
@@ -280,6 +292,12 @@ class _Reader:
         data = self._file.read(size)
         self.crc = zlib.crc32(data, self.crc)
         return data
+
+
+def warn(reading: Reading) -> None:
+    """Warn the caller of `train` or `build` of what may be wrong with the corpus. Not all read reports."""
+    for text in reading.warnings:
+        warnings.warn(text, stacklevel=3)
 
 
 @contextmanager

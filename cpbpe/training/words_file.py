@@ -7,20 +7,26 @@ are sorted by their bytes, over all blocks, and no word is there twice. A block 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import struct
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
 from cpbpe.engine.training import merge_words
 from cpbpe.lazy import numpy
 from cpbpe.reference.training_values import Words
+from cpbpe.spelling import named
+from cpbpe.text.utf8 import is_valid_utf8
 
 BLOCK_WORDS = 1 << 16
 """The most words that a block can have."""
+MOST_RUNS = 64
+"""This many files are merged at once. Systems allow a process a few hundred open files."""
 
 _HEAD = struct.Struct("<QQ")
 
@@ -49,13 +55,23 @@ def join_words(parts: Iterable[Words]) -> Words:
 
 def write_words(file: BinaryIO, words: Words) -> None:
     """Write all words, in blocks, and the block that ends the list."""
+    _write_lists(file, [words])
+
+
+def _write_lists(file: BinaryIO, parts: Iterable[Words]) -> None:
+    """The same for words in parts, each of which begins after the last word of the part before it."""
+    for words in parts:
+        _write_blocks(file, words)
+    file.write(_HEAD.pack(0, 0))
+
+
+def _write_blocks(file: BinaryIO, words: Words) -> None:
     for begin in range(0, len(words), BLOCK_WORDS):
         part = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
         file.write(_HEAD.pack(len(part), len(part.blob)))
         file.write(part.ends)
         file.write(part.counts)
         file.write(part.blob)
-    file.write(_HEAD.pack(0, 0))
 
 
 def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words]:
@@ -125,12 +141,15 @@ class Runs:
 
     def __init__(self) -> None:
         self._folder: str | None = None
-        self._paths: list[str] = []
+        self._levels: list[
+            list[str]
+        ] = []  # the files; those of a level were merged from files of the one before
+        self._number = 0
         self.bytes = 0
         """The size of the files."""
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return self._number
 
     def __enter__(self) -> Runs:
         return self
@@ -143,33 +162,62 @@ class Runs:
         """Set words aside."""
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="cpbpe-")
-        path = os.path.join(self._folder, f"{len(self._paths)}.words")
-        with open(path, "xb") as file:
-            write_words(file, words)
-        self._paths.append(path)
-        self.bytes += os.path.getsize(path)
+        self._number += 1
+        self.bytes += os.path.getsize(self._write([words], level=0))
+        for level, paths in enumerate(self._levels):
+            if len(paths) == MOST_RUNS:  # they become one, so that few files are open at the end
+                with _opened(paths) as lists:
+                    self._write(merge_lists(lists), level + 1)
+                for path in paths:
+                    os.remove(path)
+                paths.clear()
+
+    def _write(self, parts: Iterable[Words], level: int) -> str:
+        """Write a file, and return its path."""
+        assert self._folder is not None
+        path = os.path.join(self._folder, f"{self._number}-{level}.words")
+        try:
+            with open(path, "xb") as file:
+                _write_lists(file, parts)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise OSError(
+                errno.ENOSPC,
+                f"there is no room for counts that {named('memory_limit')} moves to the disk; set TMPDIR to "
+                "a folder on a larger one",
+                self._folder,
+            ) from error
+        if level == len(self._levels):
+            self._levels.append([])
+        self._levels[level].append(path)
+        return path
 
     def merge(self, last: Words, step: Callable[[int], object]) -> Words:
         """All words that were set aside, and the last ones. `step` is told how many there are so far."""
-        if not self._paths:
+        if not self._levels:
             return last
         if len(last):
             self.add(last)
-        files = [open(path, "rb") for path in self._paths]  # noqa: SIM115
         number = 0
 
-        def parts() -> Iterator[Words]:
+        def parts(lists: list[Iterator[Words]]) -> Iterator[Words]:
             nonlocal number
-            for part in merge_lists([read_words(file.read, trusted=True) for file in files]):
+            for part in merge_lists(lists):
                 number += len(part)
                 step(number)
                 yield part
 
-        try:
-            return join_words(parts())
-        finally:
-            for file in files:
-                file.close()
+        with _opened(path for paths in self._levels for path in paths) as lists:
+            return join_words(parts(lists))
+
+
+@contextmanager
+def _opened(paths: Iterable[str]) -> Iterator[list[Iterator[Words]]]:
+    """The words of several files, each in blocks."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(path, "rb")) for path in paths]
+        yield [read_words(file.read, trusted=True) for file in files]
 
 
 def _end_of(words: Words, index: int) -> int:
@@ -205,11 +253,15 @@ def _shifted(ends: bytes, by: int) -> bytes:
 
 
 def _check(words: Words, before: bytes) -> None:
+    if not is_valid_utf8(words.blob):
+        raise ValueError("its words are not UTF-8")
     begin = 0
     for end in array("Q", words.ends):
         word = words.blob[begin:end]
         if not begin < end <= len(words.blob) or word <= before:
             raise ValueError("its words are not in order")
+        if word[0] & 0xC0 == 0x80:
+            raise ValueError("a word begins inside a character")
         begin, before = end, word
     if begin != len(words.blob):
         raise ValueError("its words do not fill their block")

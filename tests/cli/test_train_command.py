@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,11 +43,29 @@ def test_the_command(engine: str, corpus: Path, capsys: pytest.CaptureFixture[st
     assert Path("models/my.model").read_bytes() == expected.model_bytes
     out, err = capsys.readouterr()
     assert err == ""
-    assert "800: 6 special" in out
+    assert "800: 6 special (<unk>, <s>, </s>, <a>, <b>, <c>), " in out
     assert "written       models/my.model, models/my.vocab" in out
     assert json.loads(Path("r.json").read_text())["tokens"] == expected.report.tokens
     assert main([*arguments, "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("latin.txt").write_bytes("été\n".encode("latin-1") * 3)
+    problem = "3 lines of latin.txt are not valid UTF-8, the first at latin.txt:1"
+    train = ["train", "latin.txt", "--vocab-size", "262", "--no-hard-vocab-limit", "--out", "my"]
+    for arguments, places in (
+        (train, (1, 0)),
+        ([*train, "-q"], (0, 1)),
+        (["count", "latin.txt", "-o", "c"], (0, 1)),
+    ):
+        assert main(arguments) == 0
+        out, err = capsys.readouterr()
+        assert (out.count(problem), err.count(problem)) == places, arguments
+    Path("rows.json").write_text('{"text": "one"}\n')
+    assert main(["train", "rows.json", "--out", "my"]) == 1
+    assert "give --format jsonl; the text is in the field 'text', or in the one" in capsys.readouterr().err
 
 
 def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +85,7 @@ def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixt
     assert main(["count", "one.counts", "--out", "x", "--no-split-digits"]) == 1
     assert "--split-digits means nothing here" in capsys.readouterr().err
     assert main(["train", "one.counts", "--vocab-size", "800", "-o", "x", "--no-split-digits"]) == 1
-    assert "these differ: split_digits (True and False)" in capsys.readouterr().err
+    assert "these differ: --split-digits (yes and no)" in capsys.readouterr().err
     assert not Path("x").exists()
     assert not Path("x.model").exists()
 
@@ -76,12 +95,16 @@ def test_quickstart(
 ) -> None:
     from cpbpe.cli import quickstart
 
+    before = set(corpus.iterdir())
     assert main(["quickstart"]) == 0
+    assert set(corpus.iterdir()) - before == {corpus / "cpbpe-quickstart"}
     out, err = capsys.readouterr()
     assert err == ""
     assert "Trained 1,000 pieces" in out
+    assert "The pieces: 3 special (<unk>, <s>, </s>), 256 bytes, " in out
     assert f"Decoded again: {quickstart.TEXT} (the same text)." in out
-    tokenizer = cpbpe.load("quickstart.model")
+    tokenizer = cpbpe.load("cpbpe-quickstart")
+    assert tokenizer == cpbpe.load("cpbpe-quickstart/tokenizer.model")
     assert tokenizer.vocab_size == 1000
     ids = tokenizer.encode(quickstart.TEXT)
     shown = [word for line in out.splitlines() for word in line.split() if line.startswith("  ")]
@@ -94,35 +117,79 @@ def test_quickstart(
     out = capsys.readouterr().out
     assert "\x1b[30;48;5;152m▁E" in out
     assert "which is not the same text" in out
-    assert Path("other.model").read_bytes() == Path("quickstart.model").read_bytes()
+    assert cpbpe.load("other") == tokenizer
+
+
+def test_what_quickstart_says_to_type_works(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quickstart", "--out", "my folder"]) == 0
+    typed = [line[4:] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
+    python, command = "\n".join(typed[:-1]), typed[-1]
+    assert python.startswith("import cpbpe\n")
+    exec(python, {})
+    program, *arguments = shlex.split(command)
+    assert program == "cpbpe"
+    assert main([*arguments, "--quiet"]) == 0
+    assert Path("my.model").read_bytes() == Path("my folder/tokenizer.model").read_bytes()
+
+
+def test_quickstart_replaces_no_file_of_anybody_else(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["quickstart"]) == 0
+    assert main(["quickstart"]) == 0  # its own files
+    capsys.readouterr()
+    Path("cpbpe-quickstart/corpus.txt").write_text("mine")
+    Path("cpbpe-quickstart/tokenizer.model").unlink()
+    assert main(["quickstart"]) == 1
+    assert "corpus.txt' exists already, with other contents; choose another folder" in capsys.readouterr().err
+    assert Path("cpbpe-quickstart/corpus.txt").read_text() == "mine"
+    assert not Path("cpbpe-quickstart/tokenizer.model").exists()
+    assert main(["quickstart", "--out", "corpus.txt"]) == 1
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_every_option_has_a_flag() -> None:
-    from cpbpe.cli.arguments import GROUPS
+    from cpbpe.cli.train import parser
     from cpbpe.training.options import NAMES
 
-    flags = {name for group in GROUPS.values() for name in group}
     functions = {"pretokenizer", "allow_inconsistent_pretokenization"}
     pairs = {"normalization_rules", "denormalization_rules"}
-    assert set(NAMES) - flags == {"vocab_size"} | functions | pairs
+    assert set(NAMES) - set(parser().flags()) == functions | pairs
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ([], 2, ""),
-        (["train"], 2, "required"),
-        (["train", "corpus.txt", "--out", "my", "--no-such-option"], 2, "unrecognized"),
-        (["train", "corpus.txt", "--out", "my", "--vocab", "5"], 2, "unrecognized"),
-        (["train", "corpus.txt", "--out", "my", "--memory-limit", "lots"], 2, "not a size"),
+        (["trian"], 2, "there is no command 'trian'; did you mean 'train'?"),
+        (["corpus.txt"], 2, "to train on these files, type: cpbpe train corpus.txt --out my"),
+        (["encode", "Hello"], 2, "in Python, cpbpe.load('my.model') gives what encodes"),
+        (["--vocab-size", "5"], 2, "the command comes first"),
+        (["train"], 2, "there is no corpus; name a file or a folder"),
+        (["train", "corpus.txt"], 2, "the model has no name; give one with --out"),
+        (["count", "corpus.txt"], 2, "the result has no name; give one with --out"),
+        (["train", "corpus.txt", "--out", "my", "--no-such-option"], 2, "no option --no-such-option"),
+        (["train", "corpus.txt", "--out", "my", "--vocab", "5"], 2, "no option --vocab; give --vocab-size"),
+        (
+            ["train", "corpus.txt", "--out", "my", "--memory-limit", "lots"],
+            2,
+            "--memory-limit is a size such",
+        ),
+        (["train", "corpus.txt", "--out", "my", "--vocab-size", "32k"], 2, "whole number; write 32000"),
+        (["train", "corpus.txt", "--out", "my", "--vocab-size"], 2, "--vocab-size needs a value"),
+        (["train", "corpus.txt", "--out", "my", "--preset", "llama3"], 2, "none of llama2, sentencepiece,"),
+        (["train", "corpus.txt", "--out", "my", "--character-coverage", "0,99"], 2, "write it with a point"),
         (["train", "none.txt", "--out", "my"], 1, "cpbpe: no such file or directory: 'none.txt'"),
-        (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: vocab_size is 9, but"),
+        (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: --vocab-size is 9, but"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "90000"], 1, "choose a size in this range"),
         (["train", "corpus.txt", "--out", "folder/"], 1, "is a folder"),
         (["train", "corpus.txt", "--out", "my", "--format", "tsv"], 1, "corpus.txt:1: a line of tsv"),
         (["--help"], 0, ""),
         (["train", "--help"], 0, ""),
         (["count", "--help"], 0, ""),
+        (["quickstart", "--help"], 0, ""),
+        (["help"], 0, ""),
+        (["help", "train"], 0, ""),
         (["--version"], 0, ""),
     ],
 )
@@ -203,6 +270,8 @@ def test_ctrl_c(engine: str, tmp_path: Path, phase: str, number: int, code: int)
     assert process.returncode == code, message
     assert took < 3  # a second is what is promised; the rest is for a machine that is busy with other tests
     assert b"Traceback" not in message
+    if number == signal.SIGINT:
+        assert b"cpbpe: interrupted; nothing was written\n" in message
     assert [path.name for path in out.iterdir()] == ["my.model"]
     assert (out / "my.model").read_bytes() == b"the model that was there before"
     assert list(temporary.iterdir()) == []

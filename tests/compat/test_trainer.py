@@ -178,7 +178,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sentence_iterator": iter(TEXTS)}, "either input, .* or sentence_iterator"),
     ({"model_writer": io.BytesIO()}, "either model_prefix, for files, or model_writer"),
     ({"model_prefix": ""}, "either model_prefix, for files, or model_writer"),
-    ({"input_format": "csv"}, "input_format is text or tsv, not 'csv'"),
+    ({"input_format": "csv"}, "input_format must be text or tsv, not 'csv'"),
     ({"input_format": "tsv"}, "a line of tsv is text, one tab and a count"),
     ({"vocab_size": "many"}, "vocab_size: 'many' is not an integer of 32 bits"),
     ({"vocab_size": 1.5}, "vocab_size: '1.5' is not an integer"),

@@ -263,7 +263,7 @@ def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
         found.truncate(-1)
     with pytest.raises(TypeError, match="max_tokens is an integer, not float"):
         found.truncate(1.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="side is 'left' or 'right', not 'top'"):
+    with pytest.raises(ValueError, match="side must be 'left' or 'right', not 'top'"):
         found.truncate(1, "top")  # type: ignore[arg-type]
     with pytest.raises(IndexError, match="no position 0 of a text with the length 0"):
         mistral.align("").char_to_token(0)

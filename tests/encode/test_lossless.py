@@ -306,3 +306,34 @@ def test_lone_surrogates_are_no_text() -> None:
 def test_presets_of_training(preset: str, lossless: bool) -> None:
     trained = cpbpe.train(corpus.lines(200), vocab_size=600, preset=preset, progress=False)
     assert bool(trained.tokenizer.is_lossless()) == lossless
+
+
+def test_rules_without_end() -> None:
+    """The trie of a crafted charsmap has a cycle: an example decides, or a sentence says that none does."""
+    proto = zoo.parse(zoo.model("llama"))
+    proto.denormalizer_spec.add_dummy_prefix = False
+    proto.denormalizer_spec.remove_extra_whitespaces = False
+    proto.denormalizer_spec.escape_whitespaces = False
+    for spec in (proto.normalizer_spec, proto.denormalizer_spec):
+        spec.precompiled_charsmap = charsmaps.cycle(b"a", b"b", b"c")
+        answer = cpbpe.Tokenizer.from_bytes(proto.SerializeToString()).is_lossless()
+        assert [(reason.example, reason.becomes) for reason in answer.reasons] == [("a", "x")]
+        spec.precompiled_charsmap = charsmaps.cycle(b"a", b"b", b"c", keys=False)
+        tok = cpbpe.Tokenizer.from_bytes(proto.SerializeToString())
+        with pytest.raises(cpbpe.ModelError, match=r"^it cannot be told whether every text comes .* no end"):
+            tok.is_lossless()
+        spec.ClearField("precompiled_charsmap")
+
+
+def test_rules_that_are_too_many_to_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them was seen to do harm, but not all of them were tried."""
+    # User-defined pieces are not rewritten, so no rule applies.
+    letters = [chr(code) for code in range(0x100, 0x180)]
+    pieces = [Piece("▁".encode()), *(Piece(c.encode(), 0, PieceType.USER_DEFINED) for c in letters)]
+    pieces += [Piece(b"<0x%02X>" % byte, 0, PieceType.BYTE) for byte in range(256)]
+    charsmap = charsmaps.make({letter.encode(): b"x" for letter in letters})
+    spec = ModelSpec(Pieces.of(pieces), NormalizerSpec("", charsmap, False, False), byte_fallback=True)
+    assert losslessness(spec)
+    monkeypatch.setattr("cpbpe.tokenizer.lossless._MAX_EXAMPLES", 100)
+    with pytest.raises(cpbpe.ModelError, match="100 texts that rules apply to came back, and there are more"):
+        losslessness(spec)

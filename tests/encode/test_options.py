@@ -40,7 +40,7 @@ def test_nothing_is_forgotten() -> None:
         for name, call in vars(Tokenizer).items()
         if hasattr(call, "__code__") and call.__code__.co_flags & CO_VARKEYWORDS
     }
-    assert every == ENCODE_CHECKS.keys() | DECODE_CHECKS.keys() | {"using", "__call__"}
+    assert every == ENCODE_CHECKS.keys() | DECODE_CHECKS.keys() | {"using"}
     assert VALUES.keys() == ENCODE.keys() == EncodeOptions.__annotations__.keys()
     assert DECODE_VALUES.keys() == DECODE.keys() == DecodeOptions.__annotations__.keys()
     assert REFUSED.keys() <= ENCODE_CHECKS.keys() | DECODE_CHECKS.keys()
@@ -108,7 +108,8 @@ def test_unknown_options(call: str, table: dict[str, Any], engine: str) -> None:
     tok = tokenizer("llama", engine)
     name = getattr(Tokenizer, call).__name__
     there = [option for option in table if option not in REFUSED.get(name, {})]
-    message = f"{name}() has no option 'add_bso'; it has {', '.join(there)}"
+    hint = "; is it add_bos?" if "add_bos" in there else ""
+    message = f"{name}() has no option 'add_bso'; it has {', '.join(there)}{hint}"
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         getattr(tok, call)(*ARGUMENTS[call], add_bso=True)
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):  # also with options that are known

@@ -149,11 +149,11 @@ def test_refused(engine: str) -> None:
     ("options", "error", "message"),
     [
         ({"allowed_special": "<s>"}, ValueError, "allowed_special is 'all' or a set"),
-        ({"allowed_special": {"<nope>"}}, ValueError, "'<nope>' is no special token.*with_special_tokens"),
+        ({"allowed_special": {"<nope>"}}, ValueError, "'<nope>' is not a special token.*with_special_tokens"),
         ({"allowed_special": {"▁the"}}, ValueError, "piece .*, of type NORMAL"),
         ({"allowed_special": {"<unk>"}}, ValueError, "of type UNKNOWN"),
         ({"allowed_special": {"<0x0A>"}}, ValueError, "of type BYTE"),
-        ({"allowed_special": {"\ud800"}}, ValueError, "no special token"),
+        ({"allowed_special": {"\ud800"}}, ValueError, "not a special token"),
         ({"allowed_special": {1}}, TypeError, "holds str, not int"),
         ({"allowed_special": 5}, ValueError, "allowed_special is 'all' or a set"),
         ({"allowed_special": np.array(["<s>"])}, ValueError, "allowed_special is 'all' or a set"),
@@ -233,14 +233,14 @@ def test_parts(engine: str) -> None:
     assert tok.encode_parts(["x<s>", 1], allowed_special={"<s>"}) == [*tok.encode("x"), 1, 1]
     with pytest.raises(ValueError, match="holds the special token '</s>'"):
         tok.encode_parts([a, 1], disallowed_special={"</s>"})
-    with pytest.raises(ValueError, match=r"Special\(text='<none>'\) is no special token"):
+    with pytest.raises(ValueError, match=r"Special\(text='<none>'\) is not a special token"):
         tok.encode_parts([Special("<none>")])
     with pytest.raises(IndexError, match="outside the vocabulary"):
         tok.encode_parts(["a", 10**9])
     with pytest.raises(TypeError, match="not float; for several texts use encode_batch"):
         tok.encode_parts(["a", 1.5])  # type: ignore[list-item]
     for wrong in (1, b"<s>", ["a"]):
-        with pytest.raises(TypeError, match="the text of a Special is a str"):
+        with pytest.raises(TypeError, match="the text of a Special must be a str"):
             Special(wrong)  # type: ignore[arg-type]
     # Sampled as well, each text with a seed of its own; ids and Special tokens stay what they are.
     sampled = tok.encode_parts(["Seeds", 13, "Seeds", Special("<s>")], alpha=0.5, seed=3)
@@ -293,18 +293,18 @@ def test_added_tokens_live_on(engine: str, tmp_path: Path) -> None:
     [
         ("<|a|>", TypeError, "a list of str, or a dict"),
         (5, TypeError, "a list of str, or a dict"),
-        ([b"<|a|>"], TypeError, "a special token is a str, not bytes"),
+        ([b"<|a|>"], TypeError, "a special token must be a str, not bytes"),
         ([""], ValueError, "is empty"),
         (["\ud800"], ValueError, "lone surrogate"),
-        (["<s>"], ValueError, "is piece 1 of the model already, of type CONTROL; it need not be added"),
+        (["<s>"], ValueError, "is already piece 1 of the model, of type CONTROL; it need not be added"),
         (["▁the"], ValueError, "of type NORMAL; choose another text"),
-        (["<|a|>", "<|a|>"], ValueError, "has the id 32000 already; leave it out"),
-        ({"<|a|>", "<|b|>"}, TypeError, "not set: without an order their ids"),
+        (["<|a|>", "<|a|>"], ValueError, "already has the id 32000; leave it out"),
+        ({"<|a|>", "<|b|>"}, TypeError, "not set: without an order, they would have different ids"),
         (["é" * 129], ValueError, "is longer than 256 bytes"),
         ({"<|a|>": 5}, ValueError, "cannot have the id 5: ids of the model's pieces are 0 to 31999"),
         ({"<|a|>": -1}, ValueError, "cannot have the id -1"),
         ({"<|a|>": 1 << 40}, ValueError, "cannot have the id"),
-        ({"<|a|>": "x"}, TypeError, "the id of '<|a|>' is an integer"),
+        ({"<|a|>": "x"}, TypeError, "the id of '<|a|>' must be an integer"),
         ({"<|a|>": 32000, "<|b|>": 32000}, ValueError, "which is that of '<|a|>'; 32001 is free"),
     ],
 )
@@ -318,17 +318,18 @@ def test_wrong_tokens(engine: str, tokens: Any, error: type[Exception], message:
     [
         ([(b"\xff", 32000)], "is not UTF-8"),
         ([(b"", 32000)], "is empty"),
-        ([(b"<s>", 32000)], "is piece 1 of the model"),
+        ([(b"<s>", 32000)], "is already piece 1 of the model"),
         ([(b"a|", 5)], "cannot have the id 5"),
         ([(b"a|", 2**32 - 1)], "cannot have the id"),
-        ([(b"a|", 32000), (b"a|", 32001)], "is there twice"),
+        ([(b"a|", 32000), (b"a|", 32001)], "occurs twice"),
         ([(b"a|", 32000), (b"b|", 32000)], "has the id 32000, and so has another"),
     ],
 )
 def test_files_with_wrong_tokens(engine: str, tokens: list[tuple[bytes, int]], message: str) -> None:
     proto = model_pb2.ModelProto()
     for text, id in tokens:
-        proto.Extensions[model_pb2.added_tokens].add(text=text, id=id)
+        token = model_pb2.AddedToken(text=text, id=id)
+        proto.Extensions[model_pb2.added_tokens].append(token.SerializeToString())
     with pytest.raises(ModelError, match=message):
         Tokenizer.from_bytes(zoo.model(zoo.REAL[0]) + proto.SerializeToString())
 

@@ -285,7 +285,7 @@ def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
         mistral.truncate("Hi", -1)
     with pytest.raises(ValueError, match="max_tokens is at least 1, not 0"):
         mistral.split("Hi", 0)
-    with pytest.raises(ValueError, match="overlap is less than max_tokens, which is 3; it is 3"):
+    with pytest.raises(ValueError, match="overlap is 3, and must be less than max_tokens, which is 3"):
         mistral.split("Hi", 3, overlap=3)
     with pytest.raises(ValueError, match="overlap is at least 0, not -1"):
         mistral.split("Hi", 3, overlap=-1)

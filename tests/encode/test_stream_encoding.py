@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cpbpe import PieceType
+from cpbpe import PieceType, Tokenizer
 from tests.conftest import ENGINES
-from tests.support import budget, corpus, tiers
+from tests.support import budget, charsmaps, corpus, tiers, zoo
 from tests.support.budget import SEED
 from tests.support.streams import DECODABLE, EDITED, NAMES, cut, encoded, load, pieces_of
 from tests.support.texts import TextMaker
@@ -182,3 +182,18 @@ def test_unknown_characters_become_one_piece(engine: str) -> None:
     found = [stream.push(part) for part in ["a", "☃", "☃☃", "☃", "a", "☃"]]
     assert found.count([tok.unk_id]) == 1
     assert [id for part in found for id in part] + stream.flush() == tok.encode("a☃☃☃☃a☃", prefix_space=False)
+
+
+def test_rules_without_end() -> None:
+    """Every place of a text could begin a rule that goes on to its end: nothing is certain before that."""
+    empty = bytearray(charsmaps.cycle(b"\1"))
+    empty[4 + 4 * 256 : 8 + 4 * 256] = bytes(4)  # the empty unit there is its own child for a NUL
+    for charsmap in (charsmaps.cycle(b"a", b"b", b"c"), charsmaps.cycle(b"a", keys=False), bytes(empty)):
+        proto = zoo.parse(zoo.model("llama"))
+        proto.normalizer_spec.precompiled_charsmap = charsmap
+        tok = Tokenizer.from_bytes(proto.SerializeToString())
+        assert tok.facts.stream_plan.shape is None
+        stream = tok.stream_encoder()
+        for text in ("a b", "abc" * 20 + " aaaa", "\0\0a"):
+            assert stream.push(text[:3]) + stream.push(text[3:]) + stream.flush() == tok.encode(text)
+            stream = tok.stream_encoder()

@@ -184,7 +184,7 @@ def test_offsets_with_ends(tok: Tokenizer) -> None:
     assert in_bytes.pieces == ["<s>", "é", "▁n", "</s>"]
     assert in_bytes.offsets == [(0, 0), (1, 3), (0, 1), (3, 3)]
     assert in_bytes.surfaces == [b"", "é".encode(), b"n", b""]
-    with pytest.raises(ValueError, match="unit is 'char' or 'byte', not 'bytes'"):
+    with pytest.raises(ValueError, match="unit must be 'char' or 'byte', not 'bytes'"):
         tok.align("a", unit="bytes")  # type: ignore[arg-type]
 
 
@@ -469,7 +469,7 @@ def test_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tokenizer.from_bytes(data).encode("abra") == tok.encode("abra")
     assert cpbpe.engine_name() == "reference"
     monkeypatch.setenv("CPBPE_ENGINE", "core")
-    with pytest.raises(ImportError, match="CPBPE_ENGINE=core, but the compiled core is not installed"):
+    with pytest.raises(ImportError, match=r"CPBPE_ENGINE=core, but the compiled core.* halted"):
         Tokenizer.from_bytes(data)
 
 

@@ -192,22 +192,8 @@ def test_crafted(number: int) -> None:
             list(charsmap.rules(1 << 20, 6))
 
 
-def chain(*labels: bytes, leads_to: int) -> bytes:
-    """Node after node, the last of which leads to one of them again. A key ends at each."""
-    units = [0] * 256 * (len(labels) + 2)
-    bases = [256 * (number + 1) for number in range(len(labels))]
-    units[0] = bases[0] << 10
-    for number, label in enumerate(labels):
-        at = bases[number] ^ label[0]
-        target = bases[number + 1] if number + 1 < len(labels) else bases[leads_to]
-        units[at] = (at ^ target) << 10 | (0x100 if number + 1 < len(labels) else 0) | label[0]
-        if number:
-            units[bases[number]] = 1 << 31
-    return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + b"x\0"
-
-
 def test_a_cycle() -> None:
-    charsmap = Charsmap(chain(b"a", b"b", b"c", leads_to=1))
+    charsmap = Charsmap(charsmaps.cycle(b"a", b"b", b"c", leads_to=1))
     assert charsmap.longest_so_far(b"abcb", 0) == ((b"x", 4), True)
     assert charsmap.longest_key(100) is None
     with pytest.raises(ModelError, match="no end"):
@@ -215,6 +201,30 @@ def test_a_cycle() -> None:
     with pytest.raises(ModelError, match="no end"):
         list(charsmap.rules(1 << 30, 1000))
     assert [key for key, _ in islice(charsmap.rules(1000), 3)] == [b"a", b"ab", b"abcb"]
+
+
+def test_a_walk_through_a_cycle_has_an_end() -> None:
+    """Its keys grow without end, and copying them would take the square of the number of nodes."""
+    charsmap = Charsmap(charsmaps.cycle(b"a", keys=False))
+    with pytest.raises(ModelError, match="no end"):
+        list(charsmap.rules(1 << 20))
+    assert charsmap.longest_key(100) is None
+
+
+def test_rules_by_their_length() -> None:
+    rules = {b"b": b"1", b"aa": b"2", b"a": b"3", b"ab": b"4"}
+    charsmap = Charsmap(charsmaps.make(rules))
+    assert [key for key, _ in charsmap.rules(100, shortest_first=True)] == [b"a", b"b", b"aa", b"ab"]
+
+
+def test_many_ways_to_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """199 ways lead from each node to the next, and the last leads to the first: few of them are gone."""
+    charsmap = Charsmap(charsmaps.cycle(*(bytes(range(1, 200)) for _ in range(100))))
+    assert charsmap.longest_key(1 << 40) is None
+    charsmap = Charsmap(charsmaps.make({b"abcd": b"x"}))
+    assert charsmap.longest_key(100) == 4
+    monkeypatch.setattr("cpbpe.text.charsmap.MAX_VISITS", 3)
+    assert charsmap.longest_key(100) is None
 
 
 def test_empty_units() -> None:
@@ -229,5 +239,6 @@ def test_empty_units() -> None:
     assert charsmap.longest(b"\0\0a", 0) == (b"x", 3)  # as in sentencepiece
     assert list(charsmap.rules(100)) == [(b"a", b"x")]
     assert charsmap.longest_key(100) == 1
+    assert charsmap.longest_key(100, follow_empty=True) is None
     with pytest.raises(ModelError, match="no end"):
         list(charsmap.rules(1 << 20, 1000, follow_empty=True))

@@ -3,6 +3,7 @@
 import hashlib
 import random
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from cpbpe.text import named_rules as named_rules_module
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, rule_charsmap
 from cpbpe.text.named_rules import named_rules
+from cpbpe.training.rules import charsmap_of_file
 from tests.support import tiers
 
 DIGESTS = {
@@ -127,6 +129,31 @@ def test_bad_rules(rules: list[tuple[str, str]], message: str) -> None:
         charsmap_from_rules(rules)
 
 
+ODD_FILES = {
+    "NUL on the right": "61\t0\n62\t\n63\t0 78\n64\t78 0\n65\t78\n66\t62 0 63\n",
+    "NUL on the left": "61 0 62\t63\n",
+    "equal once they end": "61 0 62\t79\n61 0 63\t78\n61 62\t7A\n61\t78\n",
+    "to itself": "61 0\t61\n",
+    "too large": "110000\t61\n62\t110000 63\n63\tFFFFFFFF\n",
+    "too large and equal": "FFFD\t62\n110001\t63\n110000\t61\n",
+}
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_odd_files_are_what_sentencepiece_makes_of_them(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules.tsv"
+    path.write_text(ODD_FILES[name])
+    compiled = charsmap_from_tsv(ODD_FILES[name])
+    assert compiled == their_charsmap(rule_tsv=str(path))
+    # In a comment, anything may stand.
+    path.write_bytes(ODD_FILES[name].encode().replace(b"\n", b"\t# \xe9\n"))
+    assert (
+        compiled
+        == charsmap_of_file("normalization_rule_tsv", str(path))
+        == their_charsmap(rule_tsv=str(path))
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -137,9 +164,11 @@ def test_bad_rules(rules: list[tuple[str, str]], message: str) -> None:
         ("61\t\r\n", "line 1: .* is no hexadecimal"),
         ("-61\t62", "line 1: '-61' is no hexadecimal"),
         ("61\tD800", "line 1: 'D800' is no character"),
-        ("110000\t61", "line 1: '110000' is no character"),
-        ("0\t61", "line 1: '0' is no character"),
-        ("61\t61", "changes nothing"),
+        ("61\tDFFF", "line 1: 'DFFF' is no character"),
+        ("100000000\t61", "line 1: '100000000' is no character"),
+        ("62\t61\n0\t61", r"line 2: .* begins with U\+0000"),
+        ("0 62\t61", r"line 1: .* begins with U\+0000"),
+        ("61\t61", "line 1: .* changes nothing"),
     ],
 )
 def test_bad_files(text: str, message: str) -> None:

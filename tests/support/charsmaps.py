@@ -52,5 +52,24 @@ def make(rules: dict[bytes, bytes]) -> bytes:
     return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + replacements
 
 
+def cycle(*labels: bytes, leads_to: int = 0, keys: bool = True) -> bytes:
+    """Node after node, the last of which leads to one of them again; every byte of a label leads to the next.
+
+    With `keys` one ends at each but the last.
+    """
+    units = [0] * 256 * (len(labels) + 2)
+    bases = [256 * (number + 1) for number in range(len(labels))]
+    units[0] = bases[0] << 10
+    for number, label in enumerate(labels):
+        last = number + 1 == len(labels)
+        target = bases[leads_to] if last else bases[number + 1]
+        for byte in label:
+            at = bases[number] ^ byte
+            units[at] = (at ^ target) << 10 | (0x100 if keys and not last else 0) | byte
+        if number:
+            units[bases[number]] = 1 << 31
+    return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + b"x\0"
+
+
 if __name__ == "__main__":
     print(make({b"a": b"b"}).hex())

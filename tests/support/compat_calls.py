@@ -72,11 +72,11 @@ def outcome(run: Callable[[], Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value with the types in it made visible, messages as their bytes, and arrays as lists."""
+    """A value with the types in it made visible, messages as bytes, and arrays as lists with their flags."""
     if hasattr(value, "SerializeToString"):
         return type(value).__name__, value.SerializeToString()
     if isinstance(value, np.ndarray):
-        return "array", value.dtype, value.tolist()
+        return "array", value.dtype, repr(value.flags), value.tolist()
     if isinstance(value, dict):
         return "dict", [(key, plain(item)) for key, item in value.items()]
     if isinstance(value, (list, tuple)):

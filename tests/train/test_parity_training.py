@@ -227,12 +227,14 @@ DAILY = ["llama2", "nfkc", "several words", "suffix", "required", "both kinds of
 def test_matrix(name: str, corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every option set on every corpus, with the core if it is there."""
     monkeypatch.setenv("CPBPE_ENGINE", ENGINES[0])
-    options = {"vocab_size": 8000, **OPTIONS[name]} if FULL else OPTIONS[name]
+    options = OPTIONS[name]
     sentences = train_corpora.lines(corpus, FULL)
-    trained = check(options, sentences, threads=2)
-    if FULL and trained is None:  # too many characters for so small a vocabulary
-        trained = check({**options, "vocab_size": 8000}, sentences, threads=2)
-    assert trained is not None
+    # 8,000 pieces for large corpora, even where an option set asks for fewer than they have characters; where
+    # the small corpora stand in for large ones, 8,000 may be too many.
+    attempts = (
+        [{"vocab_size": 8000, **options}, {**options, "vocab_size": 8000}, options] if FULL else [options]
+    )
+    assert any(check(attempt, sentences, threads=2) is not None for attempt in attempts)
 
 
 @pytest.mark.parametrize("name", tiers.some(OPTIONS, DAILY))

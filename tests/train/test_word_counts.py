@@ -1,8 +1,13 @@
 """Counted corpora: parts that are merged are one run, on the disk or in memory, and files are checked."""
 
+import errno
+import json
 import pickle
 import random
+import zlib
+from array import array
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +189,96 @@ def test_broken_files(tmp_path: Path) -> None:
         WordCounts.load(tmp_path / "none")
 
 
+def resealed(path: Path, data: bytes) -> None:
+    """Write a file of counts with the checksum that fits what is in it."""
+    path.write_bytes(data + zlib.crc32(data).to_bytes(4, "little"))
+
+
+def with_header(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    size = int.from_bytes(data[8:16], "little")
+    header = json.loads(data[16 : 16 + size])
+    change(header)
+    new = json.dumps(header).encode()
+    return data[:8] + len(new).to_bytes(8, "little") + new + data[16 + size : -4]
+
+
+def test_broken_files_with_a_right_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "counts"
+    WordCounts.build(["né two three"]).save(path)
+    data = path.read_bytes()
+    resealed(path, data[:-4])
+    assert len(WordCounts.load(path)) == 3
+    nested = b"[" * 100_000
+    for broken, message in [
+        (data[:-4].replace("é".encode(), b"e\xc3"), "its words are not UTF-8"),
+        (data[:8] + len(nested).to_bytes(8, "little") + nested, "nested too deeply|Expecting value"),
+        (with_header(data, lambda header: header.pop("setup")), "its header lacks 'setup'"),
+        (
+            with_header(data, lambda header: header["setup"]["spec"].update(max_sentence_length="x")),
+            "its max_s",
+        ),
+        (
+            with_header(data, lambda header: header["setup"]["spec"]["limits"].update(split_digits=0)),
+            "its split_d",
+        ),
+        (with_header(data, lambda header: header["setup"].update(pretokenizer=5)), "its pretokenizer is 5"),
+        (with_header(data, lambda header: header["setup"].update(sample=[1])), "its sample is not"),
+        (
+            with_header(data, lambda header: header["reading"].update(sentences=None)),
+            "its number of sentences",
+        ),
+        (with_header(data, lambda header: header["reading"].update(left_out={"x": {}})), "names a reason"),
+    ]:
+        resealed(path, broken)
+        with pytest.raises(TrainingError, match=f"counts: not a file of word counts: .*({message})"):
+            WordCounts.load(path)
+    # Words that are UTF-8 together, but not each by itself.
+    blob, ends = "né".encode(), array("Q", [2, 3]).tobytes()
+    with path.open("wb") as file:
+        write_words(file, Words(blob, ends, array("Q", [1, 1]).tobytes()))
+    with path.open("rb") as file, pytest.raises(ValueError, match="begins inside a character"):
+        list(read_words(file.read, trusted=False))
+
+
+def test_more_runs_than_there_may_be_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(words_file, "MOST_RUNS", 4)
+    monkeypatch.setattr(words_file, "BLOCK_WORDS", 3)
+    most = 0
+    real = words_file.merge_lists
+
+    def merge(lists: Any) -> Any:
+        nonlocal most
+        most = max(most, len(lists))
+        return real(lists)
+
+    monkeypatch.setattr(words_file, "merge_lists", merge)
+    expected: Counter[bytes] = Counter()
+    with Runs() as runs:
+        for number in range(70):
+            counted = {b"%d" % (number * step % 23): number + 1 for step in range(1, 9)}
+            expected.update(counted)
+            runs.add(words_of(counted))
+            assert len(runs) == number + 1
+        assert (
+            len(list(tmp_path.glob("*/*"))) == 1 + 0 + 1 + 2
+        )  # 70 in the system of numbers with base 4: 1012
+        words = runs.merge(words_of({b"0": 1}), lambda number: None)
+    expected[b"0"] += 1
+    assert unpacked(words) == dict(sorted(expected.items()))
+    assert most < 10
+
+
+def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: Any, parts: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(words_file, "_write_lists", full)
+    with Runs() as runs, pytest.raises(OSError, match=r"no room for counts .*; set TMPDIR"):
+        runs.add(words_of({b"a": 1}))
+
+
 DIFFERENT: dict[str, dict[str, Any]] = {
     "split_digits": {"split_digits": False},
     "max_sentencepiece_length": {"max_sentencepiece_length": 5},
@@ -214,7 +309,7 @@ def test_merging_what_is_no_counts() -> None:
         WordCounts.build(["one"]).merge({"one": 1})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("limit", [0, 1000, "1GB", 1.5, True])
+@pytest.mark.parametrize("limit", [0, 1000, "lots", "1kB", 1.5, float("nan"), float("inf"), True])
 def test_bad_memory_limits(limit: object) -> None:
     with pytest.raises(TrainingError, match="memory_limit"):
         WordCounts.build(["one"], memory_limit=limit)  # type: ignore[arg-type]

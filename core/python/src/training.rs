@@ -189,8 +189,8 @@ impl Counter {
         })
     }
 
-    /// Sentences, bytes, and the skipped ones by reason.
-    fn tallies<'py>(&self, py: Python<'py>) -> PyResult<(u64, u64, Bound<'py, PyDict>)> {
+    /// Sentences, bytes, the skipped ones by reason, and how many are not UTF-8.
+    fn tallies<'py>(&self, py: Python<'py>) -> PyResult<(u64, u64, Bound<'py, PyDict>, u64)> {
         let tallies = self.counter.tallies();
         let reasons = PyDict::new(py);
         for (name, skipped) in SkipReason::NAMES.iter().zip(&tallies.skipped) {
@@ -198,7 +198,7 @@ impl Counter {
             let value: SkippedFields<'py> = (skipped.sentences, skipped.bytes, examples.collect());
             reasons.set_item(name, value)?;
         }
-        Ok((tallies.sentences, tallies.bytes, reasons))
+        Ok((tallies.sentences, tallies.bytes, reasons, tallies.broken))
     }
 
     fn distinct(&mut self, py: Python<'_>) -> usize {

@@ -1,13 +1,13 @@
-"""The package sentencepiece, version 0.2.3, for BPE models: the same names, calls, results and exceptions.
+"""The package sentencepiece, version 0.2.3, for BPE models: the same names, calls and results.
 
-A program changes its import line and no more:
+A program only has to change its import line:
 
 >>> import cpbpe.compat.sentencepiece as spm
 >>> sp = spm.SentencePieceProcessor(model_file="tokenizer.model")
 >>> sp.encode("Hello world")
 [22557, 1526]
 
-The page `docs/sentencepiece.md` lists what is different, and why.
+`docs/sentencepiece.md` lists the differences and the reasons for them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cpbpe.compat.sentencepiece.settings import (
 from cpbpe.compat.sentencepiece.trainer import Error, SentencePieceTrainer
 
 __version__ = "0.2.3"
-"""The version of sentencepiece that this package is like; programs compare it to know what they may call."""
+"""The version of sentencepiece that this package imitates; programs check it to know what they may call."""
 
 set_random_generator_seed = SetRandomGeneratorSeed
 set_min_log_level = SetMinLogLevel
@@ -51,7 +51,7 @@ __all__ = [
     "set_random_generator_seed",
 ]
 
-# Pickles, messages and documentation name the module where users find these, not the file they are in.
+# Pickles, messages and documentation show the module where users find these, not the file they are in.
 for _class in (Error, SentencePieceNormalizer, SentencePieceProcessor, SentencePieceTrainer, ThreadPool):
     _class.__module__ = __name__
 del _class

@@ -1,7 +1,7 @@
 """The methods of `SentencePieceProcessor` that encode; the others are in `processor`.
 
 They check and complete the arguments; `loaded` does the work. Names, parameters and defaults are those of
-sentencepiece 0.2.3, and a test compares them.
+sentencepiece 0.2.3; a test compares them.
 """
 # ruff: noqa: N802
 
@@ -59,7 +59,7 @@ class EncodeCalls:
     ) -> Any:
         """Encode one text, or a list of texts.
 
-        Arguments that are None have the values given to the class. `out_type` is the old name of
+        Arguments that are None default to those of the constructor. `out_type` is the old name of
         `return_type`.
         """
         kind = self._kind(return_type, out_type)
@@ -69,7 +69,7 @@ class EncodeCalls:
             and return_bytes is add_bos is add_eos is reverse is enable_sampling is None
             and nbest_size is alpha is num_threads is None
             and self._has_no_options()
-        ):  # the common call, in a third of the time
+        ):  # the usual call, in a third of the time
             try:
                 return self._processor.engine.encode(input)
             except UnicodeEncodeError as error:
@@ -83,7 +83,9 @@ class EncodeCalls:
         if alpha is None:
             alpha = self._alpha
         if enable_sampling is True and (nbest_size is None or nbest_size in (0, 1) or alpha is None):
-            raise ValueError("with enable_sampling=True alpha is a number and nbest_size is -1, or above 1")
+            raise ValueError(
+                "with enable_sampling=True, alpha must be a number, and nbest_size -1 or above 1"
+            )
         threads = self._threads(num_threads)
         options = self._options((add_bos, add_eos, reverse, emit_unk_piece), kind)
         if enable_sampling is not False or nbest_size != -1 or type(alpha) is not float:
@@ -260,12 +262,12 @@ class EncodeCalls:
     ) -> Any:
         """Encode a long text with several threads; the result is that of `Encode`.
 
-        `chunk_len` is checked, and has no effect: a text is cut where that changes nothing.
+        `chunk_len` is checked but has no effect: texts are cut only where that changes nothing.
         """
         kind = self._kind(return_type, out_type)
         threads = self._threads(num_threads)
         if not isinstance(chunk_len, int) or chunk_len <= 0:
-            raise ValueError(f"chunk_len is an integer above 0, not {chunk_len!r}")
+            raise ValueError(f"chunk_len must be an integer above 0, not {chunk_len!r}")
         flags = (add_bos, add_eos, reverse, emit_unk_piece)
         several = isinstance(input, list)
         results = [
@@ -326,7 +328,7 @@ class EncodeCalls:
         return checked_return_type(return_type, out_type, self._return_type)
 
     def _has_no_options(self) -> bool:
-        """Whether the arguments of the class ask for nothing but encoding."""
+        """Whether the constructor's arguments ask for nothing but encoding."""
         return (
             self._add_bos is self._add_eos is self._reverse is self._enable_sampling is False
             and self._nbest_size == -1
@@ -338,7 +340,7 @@ class EncodeCalls:
         """How many threads were asked for."""
         threads = self._num_threads if num_threads is None else num_threads
         if not isinstance(threads, int):
-            raise TypeError(f"num_threads is an integer, not {type(threads).__name__}")
+            raise TypeError(f"num_threads must be an integer, not {type(threads).__name__}")
         return threads
 
     def _options(self, flags: tuple[Any, Any, Any, Any], kind: ReturnType) -> Options:
@@ -390,10 +392,10 @@ class EncodeCalls:
 
 
 def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: ReturnType) -> ReturnType:
-    """`return_type`, or what its old name `out_type` gives, or the default."""
+    """`return_type`, or the value of its old name `out_type`, or the default."""
     if out_type is not None:
         if return_type is not None:
-            raise ValueError("out_type is the old name of return_type; give one of the two")
+            raise ValueError("out_type is the old name of return_type; give only one of the two")
         return_type = out_type
     if return_type is None:
         return_type = default
@@ -401,7 +403,7 @@ def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: 
         raise ValueError("sentencepiece 0.2.3 has no return_type='immutable_proto' any more; use 'proto'")
     if return_type not in RETURN_TYPES:
         names = ", ".join(kind if isinstance(kind, str) else kind.__name__ for kind in RETURN_TYPES)
-        raise ValueError(f"return_type is one of {names}, not {return_type!r}")
+        raise ValueError(f"return_type must be one of {names}, not {return_type!r}")
     return return_type
 
 
@@ -423,10 +425,10 @@ def message(
 
 
 def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) -> int:
-    """How many threads to use for some texts, or sequences of ids: those of the pool, if there is one."""
+    """How many threads to use for several texts or sequences of ids: those of the pool, if there is one."""
     if thread_pool is not None:
         if not isinstance(thread_pool, ThreadPool):
-            raise RuntimeError(f"thread_pool is a ThreadPool, not {type(thread_pool).__name__}")
+            raise RuntimeError(f"thread_pool must be a ThreadPool, not {type(thread_pool).__name__}")
         num_threads = thread_pool.num_threads()
     if num_threads < 0:
         return threads_for(items, None)

@@ -1,8 +1,8 @@
 """One loaded model, or none: what `SentencePieceProcessor` holds, without its many ways to be called.
 
-The types of arguments have been checked (`values`). Errors are
-those that sentencepiece raises: RuntimeError where there is no model or the model has no such thing,
-ValueError for a special piece that the model lacks, IndexError for an id outside the vocabulary.
+The types of the arguments have already been checked (`values`). Errors are those that sentencepiece raises:
+RuntimeError if there is no model or the model cannot do something, ValueError for a special piece that the
+model lacks, IndexError for an id outside the vocabulary.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _random = random.Random()
 
 
 def set_seed(seed: int) -> None:
-    """Make sampling reproducible, from here on."""
+    """Make sampling reproducible from now on."""
     global _random
     _random = random.Random(seed)
 
@@ -47,7 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Options(NamedTuple):
-    """What `encode` is asked to do besides encoding."""
+    """The options of `encode`."""
 
     add_bos: bool = False
     """Put bos in front of the text."""
@@ -58,9 +58,9 @@ class Options(NamedTuple):
     emit_unk_piece: bool = False
     """Write the name of the UNKNOWN piece for every unknown part (pieces only)."""
     alpha: float | None = None
-    """The chance of a merge to be left out, where a segmentation is sampled."""
+    """The probability that a merge is skipped, if a segmentation is sampled."""
     nbest_size: int = -1
-    """Has no effect. When sampling, it must not be too large."""
+    """Has no effect, but must not be too large when sampling."""
 
 
 class Loaded:
@@ -75,7 +75,7 @@ class Loaded:
 
     @classmethod
     def of(cls, data: bytes) -> Loaded:
-        """Load a model. What is wrong with it is a ModelError."""
+        """Load a model. An invalid one raises ModelError."""
         return cls(data, load_engine(data))
 
     @property
@@ -92,7 +92,7 @@ class Loaded:
 
     @kept
     def decoder(self) -> Decoder:
-        """Decodes with the place of every piece in the text."""
+        """A decoder that also returns the position of every piece in the text."""
         assert self.engine_or_none is not None
         return Decoder(self.spec)
 
@@ -111,7 +111,7 @@ class Loaded:
 
     @kept
     def _all_utf8(self) -> bool:
-        """Whether nothing in the model could make decoded text that is not UTF-8."""
+        """Whether all text that this model decodes is valid UTF-8."""
         if self.engine_or_none is None:
             return False
         denormalizer = b"" if self.spec.denormalizer is None else self.spec.denormalizer.charsmap
@@ -136,25 +136,26 @@ class Loaded:
         return rows
 
     def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
-        """The ids of a text as a numpy array of int32."""
+        """The ids of a text as a numpy array of int32, which cannot be changed, as in sentencepiece."""
         np = numpy()
         if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
-            return np.array(self.ids(text, options), np.int32)
-        return self._in_utf8(lambda: self.engine.encode_array(text, threads)).view(np.int32)
+            return _unchangeable(np.array(self.ids(text, options), np.int32))
+        return _unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads)))
 
     def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
-        """The same for many texts, each an array of its own."""
+        """The same for many texts, with an array for each."""
         np = numpy()
         if not texts:
             return []
         if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
-            return [np.array(ids, np.int32) for ids in self.ids_of_all(texts, options, threads)]
+            return [
+                _unchangeable(np.array(ids, np.int32)) for ids in self.ids_of_all(texts, options, threads)
+            ]
         ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads))
-        ids = ids.view(np.int32)
-        return [ids[begin:end].copy() for begin, end in pairwise(offsets.tolist())]
+        return [_unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
 
     def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
-        """The ids of one long text, by several threads."""
+        """The ids of one long text, encoded by several threads."""
         if threads == 1:
             return self.ids(text, options)
         numpy()
@@ -185,7 +186,7 @@ class Loaded:
         return [*map(self.engine.piece, front), *pieces, *map(self.engine.piece, back)]
 
     def _ids_of_pieces(self, text: str | bytes, options: Options) -> list[int] | None:
-        """The ids of a text if no part of it is unknown, so they tell its pieces. Ids are faster to get."""
+        """The ids of a text without unknown parts, from which its pieces follow: ids are faster to get."""
         if options.alpha is not None:
             return None
         ids = self._encode(text)
@@ -195,18 +196,18 @@ class Loaded:
         return self._finish_ids(ids, options)
 
     def analysis(self, text: str | bytes, options: Options) -> Analysis:
-        """Everything about the pieces of a text. Of the options, only those of sampling may be set."""
+        """Everything about the pieces of a text. Only the options of sampling may be set."""
         data = utf8(text)
         return Analysis(data, self._tokens(data, options))
 
     def refuse_nbest(self, nbest_size: int) -> None:
-        """Say why there are no n-best segmentations."""
+        """Raise the error that says why there are no n-best segmentations."""
         _ = self.engine
         if nbest_size > MAX_NBEST_SIZE:
-            raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {nbest_size}")
+            raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {nbest_size}")
         raise RuntimeError(
             "a BPE model has one segmentation of a text and no n-best; "
-            "enable_sampling=True gives others (BPE-dropout)"
+            "enable_sampling=True gives other segmentations (BPE-dropout)"
         )
 
     def _encode(self, text: str | bytes) -> list[int]:
@@ -221,9 +222,9 @@ class Loaded:
             return self._in_utf8(lambda: self.engine.align(text))
         _ = self.engine
         if not isfinite(alpha) or alpha < 0:
-            raise RuntimeError(f"alpha is a number from 0 to 1, not {alpha}")
+            raise RuntimeError(f"alpha must be a number from 0 to 1, not {alpha}")
         if options.nbest_size > MAX_NBEST_SIZE:
-            raise RuntimeError(f"nbest_size is at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
+            raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
         if alpha == 0:
             return self._in_utf8(lambda: self.engine.align(text))
         return self._in_utf8(lambda: self.engine.align(text, min(alpha, 1.0), _random.getrandbits(64)))
@@ -258,7 +259,7 @@ class Loaded:
         """The text of a sequence of integers."""
         packed = ids if type(ids) is list else _packed(ids)
         text = None if self.engine_or_none is None or packed is None else self.engine_or_none.decode(packed)
-        if text is None:  # the ids must be converted, or some are wrong
+        if text is None:  # the ids have to be converted, or some are invalid
             text = self._decode(self.check_ids(as_ids(ids)))
         return self.decoded(ids).text.decode() if self._is_repaired(text) else text
 
@@ -290,7 +291,7 @@ class Loaded:
         return text
 
     def _is_repaired(self, text: str) -> bool:
-        """Whether U+FFFD in a decoded text may stand for something that sentencepiece leaves as it is."""
+        """Whether a U+FFFD in decoded text may stand for bytes that sentencepiece leaves as they are."""
         return "\ufffd" in text and not self._all_utf8
 
     def joined(self, pieces: Any) -> bytes:
@@ -299,7 +300,7 @@ class Loaded:
         return self.engine.decode_pieces(pieces)
 
     def decoded(self, ids: Any) -> Analysis:
-        """Everything about a text that is put together from ids."""
+        """Everything about a text that is decoded from ids."""
         numbers = self.check_ids(as_ids(ids))
         _ = self.engine
         return of_decoded(self.decoder, map(self.all_pieces.__getitem__, numbers))
@@ -309,13 +310,13 @@ class Loaded:
         return [self.decoded(ids) for ids in [as_ids(ids) for ids in batch]]
 
     def decoded_pieces(self, pieces: Any) -> Analysis:
-        """Everything about a text that is put together from pieces."""
+        """Everything about a text that is decoded from pieces."""
         pieces = as_pieces(pieces)
         _ = self.engine
         return of_decoded(self.decoder, pieces)
 
     def check_ids(self, ids: list[int]) -> list[int]:
-        """The same ids, if all are inside the vocabulary."""
+        """The ids, if all are in the vocabulary."""
         if not ids or (min(ids) >= 0 and max(ids) < self.size):
             return ids
         for position, id in enumerate(ids):
@@ -327,7 +328,7 @@ class Loaded:
     # --- Normalizing ------------------------------------------------------------------------------
 
     def normalize(self, text: bytes) -> bytes:
-        """The text as it is segmented; empty without a model."""
+        """The normalized text; empty without a model."""
         return self.engine.normalize(text) if self.size else b""
 
     @property
@@ -339,7 +340,7 @@ class Loaded:
 
     @kept
     def unknown_id(self) -> int:
-        """The id of the piece of type UNKNOWN, whatever it is called; -1 if there is none."""
+        """The id of the piece of type UNKNOWN, whatever its text; -1 if there is none."""
         engine = self.engine
         if self.unk_id >= 0:
             return self.unk_id
@@ -351,14 +352,14 @@ class Loaded:
         return self.all_pieces[id].decode() if self._texts is None else self._texts[id]
 
     def id_of(self, piece: bytes) -> int:
-        """The id of a piece; for one that does not exist the UNKNOWN piece's, and 0 without a model."""
+        """The id of a piece. If it does not exist, that of the UNKNOWN piece; without a model, 0."""
         if self.engine_or_none is None:
             return 0
         id = self.engine_or_none.find(piece)
         return self.unknown_id if id is None else id
 
     def serialized(self) -> bytes:
-        """The model as sentencepiece would write it, which is nearly always as it was read."""
+        """The model as sentencepiece would write it: nearly always, as it was read."""
         if not self.data:
             return b""
         proto = model_file.messages().ModelProto.FromString(self.data)
@@ -397,8 +398,16 @@ def _packed(ids: Any) -> bytes | None:
         return None
     packed: bytes = ids.astype(
         numpy().uint32
-    ).tobytes()  # a negative number becomes one outside the vocabulary
+    ).tobytes()  # a negative number becomes one that is outside the vocabulary
     return packed
+
+
+def _unchangeable(ids: Any) -> Any:
+    """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
+    np = numpy()
+    view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
+    view.flags.writeable = False
+    return view
 
 
 def _is_utf8(data: bytes) -> bool:

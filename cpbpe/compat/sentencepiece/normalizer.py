@@ -1,6 +1,6 @@
-"""`SentencePieceNormalizer`: normalization alone, with the rules of a model, rules by name, or your own.
+"""`SentencePieceNormalizer`: only normalization, with the rules of a model, named rules, or your own.
 
-`normalized` is what the processor normalizes with, too.
+The processor normalizes with `normalized`, too.
 """
 # ruff: noqa: N802
 
@@ -24,15 +24,15 @@ from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_positions, text_of
 
 MAX_KEY = 1000
-"""Listing the rules fails at a longer key, as in sentencepiece."""
+"""Listing the rules fails if a key is longer, as in sentencepiece."""
 MAX_NODES = 1 << 25
-"""Listing the rules fails after this many nodes: a crafted charsmap may have astronomically many rules."""
+"""Listing the rules fails after this many nodes: a crafted charsmap can have astronomically many rules."""
 
 _FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
 
 
 class SentencePieceNormalizer:
-    """Normalizes text. One of the first six arguments gives the rules; the last three change an option each.
+    """Normalizes text. One of the first six arguments provides the rules; the last three set options.
 
     >>> normalizer = SentencePieceNormalizer(norm_map=[("foo", "bar")])
     >>> normalizer.normalize("a  foo"), normalizer.decompile()
@@ -76,15 +76,15 @@ class SentencePieceNormalizer:
         self._normalizer = normalizer
 
     def Normalize(self, input: Any, with_offsets: bool | None = None) -> Any:
-        """The text, or texts, in normal form.
+        """The normalized text or texts.
 
-        With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and its end, the
-        place in the input that it came from.
+        With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and for its end,
+        the position in the input that it came from.
         """
         return normalized(self._normalizer, input, with_offsets)
 
     def Decompile(self) -> list[tuple[str, str]]:
-        """The rules as pairs: what is replaced, and by what, in the order of the code points."""
+        """The rules as pairs of what is replaced and its replacement, in the order of code points."""
         charsmap = self._normalizer.spec.precompiled_charsmap
         if not charsmap:
             raise RuntimeError("this normalizer has no rules to decompile")
@@ -179,17 +179,17 @@ def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any
 
 
 def _with_origins(model: Normalizing, text: str | bytes) -> tuple[Any, list[int]]:
-    """A normalized text, and the place in the input that each of its characters, or bytes, came from."""
+    """A normalized text, and the position in the input that each of its characters or bytes came from."""
     data = utf8(text)
     normalized, origins = model.engine.origins(data)
     if not normalized and _only_spaces(model.reference, data):
-        origins = []  # sentencepiece returns early then
+        origins = []  # sentencepiece returns early in this case
     if isinstance(text, bytes):
         return normalized, origins
     decoded = normalized.decode()
     if not origins:
         return decoded, [0]
-    if not normalized.isascii():  # each character came from where its last byte did
+    if not normalized.isascii():  # a character came from the position of its last byte
         begins = [byte & 0xC0 != 0x80 for byte in normalized]
         origins = list(compress(origins, [*begins[1:], True, True]))
     if not data.isascii():
@@ -249,7 +249,7 @@ def _of_map(norm_map: Any) -> Any:
 
     if not is_list_like(norm_map):
         hint = "; give it its items()" if isinstance(norm_map, dict) else ""
-        raise TypeError(f"norm_map is a list of pairs, not {type(norm_map).__name__}{hint}")
+        raise TypeError(f"norm_map must be a list of pairs, not {type(norm_map).__name__}{hint}")
     rules: dict[str, str] = {}
     pairs = [_pair(pair) for pair in norm_map]
     if not pairs:
@@ -274,7 +274,7 @@ def _of_map(norm_map: Any) -> Any:
 
 
 def _pair(pair: Any) -> tuple[str, str]:
-    """One rule. Bytes are taken too; what is not UTF-8 is a UnicodeDecodeError."""
+    """One rule. Bytes are accepted, too; invalid UTF-8 raises UnicodeDecodeError."""
     fields = list(pair) if hasattr(pair, "__getitem__") and not isinstance(pair, (bytes, dict)) else []
     if len(fields) != 2 or not all(isinstance(field, (str, bytes, bytearray)) for field in fields):
         raise TypeError(f"norm_map is a list of pairs of str, and holds {pair!r}")

@@ -1,8 +1,8 @@
 """`SentencePieceProcessor`: encoding and decoding with sentencepiece's calls.
 
-This file has the methods that do not encode; those that do are in `encode_calls`. They check and complete
-the arguments; `loaded` does the work. Names, parameters and defaults are those of sentencepiece 0.2.3,
-and a test compares them.
+This file has the methods that do not encode; those that do are in `encode_calls`. They check and complete the
+arguments; `loaded` does the work. Names, parameters and defaults are those of sentencepiece 0.2.3; a test
+compares them.
 """
 # ruff: noqa: N802
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class SentencePieceProcessor(EncodeCalls):
-    """Encodes and decodes with a BPE model, called as sentencepiece's class of this name is.
+    """Encodes and decodes with a BPE model; its methods are those of sentencepiece's class of this name.
 
     >>> sp = SentencePieceProcessor(model_file="tokenizer.model")
     >>> sp.encode("Hello world"), sp.encode(["Hi", "Hello"], out_type=str)
@@ -79,7 +79,7 @@ class SentencePieceProcessor(EncodeCalls):
 
     @classmethod
     def from_file(cls: type[Self], model_file: str | bytes, **kwargs: Any) -> Self:
-        """Load a model from its file. The other arguments are those of the class."""
+        """Load a model from its file. The other arguments are those of the constructor."""
         _refuse_model(kwargs)
         self = cls(**kwargs)
         self.LoadFromFile(model_file)
@@ -115,7 +115,7 @@ class SentencePieceProcessor(EncodeCalls):
         try:
             self._processor = Loaded.of(data)
         except ModelError as error:
-            if is_message(data):  # then sentencepiece no longer has the model before
+            if is_message(data):  # in this case sentencepiece drops the previous model
                 self._processor = Loaded(data)
             raise RuntimeError(str(error)) from error
         return True
@@ -133,8 +133,8 @@ class SentencePieceProcessor(EncodeCalls):
     ) -> Any:
         """Decode ids or pieces: one, a sequence, or a sequence of sequences.
 
-        Pieces that are bytes make bytes. The first item of `input`, or of the first sequence in it that
-        is not empty, tells what it holds.
+        Pieces that are bytes are decoded to bytes. The first item of `input`, or of the first sequence in it
+        that is not empty, decides what it holds.
         """
         if (
             type(input) is list
@@ -142,7 +142,7 @@ class SentencePieceProcessor(EncodeCalls):
             and input
             and type(input[0]) is int
             and type(self._num_threads) is int
-        ):  # the common call
+        ):  # the usual call
             return self._processor.text(input)
         kind = checked_return_type(return_type, out_type, str)
         if return_bytes is not None and kind != "offset_mapping":
@@ -162,7 +162,7 @@ class SentencePieceProcessor(EncodeCalls):
             return self._decode_all(model, input, kind, pieces, threads, thread_pool, bool(return_bytes))
         if kind in MESSAGES:
             if kind == "offset_mapping" and pieces and not isinstance(input, (list, tuple)):
-                raise TypeError(f"pieces are a list or a tuple here, not {type(input).__name__}")
+                raise TypeError(f"pieces must be a list or a tuple here, not {type(input).__name__}")
             analysis = model.decoded_pieces(input) if pieces else model.decoded(input)
             in_bytes = bool(return_bytes) or (pieces and isinstance(input[0], bytes))
             return message(analysis, kind, in_bytes, with_text=True)
@@ -218,10 +218,10 @@ class SentencePieceProcessor(EncodeCalls):
     # --- Normalizing ------------------------------------------------------------------------------
 
     def Normalize(self, input: Any, with_offsets: bool | None = None) -> Any:
-        """The text, or texts, as they are segmented.
+        """The normalized text or texts.
 
-        With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and its end, the
-        place in the input that it came from.
+        With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and for its end,
+        the position in the input that it came from.
         """
         return normalized(self._processor, input, with_offsets)
 
@@ -232,7 +232,7 @@ class SentencePieceProcessor(EncodeCalls):
         return self._processor.size
 
     def PieceToId(self, piece: Any) -> Any:
-        """The id of a piece, or the ids of a list of pieces; unk's for anything that is not a piece."""
+        """The id of a piece, or the ids of a list of pieces; the id of unk if there is no such piece."""
         model = self._processor
         if isinstance(piece, (str, bytes, bytearray)):
             try:
@@ -313,7 +313,7 @@ class SentencePieceProcessor(EncodeCalls):
         return state
 
     def __setstate__(self, state: Any) -> None:
-        # Older pickles of sentencepiece hold the model and nothing else.
+        # Older pickles of sentencepiece hold only the model.
         attributes = dict(state) if isinstance(state, dict) else {"model_proto": state}
         SentencePieceProcessor.__init__(self)
         self.LoadFromSerializedProto(attributes.pop("model_proto"))

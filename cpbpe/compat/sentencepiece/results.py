@@ -1,8 +1,7 @@
 r"""Results of encoding and decoding with details about every piece: messages and offset mappings.
 
 A message is a SentencePieceText. It is written here byte by byte, with the same fields set as in
-sentencepiece, so that the bytes are equal. (Protobuf's own classes
-would refuse a piece that is not UTF-8.)
+sentencepiece, so that the bytes are equal. (Protobuf's own classes would refuse a piece that is not UTF-8.)
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, character_posi
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
 _SMALL = [bytes([value]) for value in range(128)]
 Tokens = tuple[list[int], list[bytes], list[int], list[int]]
-"""Ids, pieces, and where each begins and ends, as engines give them."""
+"""Ids, pieces, and the begin and end of each, as engines return them."""
 
 
 class Analysis:
@@ -26,11 +25,11 @@ class Analysis:
 
     def __init__(self, text: bytes, tokens: Tokens, surfaces: Sequence[bytes | None] | None = None):
         self.text = text
-        """The text that was encoded, or that came out of decoding."""
+        """The text that was encoded, or the result of decoding."""
         self.ids, self.pieces, self.begins, self.ends = tokens
-        """Ids (-1 for what a model without UNKNOWN does not know), pieces, and their spans in the text."""
+        """Ids (-1 for unknown characters in a model without UNKNOWN), pieces, and their spans in the text."""
         self.surfaces = surfaces
-        """The part of the text that a piece stands for; None where the message does not set it."""
+        """The part of the text that a piece stands for; None if the message does not set it."""
 
     def serialized(self, in_parallel: bool = False) -> bytes:
         r"""The message.
@@ -62,7 +61,7 @@ class Analysis:
         return b"".join(written)
 
     def mapping(self, as_bytes: bool, with_text: bool) -> dict[str, Any]:
-        """The dict that `return_type="offset_mapping"` gives, with offsets in bytes or in characters."""
+        """The dict for `return_type="offset_mapping"`, with offsets in bytes or in characters."""
         begins, ends, pieces = self.begins, self.ends, self.pieces
         shown: Any = pieces
         if not as_bytes:
@@ -91,8 +90,8 @@ class Analysis:
     def _surfaces(self, in_parallel: bool) -> list[bytes | None]:
         """The surfaces of an encoded text.
 
-        Of the bytes of an unknown character only the last has one. With `in_parallel`, empty ones
-        are left out as well, as parallel_encode does.
+        Only the last byte of an unknown character has one. With `in_parallel`, empty ones are left out, too,
+        as `parallel_encode` does.
         """
         text = self.text
         surfaces: list[bytes | None] = [
@@ -131,10 +130,10 @@ class Decoder:
 
 
 def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
-    """The analysis of a text that is put together from pieces.
+    """The analysis of a text that is decoded from pieces.
 
-    It does what `ReferenceEngine.decode_ids` does (see there), and notes the place of each piece in the text.
-    A denormalizer changes the text, but not these places.
+    It does what `ReferenceEngine.decode_ids` does (see there), and records the position of each piece in the
+    text. A denormalizer changes the text, but not these positions.
     """
     spec = decoder.spec
     drops_space = spec.normalizer.add_dummy_prefix or spec.normalizer.remove_extra_whitespaces
@@ -192,7 +191,7 @@ def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
 
 
 def varint(number: int) -> bytes:
-    r"""A number as protobuf writes it: seven bits a byte, the lowest first.
+    r"""A number as protobuf writes it: seven bits in each byte, the lowest first.
 
     >>> varint(5), varint(300)
     (b'\x05', b'\xac\x02')

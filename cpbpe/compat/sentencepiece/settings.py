@@ -14,11 +14,11 @@ from cpbpe.compat.sentencepiece.loaded import set_seed
 from cpbpe.compat.sentencepiece.values import as_int, as_name
 
 _DEFAULT_SEED = (1 << 32) - 1
-"""For sentencepiece this seed means no seed."""
+"""In sentencepiece, this seed means that there is no seed."""
 
 
 class ThreadPool:
-    """A number of threads. They are not kept running: every call starts those that it needs.
+    """A number of threads. The threads are not kept: every call starts those that it needs.
 
     >>> ThreadPool(4).num_threads()
     4
@@ -31,14 +31,14 @@ class ThreadPool:
         self._num_threads = max(1, min(number, 1024))
 
     def num_threads(self) -> int:
-        """How many threads there are: from 1 to 1024, all cores for a negative number."""
+        """How many threads there are: 1 to 1024; a negative number stood for all cores."""
         return self._num_threads
 
 
 def SetRandomGeneratorSeed(seed: int) -> None:
     """Make sampling reproducible: from here on, the same calls give the same samples.
 
-    They are not the samples that sentencepiece gives for this seed, though of the same distribution.
+    They are not the samples that sentencepiece gives for this seed, but have the same distribution.
     """
     number = as_int(seed, "seed", 0, _DEFAULT_SEED)
     if number != _DEFAULT_SEED:
@@ -69,7 +69,7 @@ def ConvertToFlatbuffer(
     treat_null_byte_as_unused: bool = False,
     allow_unsupported_model_type: bool = False,
 ) -> NoReturn:
-    """Raise NotImplementedError: cpbpe has everything but this function.
+    """Raise NotImplementedError: this is the only function that cpbpe does not have.
 
     The format is that of SentencePieceLite, a reader for phones, which nothing in Python reads.
     """
@@ -82,9 +82,9 @@ def ConvertToFlatbuffer(
     if not (
         model_proto is None or isinstance(model_proto, bytes) or hasattr(model_proto, "SerializeToString")
     ):
-        raise TypeError(f"model_proto is a ModelProto or bytes, not {type(model_proto).__name__}")
+        raise TypeError(f"model_proto must be a ModelProto or bytes, not {type(model_proto).__name__}")
     if serialized_model_proto is not None and not isinstance(serialized_model_proto, bytes):
-        raise TypeError(f"serialized_model_proto is bytes, not {type(serialized_model_proto).__name__}")
+        raise TypeError(f"serialized_model_proto must be bytes, not {type(serialized_model_proto).__name__}")
     raise NotImplementedError(
         "cpbpe does not write the .spm.fb files of SentencePieceLite; sentencepiece itself does: "
         "pip install sentencepiece==0.2.3, then sentencepiece.convert_to_flatbuffer(...)"

@@ -1,4 +1,4 @@
-"""What `SentencePieceTrainer` does with a call: options into values, training, and the files."""
+"""How `SentencePieceTrainer` handles a call: it parses options, trains, and writes the files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Protocol, TextIO
 
 from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
-from cpbpe.model.files import write_all
 from cpbpe.model.spec import Settings
+from cpbpe.model.writing import write_all
 from cpbpe.training.model_build import vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
@@ -27,7 +27,7 @@ class _Writer(Protocol):
 
 
 def call(arg: str | None, logstream: TextIO | None, kwargs: dict[str, Any]) -> None:
-    """Train as `SentencePieceTrainer.train` was asked to. Errors are those of `cpbpe.training`."""
+    """Do the work of `SentencePieceTrainer.train`. Errors are those of `cpbpe.training`."""
     if isinstance(arg, str):
         if kwargs:
             raise TrainingError(f"with a string of flags, {next(iter(kwargs))} is ignored; leave it out")
@@ -59,7 +59,7 @@ def _encode(value: object) -> str:
 
 
 def _parse_flags(line: str) -> dict[str, str]:
-    """Flags separated by single spaces; if a name comes twice, the first counts."""
+    """Flags separated by single spaces; if a name occurs twice, the first counts."""
     fields: dict[str, str] = {}
     for flag in line.split(" ") if line else []:
         name, _, value = flag.removeprefix("--").partition("=")
@@ -90,7 +90,8 @@ def _train(
         raise TrainingError("give either model_prefix, for files, or model_writer")
     if sentences is not None and not isinstance(sentences, Iterator):
         raise TypeError(
-            f"sentence_iterator is an iterator, not {type(sentences).__name__}; iter(...) makes one of a list"
+            f"sentence_iterator must be an iterator, not {type(sentences).__name__}; iter(...) makes one "
+            "from a list"
         )
     if normalizer is not None:
         normalizer_fields = _of_normalizer(normalizer, normalizer_fields)
@@ -110,7 +111,7 @@ def _train(
     if prefix:
         check_prefix(prefix)
     settings = _settings(trainer, normalizer_fields, denormalizer_tsv)
-    # For sentencepiece an open file is an iterator, so its lines lose their ends, \r included.
+    # sentencepiece treats an open file as an iterator, so its lines lose their ends, including \r.
     source = [Path(path) for path in inputs] if sentences is None else _checked(sentences)
     # num_threads is only recorded in the file.
     reading_options = ReadingOptions(
@@ -136,7 +137,7 @@ def _checked(sentences: Iterable[str | bytes]) -> Iterator[str | bytes]:
 
 
 _SAME = (
-    # Options of sentencepiece that mean the same to `TrainOptions`.
+    # Options of sentencepiece that have the same meaning in `TrainOptions`.
     "allow_whitespace_only_pieces",
     "auto_character_coverage",
     "bos_id",

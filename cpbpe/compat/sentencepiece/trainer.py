@@ -1,12 +1,12 @@
 """`SentencePieceTrainer`: training with sentencepiece's calls.
 
-It takes what sentencepiece takes, has sentencepiece's defaults, and writes the same bytes: a program that
-trains BPE models changes its import line and no more.
+It takes the arguments that sentencepiece takes, has the same defaults, and writes the same bytes: a program
+that trains BPE models only has to change its import line.
 
     from cpbpe.compat import sentencepiece as spm
     spm.SentencePieceTrainer.train(input="corpus.txt", model_prefix="my", vocab_size=8000, model_type="bpe")
 
-The one difference in results: where `input_sentence_size` samples a larger corpus, sentencepiece chooses
+There is one difference in results: if `input_sentence_size` samples a larger corpus, sentencepiece chooses
 other sentences in every run, and cpbpe always the same.
 """
 
@@ -18,7 +18,7 @@ from cpbpe.errors import TrainingError
 
 
 class SentencePieceTrainer:
-    """Trains BPE models as sentencepiece's class of this name does.
+    """Trains BPE models; its methods are those of sentencepiece's class of this name.
 
     >>> import io
     >>> model = io.BytesIO()
@@ -39,8 +39,9 @@ class SentencePieceTrainer:
         """Train a model.
 
         Takes either one string of flags, ``"--input=corpus.txt --vocab_size=1000 ..."``, or keyword arguments
-        of the same names, whose values may be lists; then also `sentence_iterator`, `model_writer`,
-        `pretokenizer`, `allow_inconsistent_pretokenization` and `normalizer`. `logstream` gets the report.
+        of the same names, whose values may be lists. Keyword arguments also include `sentence_iterator`,
+        `model_writer`, `pretokenizer`, `allow_inconsistent_pretokenization` and `normalizer`. `logstream`
+        gets the report.
         """
         from cpbpe.compat.sentencepiece.train_calls import call  # takes as long to import as all the rest
 
@@ -58,12 +59,12 @@ class SentencePieceTrainer:
 
 
 class Error(TrainingError, RuntimeError):
-    """A `TrainingError` that is a RuntimeError too, which is what sentencepiece raises."""
+    """A `TrainingError` that is also a RuntimeError, which sentencepiece raises."""
 
 
 class FileError(OSError, RuntimeError):
-    """An OSError that is a RuntimeError too."""
+    """An OSError that is also a RuntimeError."""
 
 
 class MissingFile(FileNotFoundError, RuntimeError):  # noqa: N818
-    """A FileNotFoundError that is a RuntimeError too."""
+    """A FileNotFoundError that is also a RuntimeError."""

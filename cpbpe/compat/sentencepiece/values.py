@@ -1,8 +1,8 @@
-"""Which values sentencepiece accepts as a number, a truth value, a text or ids, and how it refuses others.
+"""Which values sentencepiece accepts as numbers, truth values, texts or ids, and how it refuses others.
 
-Its methods are C++, bound with pybind11, which has rules of its own: an integer may be anything with
-`__index__` or `__int__` but no float; a truth value anything with `__bool__`, so no str; a file name a str or
-bytes, so no path. Code that relies on an exception gets the same type of exception here.
+Its methods are written in C++ and bound with pybind11, which has rules of its own. An integer can be anything
+with `__index__` or `__int__`, but not a float; a truth value can be anything with `__bool__`, but not a str;
+a file name can be str or bytes, but not a path. Code that relies on an exception gets the same type here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _INTEGERS = frozenset("bhilqnBHILQN")
-"""The letters by which buffers name integers."""
+"""The letters that stand for integers in the formats of buffers."""
 _ITERATED = (GeneratorType, set, frozenset, KeysView, ValuesView, ItemsView, map, zip)
-"""Types without items by index that are accepted as lists nevertheless."""
+"""Types that are accepted as lists although they have no items by index."""
 
 
 def as_int(value: Any, name: str, low: int = INT_MIN, high: int = INT_MAX) -> int:
@@ -28,13 +28,13 @@ def as_int(value: Any, name: str, low: int = INT_MIN, high: int = INT_MAX) -> in
     >>> as_int(7.0, "nbest_size")
     Traceback (most recent call last):
     ...
-    TypeError: nbest_size is an integer, not float
+    TypeError: nbest_size must be an integer, not float
     """
     number = _integer(value)
     if number is None:
-        raise TypeError(f"{name} is an integer, not {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if not low <= number <= high:
-        raise TypeError(f"{name} is an integer from {low} to {high}, not {number}")
+        raise TypeError(f"{name} must be an integer from {low} to {high}, not {number}")
     return number
 
 
@@ -68,7 +68,7 @@ def as_float(value: Any, name: str) -> float:
             except OverflowError:
                 return float("inf") if number > 0 else float("-inf")
             return rounded
-    raise TypeError(f"{name} is a number, not {_shown(value)}")
+    raise TypeError(f"{name} must be a number, not {_shown(value)}")
 
 
 def as_bool(value: Any, name: str) -> bool:
@@ -82,11 +82,11 @@ def as_bool(value: Any, name: str) -> bool:
             return bool(value)
         except Exception:
             pass
-    raise TypeError(f"{name} is True or False, not {_shown(value)}")
+    raise TypeError(f"{name} must be True or False, not {_shown(value)}")
 
 
 def as_name(value: Any, what: str) -> str | bytes:
-    """The name of a file, or of something else."""
+    """The name of a file or of something else."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -96,7 +96,7 @@ def as_name(value: Any, what: str) -> str | bytes:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     hint = "; str(...) makes one of a path" if hasattr(value, "__fspath__") else ""
-    raise TypeError(f"{what} is str or bytes, not {type(value).__name__}{hint}")
+    raise TypeError(f"{what} must be str or bytes, not {type(value).__name__}{hint}")
 
 
 def as_serialized(value: Any, what: str) -> bytes:
@@ -104,7 +104,7 @@ def as_serialized(value: Any, what: str) -> bytes:
     if hasattr(value, "SerializeToString"):
         value = value.SerializeToString()
     if not isinstance(value, bytes):
-        raise TypeError(f"{what} is bytes, not {type(value).__name__}")
+        raise TypeError(f"{what} must be bytes, not {type(value).__name__}")
     return bytes(value)
 
 
@@ -117,7 +117,7 @@ def as_text(value: Any) -> str | bytes:
     if isinstance(value, bytes):
         return bytes(value)
     hint = "; for several texts give a list" if isinstance(value, tuple) else ""
-    raise TypeError(f"the input is str or bytes, not {type(value).__name__}{hint}")
+    raise TypeError(f"the input must be str or bytes, not {type(value).__name__}{hint}")
 
 
 def not_utf8(error: UnicodeEncodeError) -> RuntimeError:
@@ -136,13 +136,13 @@ def utf8(text: str | bytes) -> bytes:
 
 
 def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
-    """A sequence of str or bytes, all as bytes.
+    """The items of a sequence of str or bytes, all as bytes.
 
     >>> as_pieces(["a", b"b"])
     [b'a', b'b']
     """
     if isinstance(values, (str, bytes)) or not _is_sequence(values):
-        raise TypeError(f"{what} are a list of str or bytes, not {_shown(values)}")
+        raise TypeError(f"{what} must be a list of str or bytes, not {_shown(values)}")
     pieces = []
     for position, value in enumerate(_items(values)):
         if isinstance(value, str):
@@ -153,7 +153,7 @@ def as_pieces(values: Any, what: str = "pieces") -> list[bytes]:
         elif isinstance(value, (bytes, bytearray)):
             pieces.append(bytes(value))
         else:
-            raise TypeError(f"{what}[{position}] is str or bytes, not {type(value).__name__}")
+            raise TypeError(f"{what}[{position}] must be str or bytes, not {type(value).__name__}")
     return pieces
 
 
@@ -162,29 +162,30 @@ def as_texts(values: list[Any]) -> list[str | bytes]:
     texts: list[str | bytes] = []
     for position, value in enumerate(values):
         if type(value) is str:
-            texts.append(value)  # the engine notices text that cannot be written in UTF-8
+            texts.append(value)  # the engine notices text that UTF-8 cannot write
         elif isinstance(value, (str, bytes, bytearray)):
             texts.append(str.__str__(value) if isinstance(value, str) else bytes(value))
         else:
-            raise TypeError(f"input[{position}] is str or bytes, not {type(value).__name__}")
+            raise TypeError(f"input[{position}] must be str or bytes, not {type(value).__name__}")
     return texts
 
 
 def as_ids(values: Any) -> list[int]:
-    """A sequence of integers, a buffer of integers, or a set or the like.
+    """The integers of a sequence, a buffer, a set or the like.
 
-    Numbers in a buffer may have any size, others 32 bits. Whether they are in the vocabulary is not checked.
+    Integers in a buffer may have any size, others 32 bits. It is not checked whether they are in the
+    vocabulary.
     """
     if type(values) is list and set(map(type, values)) == {int}:  # the common case
         if min(values) >= INT_MIN and max(values) <= INT_MAX:
             return values
     elif isinstance(values, (str, bytes)):
-        raise TypeError(f"ids are integers, not {type(values).__name__}")
+        raise TypeError(f"ids must be integers, not {type(values).__name__}")
     if not isinstance(values, (list, tuple, range, bytearray)):
         buffer = _buffer(values)
         if buffer is not None:
             if buffer.format[-1:] not in _INTEGERS:
-                raise TypeError(f"ids are integers, not a buffer of the type {buffer.format!r}")
+                raise TypeError(f"ids must be integers, not a buffer of the type {buffer.format!r}")
             if buffer.ndim != 1:
                 raise TypeError(f"ids have one dimension, not {buffer.ndim}")
             listed: list[int] = values.tolist() if hasattr(values, "tolist") else buffer.tolist()
@@ -192,7 +193,7 @@ def as_ids(values: Any) -> list[int]:
         if hasattr(values, "tolist"):  # a tensor: all at once
             values = values.tolist()
         if not _is_sequence(values) and not isinstance(values, _ITERATED):
-            raise TypeError(f"ids are integers, not {_shown(values)}")
+            raise TypeError(f"ids must be integers, not {_shown(values)}")
     numbers = []
     for position, value in enumerate(_items(values)):
         number = value if type(value) is int else _integer(value)
@@ -222,7 +223,7 @@ def is_list_like(value: Any) -> bool:
 
 
 def _is_sequence(value: Any) -> bool:
-    """Whether a value is a sequence for C: it has items by index, and is not a dict."""
+    """Whether C treats a value as a sequence: it has items by index and is not a dict."""
     return hasattr(type(value), "__getitem__") and not isinstance(value, Mapping)
 
 

@@ -76,10 +76,24 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
         byte_fallback=trainer.byte_fallback,
         unk_surface=trainer.unk_surface,
         special_pieces=(names[0], names[1], names[2], names[3]),
-        added=tuple((token.text, token.id) for token in proto.Extensions[messages().added_tokens]),
+        added=tuple(map(_added_token, proto.Extensions[messages().added_tokens])),
         settings=_settings(proto),
         file=file,
     )
+
+
+def _added_token(data: bytes) -> tuple[bytes, int]:
+    """The text and the id of an added token. One that cannot be read is nothing, which no token can be.
+
+    For sentencepiece the field does not exist. So a damaged one is no reason not to read the file; whoever
+    wants the tokens refuses it.
+    """
+    token = messages().AddedToken()
+    try:
+        token.ParseFromString(data)
+    except decode_error():
+        return b"", 0
+    return token.text, token.id
 
 
 def _type(piece: Any, byte_fallback: bool) -> PieceType:
@@ -231,7 +245,8 @@ def added_fields(tokens: Mapping[str, int]) -> bytes:
 
 def _add(proto: Any, tokens: Any) -> None:
     for text, id in tokens:
-        proto.Extensions[messages().added_tokens].add(text=text, id=id)
+        token = messages().AddedToken(text=text, id=id)
+        proto.Extensions[messages().added_tokens].append(token.SerializeToString())
 
 
 def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpec) -> None:

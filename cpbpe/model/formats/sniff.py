@@ -56,6 +56,8 @@ def _describe_json(data: bytes) -> str | None:
 
     try:
         content = json.loads(data)
+    except RecursionError:
+        return "it begins like JSON, and is nested too deeply to be read"
     except ValueError:
         return None if b"\0" in data else "it begins like JSON, but is not valid JSON either"
     keys = content.keys() if isinstance(content, dict) else ()

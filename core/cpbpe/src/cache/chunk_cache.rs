@@ -1,20 +1,21 @@
-//! Remembers what chunks became, so that most text is encoded by looking up, not by merging.
+//! Remembers the ids of chunks, so that most text is encoded by looking up chunks, not by merging.
 //!
-//! The memory is lines of 64 bytes, as the machine's caches are, and a line is eight cells of 64 bits:
+//! The memory consists of lines of 64 bytes, like the machine's caches, and a line has eight cells of 64 bits:
 //!
 //! ```text
 //! wide place:  key | key | result     wide place:  key | key | result     narrow place:  key | result
 //! ```
 //!
-//! The text of a long chunk is not in its key (see `key.rs`), and is kept aside to be compared. A result (see
-//! `packed_ids.rs`) holds up to three ids, or four of a small vocabulary; more, or larger ones, are kept aside, too.
+//! The text of a long chunk is not in its key (see `key.rs`); it is kept aside, to be compared. A result (see
+//! `packed_ids.rs`) holds up to three ids, or four of a small vocabulary; more or larger ones are kept aside, too.
 //!
-//! Every chunk has two lines that it may be in, its home and another one. A new entry takes a free place in one of them.
-//! When there is none, it replaces another entry, which moves to its own other line, and so on; after a few moves the last
-//! one is dropped.
+//! Every chunk can be in two lines, its home and another one. A new entry takes a free place in one of them. If there
+//! is none, it replaces another entry, which moves to its own other line, and so on; after a few moves the last one
+//! is dropped.
 //!
-//! Memory is slow, so callers with many chunks do not wait for it: they ask for the homes (`prefetch`), do something else,
-//! look there (`find`, which asks for the other lines it needs), do something else, and look at those (`find_rest`).
+//! Memory is slow, so callers with many chunks do not wait for it: they ask for the homes (`prefetch`), do something
+//! else, look there (`find`, which asks for the other lines that it needs), do something else, and look at those
+//! (`find_rest`).
 //!
 //! Every call that encodes has a cache of its own while it runs (see `encode/engine.rs`): no locks, and nothing is
 //! shared between threads.
@@ -25,7 +26,7 @@ use crate::error::Halt;
 use crate::memory::{zeros, Grow};
 use crate::prefetch::prefetch;
 
-/// How many lines there are: at first 256 KiB, at last 7 MiB. Only those that are used take memory.
+/// How many lines there are: 256 KiB of them at first, 7 MiB in the end. Only those that are used take memory.
 const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13];
 /// The cells of a line.
 const LINE: usize = 8;
@@ -36,12 +37,12 @@ const NARROW: usize = 6;
 const MAX_MOVES: usize = 8;
 /// The longest chunk that is remembered.
 pub const MAX_LONG: usize = 128;
-/// When more ids than this are kept aside, the cache is emptied.
+/// If more ids than this are kept aside, the cache is emptied.
 const MAX_SPILLED: usize = 1 << 19;
-/// The same, when the texts of long chunks take more bytes than this.
+/// If the texts of long chunks take more bytes than this, the cache is emptied.
 const MAX_TEXTS: usize = 1 << 20;
 
-/// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and some places more.
+/// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and a few more.
 pub const BATCH: usize = 264;
 
 /// The memory of one running call.
@@ -55,7 +56,7 @@ pub struct Cache {
     used: usize,
     /// Whether all ids are small.
     small_ids: bool,
-    /// For each result kept aside, how many ids, and these.
+    /// For each result that is kept aside, how many ids it has, and the ids.
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
@@ -65,7 +66,7 @@ pub struct Cache {
 
 /// The entries of many chunks.
 pub struct BatchLookup {
-    /// What is known of each.
+    /// What is known about each.
     pub entries: [PackedIds; BATCH],
     /// The numbers of the chunks that are not done yet.
     rest: [u16; BATCH],
@@ -98,10 +99,10 @@ impl Cache {
         cache.allocate(SIZES[0]).map(|_| cache)
     }
 
-    /// Take new, empty memory; that before it. Zeros that nobody writes take none.
+    /// Take new, empty memory, and return what was used before. Zeros that nobody writes take none.
     fn allocate(&mut self, lines: u32) -> Result<Vec<u64>, Halt> {
         let old = std::mem::replace(&mut self.cells, zeros(lines as usize * LINE + LINE - 1)?);
-        // So that our lines match the lines of the machine's caches. (Where that is impossible, it is only slower.)
+        // Align our lines with the lines of the machine's caches. (If that is impossible, it is only slower.)
         self.first = self.cells.as_ptr().align_offset(LINE * 8).min(LINE - 1);
         self.lines = lines;
         self.used = 0;
@@ -128,7 +129,7 @@ impl Cache {
         prefetch(self.line(key.hash));
     }
 
-    /// What the chunk became, if it is remembered.
+    /// The ids of the chunk, if they are remembered.
     pub fn get(&self, key: Key) -> PackedIds {
         let home = self.line(key.hash);
         match look(home, key) {
@@ -137,11 +138,11 @@ impl Cache {
         }
     }
 
-    /// Look at the homes of chunks, at most `BATCH`, and ask for the memory of what is not there.
+    /// Look at the homes of at most `BATCH` chunks, and ask for the memory of what is not there.
     #[inline(never)]
     pub fn find(&self, keys: &[Key], lookup: &mut BatchLookup) {
         let BatchLookup { entries, rest, rest_count } = lookup;
-        // 1. Look at all homes, and note which entries hold no ids. (Without a branch: where they are is unpredictable.)
+        // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
             *entry = look(self.line(key.hash), key);
@@ -184,7 +185,8 @@ impl Cache {
         }
     }
 
-    /// Append the ids of chunks to `out`, up to the first that is absent or to be compared; how many chunks that were.
+    /// Append the ids of chunks to `out`, up to the first one that is absent or to be compared. Returns how many
+    /// chunks.
     ///
     /// # Safety
     /// `out` must have room for all their ids and `ROOM` more.
@@ -199,7 +201,7 @@ impl Cache {
         }
     }
 
-    /// Count the ids of chunks, up to the first that is absent or to be compared; how many chunks that were, and
+    /// Count the ids of chunks, up to the first one that is absent or to be compared. Returns how many chunks, and
     /// how many ids.
     #[inline(never)]
     pub fn count_many(&self, entries: &[PackedIds]) -> (usize, usize) {
@@ -216,13 +218,13 @@ impl Cache {
         (entries.len(), ids)
     }
 
-    /// `append_many` with the size of ids known beforehand.
+    /// `append_many` with the size of ids known at compile time.
     ///
     /// # Safety
     /// As there.
     #[inline(never)]
     unsafe fn append_many_of<const SMALL_IDS: bool>(&self, entries: &[PackedIds], out: &mut Vec<u32>) -> usize {
-        // In locals, so that nothing is loaded again because of what is stored.
+        // In locals, so that nothing is loaded again after a store.
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
         let mut done = 0;
@@ -231,7 +233,8 @@ impl Cache {
             let room = out.capacity() - out.len() - written;
             if entry.is_ids() {
                 debug_assert!(entry.count() + ROOM <= room);
-                // SAFETY: there is room. Copying all, however many count, takes one step instead of a call.
+                // SAFETY: there is room. Copying all of them, even those that do not count, takes one step instead of
+                // a call.
                 unsafe { end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>()) };
                 end = end.wrapping_add(entry.count());
             } else if let NotPacked::Aside(place) = entry.not_packed() {
@@ -251,13 +254,14 @@ impl Cache {
         done
     }
 
-    /// The ids kept aside there.
+    /// The ids that are kept aside at this place.
     #[inline]
     fn aside(&self, place: usize) -> &[u32] {
         &self.spilled[place + 1..][..self.spilled[place] as usize]
     }
 
-    /// Append the ids of an entry to `out`; false if there is none, or it is that of another chunk with the same hash.
+    /// Append the ids of an entry to `out`; false if there is none, or if it belongs to another chunk with the same
+    /// hash.
     #[inline]
     pub fn append(&self, entry: PackedIds, chunk: &[u8], out: &mut Vec<u32>) -> bool {
         if entry.is_ids() {
@@ -279,7 +283,7 @@ impl Cache {
         true
     }
 
-    /// Remember what a chunk became, if there is memory for it.
+    /// Remember the ids of a chunk, if there is memory for it.
     pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32]) {
         if key.length() == TOO_LONG {
             return;
@@ -321,7 +325,7 @@ impl Cache {
         true
     }
 
-    /// Put an entry somewhere, even if other entries must be moved for it.
+    /// Put an entry somewhere, even if other entries have to move for it.
     fn insert(&mut self, mut entry: Entry) {
         for turn in 0..MAX_MOVES {
             let key = Key::of_halves([entry[0], entry[1]]);
@@ -339,7 +343,7 @@ impl Cache {
         &mut self.cells[at..at + LINE]
     }
 
-    /// More memory, if there is any, with everything that is remembered.
+    /// Take more memory, if there is any, and keep everything that is remembered.
     fn grow(&mut self) {
         let first = self.first;
         let Some(&lines) = SIZES.iter().find(|&&lines| lines > self.lines) else { return };
@@ -369,7 +373,7 @@ fn place_in(hash: u32, lines: u32) -> usize {
     ((u64::from(hash) * u64::from(lines)) >> 32) as usize * LINE
 }
 
-/// Whether a line had no place for something new of any length.
+/// Whether a line has no free place of any kind.
 #[inline(always)]
 fn is_full(line: &[u64; LINE]) -> bool {
     WIDE.into_iter().all(|at| line[at] != 0)
@@ -401,7 +405,7 @@ mod tests {
         if chunk.len() > MAX_CHUNK {
             return Key::long(chunk);
         }
-        let mut bytes = [0xAA; 16]; // what lies after a chunk must not matter
+        let mut bytes = [0xAA; 16]; // what comes after a chunk must not matter
         bytes[..chunk.len()].copy_from_slice(chunk);
         Key::new(&bytes, chunk.len())
     }
@@ -441,7 +445,7 @@ mod tests {
     }
 
     fn never_lies(mut cache: Cache, pieces: u32) {
-        // Some are larger than any id of the vocabulary can be, and kept all the same.
+        // Some are larger than any id of the vocabulary, and are kept all the same.
         let example = |i| {
             let (chunk, ids) = example(i);
             (chunk, ids.into_iter().map(|id| id % (2 * pieces)).collect::<Vec<_>>())

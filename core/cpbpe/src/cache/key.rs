@@ -1,7 +1,7 @@
-//! What a chunk is looked up by in the cache.
+//! The key by which the cache looks up a chunk.
 //!
 //! A chunk of up to 15 bytes is its own key: two halves of 64 bits, with its length in the top byte of the first one;
-//! up to seven bytes need no second half. A longer one has its hash for a key, and `LONG` for a length.
+//! up to seven bytes need no second half. The key of a longer one is its hash, with `LONG` as its length.
 
 /// The longest chunk that is its own key.
 pub const MAX_CHUNK: usize = 15;
@@ -19,7 +19,7 @@ pub struct Key {
     pub halves: [u64; 2],
     /// Which line of the cache is its home.
     pub hash: u32,
-    /// For the caller's use: there is room here.
+    /// For the caller's use, because there is room here.
     pub end: u32,
 }
 
@@ -36,7 +36,7 @@ const MASKS: [[u64; 2]; 16] = {
     masks
 };
 
-/// Two numbers in one, each of whose bits depends on all of theirs.
+/// Mixes two numbers into one, each of whose bits depends on all bits of both.
 #[inline(always)]
 fn fold(low: u64, high: u64) -> u64 {
     let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xC2B2_AE3D_27D4_EB4F);
@@ -80,7 +80,7 @@ impl Key {
         Key::of_halves([state[0] >> 8 | LONG << 56, state[1]])
     }
 
-    /// The key of a chunk that is not to be remembered, and is in no cache.
+    /// The key of a chunk that must not be remembered, and is in no cache.
     pub fn too_long() -> Key {
         Key { halves: [TOO_LONG << 56, 0], hash: 0, end: 0 }
     }

@@ -1,4 +1,4 @@
-//! Remembers what chunks became.
+//! Remembers the ids of chunks.
 
 pub mod chunk_cache;
 pub mod key;

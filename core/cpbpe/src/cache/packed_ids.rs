@@ -1,4 +1,4 @@
-//! What a chunk became, in one cell of the cache: up to four ids, or where they are kept aside.
+//! The result for a chunk, in one cell of the cache: up to four ids, or the place where they are kept aside.
 //!
 //! The ids are laid out so that two operations turn them into the four numbers of a result:
 //!
@@ -8,18 +8,18 @@
 //!                                           where they are kept    when there are more, or larger ones
 //! ```
 //!
-//! Ids of 20 bits fill the same places; a third one is split between the two halves. There is no fourth.
+//! Ids of 20 bits use the same places; a third one is split between the two halves. There is no fourth.
 
 /// The bits of an id in a small vocabulary, and in others.
 const SMALL: u32 = 15;
 const LARGE: u32 = 20;
-/// Pieces of a small vocabulary.
+/// The most pieces of a small vocabulary.
 pub const SMALL_VOCABULARY: usize = 1 << SMALL;
-/// How many ids there are room for, which is how many numbers `PackedIds::ids` gives.
+/// How many ids there is room for, and how many numbers `PackedIds::ids` returns.
 pub const ROOM: usize = 4;
 /// The lowest bits of both halves of a cell.
 const BOTH: u64 = 1 << 32 | 1;
-/// The bits of a half that ids may take.
+/// The bits of a half that ids can use.
 const HALF: u32 = 30;
 const KIND: u64 = 3 << HALF;
 const ASIDE: u64 = 1 << HALF;
@@ -30,11 +30,11 @@ const COUNT: u32 = 62;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PackedIds(pub u64);
 
-/// What a cell says that holds no ids.
+/// The meaning of a cell that holds no ids.
 pub enum NotPacked {
-    /// The ids are kept aside, there.
+    /// The ids are kept aside at this place.
     Aside(usize),
-    /// It may be another chunk with the same hash: its text and its ids are kept aside, there.
+    /// It may be another chunk with the same hash: its text and its ids are kept aside at this place.
     Compare(usize),
     /// The chunk is not in the cache.
     Absent,
@@ -44,7 +44,7 @@ impl PackedIds {
     /// The chunk is not in the cache.
     pub const ABSENT: PackedIds = PackedIds(u64::MAX);
 
-    /// These ids, if they fit in.
+    /// These ids, if they fit.
     pub fn of_ids(ids: &[u32], small: bool) -> Option<PackedIds> {
         let (bits, room) = if small { (SMALL, ROOM) } else { (LARGE, ROOM - 1) };
         if ids.is_empty() || ids.len() > room || ids.iter().any(|&id| id >> bits != 0) {
@@ -60,7 +60,7 @@ impl PackedIds {
         Some(PackedIds((ids.len() as u64 - 1) << COUNT | id(0) | id(1) << 32 | rest))
     }
 
-    /// What is kept aside at `place`, a number of at most 30 bits, perhaps to be compared.
+    /// A result that is kept aside at `place`, a number of at most 30 bits, and perhaps has to be compared.
     pub fn aside(place: usize, compare: bool) -> PackedIds {
         PackedIds(place as u64 | if compare { COMPARE } else { ASIDE })
     }
@@ -71,7 +71,7 @@ impl PackedIds {
         self.0 & KIND == 0
     }
 
-    /// What the cell says if they are not.
+    /// The meaning of the cell if they are not.
     pub fn not_packed(self) -> NotPacked {
         let place = (self.0 & (ASIDE - 1)) as usize;
         match self.0 & KIND {
@@ -87,7 +87,7 @@ impl PackedIds {
         (self.0 >> COUNT) as usize + 1
     }
 
-    /// The ids, and after them numbers that mean nothing.
+    /// The ids, followed by meaningless numbers.
     #[inline(always)]
     pub fn ids<const SMALL_IDS: bool>(self) -> [u32; ROOM] {
         let bits = if SMALL_IDS { SMALL } else { LARGE };

@@ -1,17 +1,18 @@
 //! Cuts text where nothing can merge.
 //!
-//! A merge joins two neighbouring symbols to a piece, so a cut between the characters a and b is safe when no
-//! piece holds a directly followed by b. `Joinable::bytes` asks this of bytes: when no piece holds a character
-//! that ends in the byte x before one that begins with the byte y, then in valid UTF-8 no cut between x and y
-//! can lie inside a piece. Where bytes are too coarse (all of Chinese begins with a few of them), `Joinable::pair`
-//! asks it of the two characters; a cut not made where one could be is only slower, never wrong.
+//! A merge joins two neighbouring symbols into a piece, so a cut between the characters a and b is safe if no piece
+//! contains a directly followed by b. `Joinable::bytes` answers this for bytes: if no piece contains a character that
+//! ends in the byte x before one that begins with the byte y, then no place between x and y in valid UTF-8 lies
+//! inside a piece. Where bytes are too coarse (all Chinese characters begin with a few of them), `Joinable::pair`
+//! answers it for the two characters. Missing a possible cut is only slower, never wrong.
 
 use crate::text::utf8::{self, character};
 use crate::vocab::Joinable;
 
 /// How many bytes are looked at together.
 pub const BLOCK: usize = 64;
-/// Characters from here on (three bytes and more) are looked up in pairs; between shorter ones, bytes alone give enough cuts.
+/// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone give enough
+/// cuts.
 const LONG_CHARACTER: u8 = 0xE0;
 
 /// Whether bytes alone allow a cut before `text[at]`.
@@ -21,20 +22,21 @@ pub fn is_cut(joinable: &Joinable, text: &[u8], at: usize) -> bool {
 }
 
 /// The cuts before the bytes of a block, as bits. `text` is valid UTF-8 around the block. `None` if it should be
-/// `compact`, but holds a U+2581.
+/// `compact` but contains a U+2581.
 #[inline(always)]
 pub fn cuts(joinable: &Joinable, text: &[u8], base: usize, block: &[u8; BLOCK], compact: bool) -> Option<u64> {
     let table = &joinable.bytes;
-    // The byte before the first one; at the beginning of the text any.
+    // The byte before the first one; at the beginning of the text, any byte.
     let before = if base == 0 { block[0] } else { text[base - 1] };
     let mut mask = u64::from(table[usize::from(u16::from_le_bytes([before, block[0]]))]);
     let mut any = 0;
-    // No branch, and no step waits for the one before it: a bit more than half a cycle for each byte.
+    // No branches, and no step waits for the one before it: a little more than half a cycle per byte.
     for begin in (0..BLOCK).step_by(16) {
         let mut bits = 0u64;
         for i in (begin..begin + 16).rev() {
             if i + 1 < BLOCK {
-                // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are indexed.)
+                // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
+                // indexed.)
                 let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
                 bits = bits * 2 + u64::from(table[usize::from(u16::from_le(pair))]);
             }
@@ -52,7 +54,7 @@ pub fn cuts(joinable: &Joinable, text: &[u8], base: usize, block: &[u8; BLOCK], 
     Some(mask)
 }
 
-/// The cuts beside long characters, which `bytes` is too coarse for.
+/// The cuts next to long characters, for which `bytes` is too coarse.
 fn long_characters(
     joinable: &Joinable,
     text: &[u8],
@@ -79,7 +81,7 @@ fn long_characters(
             more |= u64::from(!joinable.pair(before, here)) << i;
         }
         (last, last_end) = (here, end);
-        // The cut after it, if the next character is a short one that begins in this block; a long one asks for itself.
+        // The cut after it, if a short character follows that begins in this block. (Long ones look for themselves.)
         let after = end - base;
         if after < BLOCK && cuts >> after & 1 == 0 && block[after] < LONG_CHARACTER {
             let next = character_at(text, end).unwrap_or(0);
@@ -89,14 +91,14 @@ fn long_characters(
     Some(more)
 }
 
-/// Which bytes begin a long character, as bits. Eight bytes at a time: they are those whose three highest bits are set.
+/// Which bytes begin a long character, as bits, eight bytes at a time: those whose three highest bits are set.
 #[inline(always)]
 fn long_firsts(block: &[u8; BLOCK]) -> u64 {
     let mut mask = 0;
     for (i, part) in block.chunks_exact(8).enumerate() {
         let number = u64::from_le_bytes(part.try_into().unwrap_or_default());
         let highest = number & number << 1 & number << 2 & 0x8080_8080_8080_8080;
-        // The product brings the highest bits of all bytes together in its own highest byte.
+        // The product collects the highest bits of all bytes in its own highest byte.
         mask |= ((highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
     }
     mask
@@ -104,7 +106,8 @@ fn long_firsts(block: &[u8; BLOCK]) -> u64 {
 
 const SPACE: u32 = character(utf8::SPACE);
 
-/// The character that begins at `at`, as `character` has it. Four bytes can be read there: see `PAD` in `encode/encoder.rs`.
+/// The character that begins at `at`, as `character` has it. Four bytes can be read there: see `PAD` in
+/// `encode/encoder.rs`.
 #[inline(always)]
 fn character_at(text: &[u8], at: usize) -> Option<u32> {
     const MASKS: [u32; 5] = [0, 0xFF, 0xFFFF, 0xFF_FFFF, u32::MAX];

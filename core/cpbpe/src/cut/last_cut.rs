@@ -1,4 +1,4 @@
-//! How much of a text has its final ids already, whatever follows.
+//! How much of a text already has its final ids, whatever follows.
 
 use crate::error::Halt;
 use crate::text::utf8::{self, character};
@@ -8,8 +8,8 @@ use crate::watch::Check;
 /// Whether to go on is checked once in this many steps.
 const CHECK_STEPS: usize = 1 << 14;
 
-/// The last place in a normalized text, as it is in the model file, that no merge crosses, however the text goes on; 0 if
-/// there is none.
+/// The last place in a normalized text (not compact) that no merge can cross, however the text continues; 0 if there
+/// is none.
 pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt> {
     match &vocab.joinable {
         Some(joinable) if std::str::from_utf8(text).is_ok() => {
@@ -23,7 +23,7 @@ pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt>
     }
 }
 
-/// A character as the tables have it.
+/// A character in the form that the tables use.
 fn number(vocab: &Vocab, text: &[u8]) -> u32 {
     match text {
         b" " if vocab.swapped => character(utf8::SPACE),
@@ -55,8 +55,8 @@ fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> R
     Ok(0)
 }
 
-/// With user-defined pieces, which are looked for from the left. The search stops where one might begin that goes on after
-/// the end of the text.
+/// The same with user-defined pieces, which are looked for from the left. The search stops where one might begin that
+/// continues after the end of the text.
 fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let keys = &vocab.user_defined;
     let stop = (text.len() + 1).saturating_sub(keys.longest_key());

@@ -1,4 +1,4 @@
-//! Where a text can be cut: in the middle of encoding, and when more of it is still to come.
+//! Where a text can be cut: during encoding, and when more of it is still to come.
 
 pub mod chunks;
 pub mod last_cut;

@@ -1,4 +1,4 @@
-//! What one merge changes around the places where it is made, added up by neighbour.
+//! The changes that one merge makes around its places, added up by neighbour.
 
 use crate::train::occurrences::Occurrences;
 use crate::train::pairs::{PairNumber, SymbolNumber};
@@ -12,7 +12,7 @@ pub struct Merge {
     pub left: SymbolNumber,
     /// Its second symbol.
     pub right: SymbolNumber,
-    /// The symbol that takes their place.
+    /// The symbol that replaces them.
     pub new: SymbolNumber,
 }
 
@@ -60,24 +60,24 @@ impl SymbolOccurrences {
     }
 }
 
-/// What one merge of `left` and `right` to `new` changed.
+/// The changes that merging `left` and `right` to `new` made.
 #[derive(Default)]
 pub struct MergeChanges {
-    /// By the symbol before: there the pair (it, left) became (it, new). Where that symbol is `new` itself, see
+    /// By the symbol before the merge: the pair (it, left) became (it, new). If that symbol is `new` itself, see
     /// `new_beside_new`.
     pub before: SymbolOccurrences,
-    /// By the symbol after: there the pair (right, it) became (new, it).
+    /// By the symbol after the merge: the pair (right, it) became (new, it).
     pub after: SymbolOccurrences,
-    /// The places of the pair (new, new). Between the two merges that made it, the pair (new, left) stood there for a
-    /// moment. `after` counts this, because (right, left) did go from there. And even a pair that stood in the text for
-    /// a moment only has been seen (see "Nothing is forgotten" in the reference).
+    /// The occurrences of the pair (new, new). Between the two merges that made it, there was the pair (new, left)
+    /// for a moment. `after` counts this, because (right, left) did disappear there. And even a pair that was in the
+    /// text only for a moment has been seen (see "Nothing is forgotten" in the reference).
     pub new_beside_new: Occurrences,
     /// How often the pair was replaced.
     pub merged: Occurrences,
 }
 
 impl MergeChanges {
-    /// Room for one symbol more.
+    /// Make room for one more symbol.
     pub fn add_symbol(&mut self) {
         for side in [&mut self.before, &mut self.after] {
             side.occurrences.push(Occurrences::default());
@@ -101,7 +101,7 @@ impl MergeChanges {
     }
 }
 
-/// A pair of the last new symbol and a neighbour that is tracked from now on.
+/// A pair of the last new symbol and a neighbour, which is tracked from now on.
 #[derive(Clone, Copy, Debug)]
 pub struct NewPair {
     /// The neighbour.

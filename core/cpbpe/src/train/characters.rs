@@ -11,8 +11,8 @@ use crate::train::values::{Characters, LearnSpec};
 use crate::train::words::WordsRef;
 use crate::watch::Monitor;
 
-/// How often each code point stands in the text. An error if the text, repetitions included, has 2**63 bytes or more:
-/// so no sum of counts can overflow from here on.
+/// How often each code point occurs in the text. An error if the text, including repetitions, has 2**63 bytes or
+/// more, so that no sum of counts can overflow from here on.
 pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>, Error> {
     let mut counts = zeros(0x11_0000)?;
     let mut bytes = 0u128;
@@ -32,7 +32,7 @@ pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>,
     Ok(counts)
 }
 
-/// Whether a piece may hold a character at all. (The space is that of real text here, not compact.)
+/// Whether a piece can contain a character at all. (The space is that of real text here, not compact.)
 fn acceptable(c: char) -> bool {
     !matches!(c, UNKNOWN | BOUNDARY | '\0' | ' ')
 }

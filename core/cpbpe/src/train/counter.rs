@@ -1,5 +1,5 @@
-//! Text -> words with counts, by several threads. Each thread has a table of its own, so that nothing is shared; what
-//! stands in two tables is added up when the words are drained.
+//! Text -> words with counts, on several threads. Each thread has a table of its own, so that nothing is shared.
+//! Words that are in several tables are added up when the words are drained.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,15 +16,15 @@ use crate::train::word_table::WordTable;
 use crate::train::words::Words;
 use crate::watch::Monitor;
 
-/// Threads take about this many bytes of a block at a time.
+/// A thread takes about this many bytes of a block at a time.
 const PORTION: usize = 1 << 18;
 
-/// Counts words. If its work is stopped, it has counted a part of what it was given, and nobody knows which. If it has run
-/// out of memory, it is of no more use.
+/// Counts words. If its work is stopped, it has counted only an unknown part of the text. After an error of memory it
+/// cannot be used again.
 pub struct Counter {
     /// Cuts sentences into words.
     cutter: Cutter,
-    /// One for each thread that ever took part.
+    /// One table for each thread that ever took part.
     workers: Vec<Worker>,
     /// What was seen, and what was skipped.
     tallies: Tallies,
@@ -85,7 +85,7 @@ impl Counter {
         self.cutter.prepare(sentence, &mut self.tallies)
     }
 
-    /// Count a sentence that was prepared, and needs only to be cut.
+    /// Count a sentence that has been prepared and only needs to be cut.
     pub fn add_prepared(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) -> Result<(), Halt> {
         self.cutter.count_prepared(sentence, count, &mut self.workers[0], monitor)
     }
@@ -117,7 +117,7 @@ impl Counter {
         self.workers.iter().map(|worker| worker.table.memory()).sum()
     }
 
-    /// Give out all words and forget them.
+    /// Return all words and forget them.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
         // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and together.
         let (mut words, mut bytes) = (0, 0);

@@ -1,5 +1,5 @@
-//! One sentence -> words with counts: it is checked, normalized, cut where no piece can span the cut, and its words
-//! are counted in a table. `counter.rs` does this with many sentences.
+//! One sentence -> words with counts: the sentence is checked, normalized and cut where no piece can cross, and its
+//! words are counted in a table. `counter.rs` does this with many sentences.
 
 use memchr::memmem;
 
@@ -15,20 +15,20 @@ use crate::train::values::CountSpec;
 use crate::train::word_table::{WordTable, PADDING};
 use crate::watch::{Monitor, NO_CHECK};
 
-/// U+2585: sentences that hold it are skipped.
+/// U+2585: sentences that contain it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
 /// The class of a byte with which a symbol begins; the character has to be looked at again.
 const MAYBE_SYMBOL: CharClass = SCRIPTS_END - 1;
-/// In a long sentence, whether to go on is checked once in this many bytes.
+/// In a long sentence, the monitor is asked whether to go on once in this many bytes.
 const CHECK_BYTES: usize = 1 << 20;
 
-/// What all threads read.
+/// The data that all threads read.
 pub struct Cutter {
-    /// What is asked for, except the options of the normalizer, which holds them itself.
+    /// The options, except those of the normalizer, which has them itself.
     spec: CountSpec,
     /// Normalizes sentences.
     normalizer: Normalizer,
-    /// Whether normalizing valid text only puts a space in front, if anything.
+    /// Whether normalizing valid text does nothing but, at most, put a space in front.
     plain: bool,
     /// The class of every character.
     classes: CharClasses,
@@ -39,37 +39,41 @@ pub struct Cutter {
     letter_class: CharClass,
     /// The symbols, compact.
     symbols: Finder,
-    /// The delimiter, compact; `None` if there is none, or none that normalized text could hold.
+    /// The delimiter, compact; `None` if there is none, or if normalized text cannot contain it.
     delimiter: Option<memmem::Finder<'static>>,
 }
 
-/// What one thread writes.
+/// The data that one thread writes.
 #[derive(Default)]
 pub struct Worker {
     /// The words that it counted.
     pub table: WordTable,
-    /// The present sentence normalized,
+    /// The current sentence, normalized;
     normalized: Vec<u8>,
-    /// the same compact,
+    /// the same, compact;
     compact: Vec<u8>,
-    /// and the same with BOUNDARY for symbols and delimiters.
+    /// and the same with BOUNDARY in place of symbols and delimiters.
     replaced: Vec<u8>,
 }
 
-/// What is known of all sentences of a text.
+/// What is known about all sentences of a text.
 #[derive(Clone, Copy)]
 pub struct TextFacts {
-    /// They are UTF-8, and hold no U+2581.
+    /// They are UTF-8.
+    valid: bool,
+    /// They are UTF-8 and contain no U+2581.
     clean: bool,
-    /// One of them may hold U+2585.
+    /// One of them may contain U+2585.
     may_be_reserved: bool,
 }
 
 impl TextFacts {
     /// Examine a text.
     pub fn of(text: &[u8]) -> TextFacts {
+        let valid = std::str::from_utf8(text).is_ok();
         TextFacts {
-            clean: std::str::from_utf8(text).is_ok() && memmem::find(text, utf8::SPACE).is_none(),
+            valid,
+            clean: valid && memmem::find(text, utf8::SPACE).is_none(),
             may_be_reserved: memmem::find(text, RESERVED).is_some(),
         }
     }
@@ -81,7 +85,7 @@ impl Cutter {
         let normalizer = Normalizer::new(std::mem::take(&mut spec.normalizer)).map_err(|_| Error::InvalidCharsmap)?;
         let plain = normalizer.is_plain();
         let classes = spec.limits.char_classes()?;
-        // Normalized text holds no space, so a key that holds one is never in it.
+        // Normalized text contains no space, so a key with a space is never found in it.
         let compact_key = |key: &[u8]| {
             let mut compact = Vec::new();
             utf8::spaces_into(key, &mut compact);
@@ -99,7 +103,7 @@ impl Cutter {
         Ok(Cutter { spec, normalizer, plain, classes, byte_classes, letter_class, symbols, delimiter })
     }
 
-    /// Count a sentence `count` times, or note why it is skipped.
+    /// Count a sentence `count` times, or record why it is skipped.
     #[inline]
     pub fn count_sentence(
         &self,
@@ -110,11 +114,14 @@ impl Cutter {
         tallies: &mut Tallies,
         monitor: &Monitor,
     ) -> Result<(), Halt> {
-        // 1. Is it skipped as it is?
+        // 1. Is it skipped before normalization?
         tallies.see(sentence);
         if let Some(reason) = self.skip_reason(sentence, facts.may_be_reserved) {
             tallies.skip(reason, sentence);
             return Ok(());
+        }
+        if !facts.valid && std::str::from_utf8(sentence).is_err() {
+            tallies.broken += 1;
         }
         // 2. Normalize it, to compact text.
         let Worker { table, normalized, compact, replaced } = worker;
@@ -135,7 +142,7 @@ impl Cutter {
             tallies.skip(SkipReason::Blank, sentence);
             return Ok(());
         }
-        // 3. Cut it. Symbols can be found on the way, but not if a delimiter must be looked for after them.
+        // 3. Cut it. Symbols are found on the way, unless a delimiter has to be looked for after them.
         if self.delimiter.is_some() {
             replaced.clear();
             self.replace_keys(compact, replaced)?;
@@ -180,6 +187,7 @@ impl Cutter {
             tallies.skip(reason, sentence);
             return Ok(None);
         }
+        tallies.broken += u64::from(std::str::from_utf8(sentence).is_err());
         let (mut normalized, mut compact, mut replaced, mut prepared) = Default::default();
         self.normalizer.normalize(sentence, None, false, NO_CHECK, &mut normalized, &mut ())?;
         Grow::grow(&mut compact, normalized.len())?;
@@ -194,7 +202,7 @@ impl Cutter {
         Ok(Some(prepared))
     }
 
-    /// Count a sentence that was prepared, and needs only to be cut.
+    /// Count a sentence that has been prepared and only needs to be cut.
     pub fn count_prepared(
         &self,
         sentence: &[u8],
@@ -209,7 +217,7 @@ impl Cutter {
         self.cut::<false>(&mut compact, count, &mut worker.table, monitor)
     }
 
-    /// Why a sentence is skipped, as far as is known before it is normalized.
+    /// Why a sentence is skipped, as far as that is known before it is normalized.
     #[inline]
     fn skip_reason(&self, sentence: &[u8], may_be_reserved: bool) -> Option<SkipReason> {
         if sentence.is_empty() {
@@ -223,7 +231,7 @@ impl Cutter {
         }
     }
 
-    /// Append compact text to `out`, with BOUNDARY for each symbol, and then for each delimiter.
+    /// Append compact text to `out`, with BOUNDARY in place of each symbol, and then of each delimiter.
     fn replace_keys(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
         // (No key is empty, so neither becomes longer than the text.)
         let mut without_symbols = with_room(text.len())?;
@@ -256,8 +264,8 @@ impl Cutter {
         Ok(())
     }
 
-    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. (`buffer` is
-    /// given padding, which `WordTable::add_at` asks for.)
+    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. (`buffer`
+    /// gets the padding that `WordTable::add_at` needs.)
     fn cut<const SYMBOLS: bool>(
         &self,
         buffer: &mut Vec<u8>,
@@ -268,7 +276,7 @@ impl Cutter {
         let end = buffer.len();
         buffer.extend_from_slice(&[0; PADDING]);
         let text = &buffer[..end];
-        let mut begin = 0; // of the word that `at` is in
+        let mut begin = 0; // where the word at `at` begins
         let mut at = 0;
         let mut last = ALWAYS_ALONE; // the class of the character before `at`
         let mut next_check = 0;
@@ -277,7 +285,7 @@ impl Cutter {
                 monitor.check()?;
                 next_check = at + CHECK_BYTES;
             }
-            // 1. The usual case: one more character of one byte and of the same script.
+            // 1. The usual case: another character of one byte and the same script.
             let mut class = self.byte_classes[usize::from(byte)];
             if class == last && class < MAYBE_SYMBOL {
                 at += 1;
@@ -286,8 +294,8 @@ impl Cutter {
                 }
                 continue;
             }
-            // 2. A symbol is a word of its own. (For a byte of a longer character the class is ALWAYS_ALONE, so that
-            //    symbols that begin with one are looked for here as well.)
+            // 2. A symbol is a word of its own. (The class of a byte of a longer character is ALWAYS_ALONE, so that
+            //    symbols that begin with one are looked for here, too.)
             let mut length = 1;
             if class >= MAYBE_SYMBOL {
                 if SYMBOLS && self.symbols.begins(byte) {
@@ -307,7 +315,7 @@ impl Cutter {
                 class = self.classes.of(c);
                 length = c.len_utf8();
             }
-            // 3. Cut before this character, if no piece holds it directly after the last one.
+            // 3. Cut before this character if no piece contains it directly after the last one.
             if begin < at && (class != last || class >= SCRIPTS_END) && self.spec.limits.cuts(last, class) {
                 table.add_at(buffer, begin, at, count);
                 begin = at;
@@ -315,7 +323,7 @@ impl Cutter {
             last = class;
             at += length;
         }
-        // 4. What is left is the last word.
+        // 4. The rest is the last word.
         if begin < end {
             table.add_at(buffer, begin, end, count);
         }
@@ -323,8 +331,9 @@ impl Cutter {
     }
 }
 
-/// How many ASCII letters stand at `at` in a row, counted eight at a time. PADDING bytes that are not letters must follow
-/// the text. Most text is such letters; looking for their end byte by byte took a fifth of the time of counting.
+/// How many ASCII letters there are in a row at `at`, counted eight at a time. PADDING bytes that are not letters
+/// must follow the text. Most text consists of such letters; looking for their end byte by byte took a fifth of the
+/// time of counting.
 #[inline]
 fn count_letters(buffer: &[u8], at: usize) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -332,7 +341,7 @@ fn count_letters(buffer: &[u8], at: usize) -> usize {
     let mut count = 0;
     while let Some(Ok(bytes)) = buffer.get(at + count..at + count + 8).map(<[u8; 8]>::try_from) {
         let bytes = u64::from_le_bytes(bytes);
-        // Without their highest bits, and in lower case, no byte of a sum carries into the next.
+        // Without the highest bits, and in lower case, no byte of a sum carries into the next one.
         let lower = (bytes & !HIGH) | (0x20 * EACH);
         let from_a = lower + (0x80 - b'a' as u64) * EACH;
         let beyond_z = lower + (0x7F - b'z' as u64) * EACH;
@@ -345,7 +354,7 @@ fn count_letters(buffer: &[u8], at: usize) -> usize {
     count
 }
 
-/// The character at `at`. (Text is always valid where it is cut; if it were not, this would be some other character.)
+/// The character at `at`. (Text that is cut is always valid; if it were not, this would return some other character.)
 #[inline]
 fn decode(text: &[u8], at: usize) -> char {
     let tail = |n: usize| text.get(at + n).map_or(0, |byte| u32::from(byte & 0x3F));

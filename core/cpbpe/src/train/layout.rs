@@ -18,7 +18,7 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
     Ok(order)
 }
 
-/// Lay the words out in this many parts. Symbol 1 is the first of the accepted characters, and so on.
+/// Lay out the words in this many parts. Symbol 1 is the first accepted character, and so on.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
@@ -30,7 +30,7 @@ pub fn lay_out(
     for (symbol, (c, _)) in (1..).zip(accepted) {
         symbol_of[*c as usize] = symbol;
     }
-    // Neighbours in the order go to different parts, so that the parts are alike.
+    // Words next to each other in this order go to different parts, so that the parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(accepted.len());
         let mut symbols: Vec<u32> = Vec::new();
@@ -42,7 +42,7 @@ pub fn lay_out(
             symbols.clear();
             symbols.grow(word.len())?;
             symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
-            // What is not accepted divides a word, and one symbol alone never merges.
+            // A character that is not accepted divides a word, and a single symbol never merges.
             for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
                 part.push(run, count)?;
             }

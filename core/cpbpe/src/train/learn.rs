@@ -1,15 +1,15 @@
 //! Words -> characters and merges. `learn` in the reference explains what is learned; this file does it fast.
 //!
-//! **Few pairs are tracked.** A pair is at its most frequent at the start or, if one of its symbols is made by a merge,
-//! right after that merge: from then on other merges can only take places from it. So a pair that is rarer than some
-//! threshold at that moment is not the best one while the best is at least as frequent as the threshold; until then it
-//! needs neither a list of places nor a place in the queue. When the best sinks below the threshold, all pairs of the
-//! text as it is then are counted again, and tracked from a lower threshold. A good first guess makes that rare; a bad
+//! **Few pairs are tracked.** A pair is most frequent at the start or, if a merge makes one of its symbols, right
+//! after that merge: from then on other merges can only take places away from it. So a pair that is rarer than a
+//! threshold at that moment cannot be the best one as long as the best is at least as frequent as the threshold, and
+//! needs neither a list of places nor an entry in the queue until then. When the best falls below the threshold, all
+//! pairs of the text are counted again, and tracked from a lower threshold. A good first guess makes this rare; a bad
 //! one only costs time.
 //!
-//! **Pairs that no longer stand in the text** come last (see "Nothing is forgotten" in the reference). To know them,
-//! every pair must have been tracked from the start. With small texts that is done at once. With others it is seldom
-//! needed; when it is, everything begins anew.
+//! **Pairs that are no longer in the text** come last (see "Nothing is forgotten" in the reference). To know them,
+//! every pair must have been tracked from the start. For small texts this is done at once. For others it is rarely
+//! needed; if it is, everything starts again.
 
 use std::collections::HashSet;
 
@@ -27,8 +27,8 @@ use crate::train::values::{LearnSpec, Learned, Merges, Tuning};
 use crate::train::words::WordsRef;
 use crate::watch::{LearnPhase, Monitor};
 
-/// A merge at more places than this in one part is done by several threads. (Starting one takes as long as a thousand
-/// places.)
+/// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
+/// thousand places.)
 const PARALLEL: usize = 1 << 15;
 
 /// Learn merges from words.
@@ -81,21 +81,21 @@ pub fn learn(
     learned.merges.symbols.push(learned.characters.total);
     let accepted = &learned.characters.accepted[..];
 
-    // 2. How many merges are wanted?
+    // 2. Calculate how many merges are wanted.
     let taken = if spec.auto_character_coverage { 0 } else { accepted.len() };
     let limit = spec.vocab_size.saturating_sub(spec.meta_pieces).saturating_sub(taken);
     if limit == 0 {
         return Ok(learned);
     }
 
-    // 3. Write the text as symbols. Several parts cost a fifth more where merges are small, as they are when there is little text.
+    // 3. Write the text as symbols. With little text, merges are small, and several parts would cost a fifth more.
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
     }
     let parts = if words.len() < tuning.parts_from { 1 } else { threads.max(1) };
     let order = by_count(words)?;
-    // Frequent words become pieces. So the last merge is about as frequent as a word of that rank.
+    // Frequent words become pieces, so the last merge is about as frequent as the word of that rank.
     let last_frequency = order.get(limit / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5);
     let mut track_every_pair = false;
     loop {
@@ -109,7 +109,7 @@ pub fn learn(
             return Ok(learned);
         }
 
-        // 5. Pairs are needed that no longer stand in the text. Begin anew, and track every pair.
+        // 5. Pairs are needed that are no longer in the text. Start again, and track every pair.
         track_every_pair = true;
         learned.merges.pieces.clear();
         learned.merges.frequencies.clear();
@@ -117,23 +117,23 @@ pub fn learn(
     }
 }
 
-/// Merging under way.
+/// The state of merging.
 struct Learner<'a> {
-    /// What is asked for.
+    /// The options.
     spec: &'a LearnSpec,
-    /// How to go about it.
+    /// The tuning.
     tuning: &'a Tuning,
     /// The text; there is at least one part.
     parts: Vec<TextPart>,
-    /// The symbols, and the pairs that may be merged next.
+    /// The symbols, and the pairs that can be merged next.
     tracked: TrackedPairs,
-    /// A guess at how frequent the last merge will be, going by words.
+    /// A guess, based on words, of how frequent the last merge will be.
     last_frequency: u64,
-    /// What the last merge changed in all parts together, if there are several.
+    /// The changes of the last merge in all parts together, if there are several.
     changes: MergeChanges,
-    /// Pairs with the last new symbol that are tracked from now on.
+    /// The pairs of the last new symbol that are tracked from now on.
     new_pairs: NewPairs,
-    /// Who watches.
+    /// Reports progress, and says whether to go on.
     monitor: &'a Monitor,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Learner<'a> {
         Learner { spec, tuning, parts, tracked, last_frequency, changes, new_pairs, monitor }
     }
 
-    /// Merge until there are `limit` merges or no pair is left. Returns false if pairs have to follow that no longer stand
+    /// Merge until there are `limit` merges or no pair is left. Returns false if pairs must follow that are no longer
     /// in the text, but not all of them were tracked.
     fn merge_all(&mut self, limit: usize, track_every_pair: bool, merges: &mut Merges) -> Result<bool, Error> {
         // 1. Count all pairs, and track those that are frequent enough.
@@ -161,7 +161,7 @@ impl<'a> Learner<'a> {
         let mut known_pieces: HashSet<Vec<u8>> = HashSet::new();
         while merges.pieces.len() < limit {
             self.monitor.advance(merges.pieces.len())?;
-            // 2. Take the best pair. If all that are tracked have become too rare, track more of them first.
+            // 2. Take the best pair. If all tracked pairs have become too rare, track more pairs first.
             let Some(number) = self.tracked.pop_best() else {
                 if self.tracked.threshold() <= 1 {
                     return Ok(track_every_pair);
@@ -176,8 +176,8 @@ impl<'a> Learner<'a> {
                 // 3. Merge it. Its text is not a piece yet (see "There are no ties" in the reference).
                 symbols -= self.merge(number)?;
             } else {
-                // 4. It no longer stands in the text, so nothing is to be merged; and only now can a text be a piece
-                //    already.
+                // 4. It is no longer in the text, so there is nothing to merge. Only such a pair can have the text of a
+                //    piece that already exists.
                 if known_pieces.is_empty() {
                     known_pieces.extend(merges.pieces.iter().cloned());
                 }
@@ -192,10 +192,10 @@ impl<'a> Learner<'a> {
         Ok(true)
     }
 
-    /// Merge a pair everywhere. Returns how many symbols fewer the text has then.
+    /// Merge a pair everywhere. Returns by how many symbols this shortens the text.
     fn merge(&mut self, number: PairNumber) -> Result<u64, Error> {
         let monitor = self.monitor;
-        // 1. Make a symbol of it.
+        // 1. Make a symbol for it.
         let TrackedPair { left, right, .. } = self.tracked.get(number);
         let new = self.tracked.add_symbol(left, right);
         let merge = Merge { number, left, right, new };
@@ -206,7 +206,7 @@ impl<'a> Learner<'a> {
         let places = self.parts[0].listed(number);
         in_parts(&mut self.parts, places, |part| part.merge(merge, monitor))?;
 
-        // 3. Add up what has changed in all parts.
+        // 3. Add up the changes in all parts.
         let changes = if let [only] = &self.parts[..] {
             &only.changes
         } else {
@@ -216,15 +216,15 @@ impl<'a> Learner<'a> {
         };
         let merged = changes.merged;
 
-        // 4. Before each place, a pair (neighbour, left) has gone, and a pair (neighbour, new) has come.
+        // 4. Before each place, a pair (neighbour, left) has disappeared, and a pair (neighbour, new) has appeared.
         for (neighbour, occurrences) in changes.before.iter() {
             self.tracked.lower(neighbour, left, occurrences.weight);
             if let Some(number) = self.tracked.track(neighbour, new, occurrences.weight)? {
                 self.new_pairs.before.push(NewPair { neighbour, number });
             }
         }
-        // 5. After each place, (right, neighbour) has gone, and (new, neighbour) has come; where the neighbour was then
-        //    merged itself, (new, new) has taken its place.
+        // 5. After each place, (right, neighbour) has disappeared, and (new, neighbour) has appeared; if the neighbour
+        //    was then merged itself, (new, new) has replaced that.
         for (neighbour, occurrences) in changes.after.iter() {
             self.tracked.lower(right, neighbour, occurrences.weight);
             let moments = if neighbour == left { changes.new_beside_new.weight } else { 0 };
@@ -236,16 +236,16 @@ impl<'a> Learner<'a> {
             self.new_pairs.with_itself = self.tracked.track(new, new, changes.new_beside_new.weight)?;
         }
 
-        // 6. Note where the new pairs stand.
+        // 6. Record where the new pairs are.
         let new_pairs = &self.new_pairs;
         in_parts(&mut self.parts, merged.places as usize, |part| part.track_new(merge, new_pairs, monitor))?;
         Ok(merged.weight)
     }
 
-    /// Count all pairs anew, and track those that reach a threshold; if none is given, one that is guessed.
+    /// Count all pairs again, and track those that reach the given threshold, or else a guessed one.
     fn count_and_track(&mut self, threshold: Option<u64>) -> Result<(), Error> {
         let monitor = self.monitor;
-        // 1. If a threshold is given, most pairs are too rare for it. Bounds tell, so that these are not counted.
+        // 1. If a threshold is given, most pairs are too rare for it. Upper bounds show which; these are not counted.
         let bounds = match threshold {
             Some(threshold) if threshold > 1 => Some((self.weight_bounds()?, threshold)),
             _ => None,
@@ -277,15 +277,15 @@ impl<'a> Learner<'a> {
         Ok(bounds)
     }
 
-    /// A guess at how frequent the last merge will be; one that is too low costs less than one that is too high. Where
-    /// words tell nothing, frequencies still fall about like 1 / rank.
+    /// A guess of how frequent the last merge will be. A guess that is too low costs less than one that is too high.
+    /// If words say nothing about it, frequencies still fall roughly like 1 / rank.
     fn first_threshold(&self, counts: &PairCounts) -> u64 {
         let total: u64 = counts.iter().map(|(_, _, occurrences)| occurrences.weight).sum();
         let pieces = self.spec.vocab_size as u64;
         (total / pieces.max(1) / self.tuning.guess.max(1)).max(self.last_frequency).max(1)
     }
 
-    /// A lower threshold, after the last one was reached with only this many merges of `limit`.
+    /// A lower threshold, after the last one was reached with only this many of `limit` merges.
     fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
         let threshold = self.tracked.threshold();
         let lower = threshold as f64 * (merges as f64 / limit as f64).powf(1.5) / 2.0;
@@ -293,7 +293,7 @@ impl<'a> Learner<'a> {
     }
 }
 
-/// Do something with each part, in threads if there are this many places to work on.
+/// Do something with each part, on threads if there are enough places to work on.
 fn in_parts<F>(parts: &mut [TextPart], places: usize, work: F) -> Result<(), Error>
 where
     F: Fn(&mut TextPart) -> Result<(), Error> + Sync,

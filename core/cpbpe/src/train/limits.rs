@@ -1,59 +1,59 @@
-//! Which strings may become a piece, and so where text may be cut before anything is counted.
+//! Which strings can become pieces, and so where text can be cut before anything is counted.
 //!
-//! The tests have the simple definition, `is_valid`, which goes through a string character by character. Two faster
-//! forms of it are used: `PieceLimits::cuts` looks at two neighbouring characters only, and `PieceLimits::join` at
-//! the profiles of two valid pieces. The tests hold both to `is_valid`, on every string of a small alphabet and
-//! under every set of limits.
+//! The tests contain the simple definition, `is_valid`, which goes through a string character by character. The code
+//! uses two faster forms: `PieceLimits::cuts` looks only at two neighbouring characters, and `PieceLimits::join` at
+//! the profiles of two valid pieces. The tests compare both with `is_valid`, on every string of a small alphabet and
+//! for every set of limits.
 //!
-//! Text is compact here: a space stands for U+2581, and U+2581 for a space (of which normalized text has none).
+//! Text is compact here: a space stands for U+2581, and U+2581 for a space (which normalized text never contains).
 
 use crate::error::Halt;
 use crate::memory::filled;
 use crate::train::scripts::SCRIPTS;
 use crate::watch::NO_CHECK;
 
-/// Stands for unknown characters, in compact text too.
+/// Stands for unknown characters, in compact text, too.
 pub const UNKNOWN: char = '\u{2585}';
-/// Stands where a symbol was (`<s>`, a user-defined one ...).
+/// Replaces a symbol (`<s>`, a user-defined one ...).
 pub const BOUNDARY: char = '\u{1f}';
 /// U+2581 in compact text.
 pub const COMPACT_SPACE: char = ' ';
 /// A space in compact text.
 const PLAIN_SPACE: char = '\u{2581}';
 
-/// All that matters about a character here. Below `SCRIPTS_END` it is the number of a script, 0 for Common.
+/// Everything about a character that matters here. Below `SCRIPTS_END` it is the number of a script, 0 for Common.
 pub type CharClass = u8;
-/// A character that is never in a piece with another.
+/// A character that is never in one piece with another.
 pub const ALWAYS_ALONE: CharClass = 255;
 /// U+2581.
 const SPACE: CharClass = 254;
-/// Goes with any script, and so does whatever comes after it.
+/// Goes with any script, and so does the character after it.
 const ANY_SCRIPT: CharClass = 253;
 /// Has the script of the character before it.
 const INHERITED: CharClass = 252;
-/// Classes below this one are scripts. Two neighbours of one script are never cut apart.
+/// Classes below this one are scripts. Two neighbours of the same script are never cut apart.
 pub const SCRIPTS_END: CharClass = 252;
 
-/// Which strings may become a piece; `PieceLimits` in `training_values.py` has the same fields.
+/// Which strings can become pieces; `PieceLimits` in `training_values.py` has the same fields.
 #[derive(Clone, Copy, Debug)]
 pub struct PieceLimits {
     /// The longest piece, in code points.
     pub max_sentencepiece_length: usize,
-    /// A piece holds one script only.
+    /// All characters of a piece belong to one script.
     pub split_by_unicode_script: bool,
-    /// A digit has a script like any other character; if not, it goes with any script.
+    /// Digits count as a script of their own; otherwise they go with any script.
     pub split_by_number: bool,
     /// A digit is always a piece of its own.
     pub split_digits: bool,
-    /// U+2581 stands only at the start of a piece.
+    /// U+2581 occurs only at the start of a piece.
     pub split_by_whitespace: bool,
-    /// Read "end" for "start" wherever U+2581 is spoken of.
+    /// What is said about U+2581 at the start of a piece applies to its end instead.
     pub treat_whitespace_as_suffix: bool,
-    /// Pieces of several U+2581 and nothing else are possible.
+    /// A piece can consist of several U+2581.
     pub allow_whitespace_only_pieces: bool,
 }
 
-/// The digits that `split_digits` and `split_by_number` speak of.
+/// The digits that `split_digits` and `split_by_number` refer to.
 fn digits() -> impl Iterator<Item = char> {
     ('0'..='9').chain('\u{FF10}'..='\u{FF19}')
 }
@@ -95,16 +95,16 @@ impl PieceLimits {
         Ok(CharClasses(classes.into_boxed_slice()))
     }
 
-    /// Whether no valid piece holds a character of class `left` directly before one of class `right`.
+    /// Whether no valid piece contains a character of class `left` directly before one of class `right`.
     ///
-    /// The proof, case by case, for a piece that holds the two and so has at least two characters:
+    /// The proof, case by case, for a piece that contains both and so has at least two characters:
     /// * ALWAYS_ALONE is in no such piece by definition.
     /// * `right` is U+2581, `left` is not, and U+2581 belongs at the start: this one is not at the start, and the
-    ///   piece does not consist of U+2581 alone. If `left` is U+2581 as well, the piece has a U+2581 that is not at
-    ///   the start, so only `allow_whitespace_only_pieces` can make it valid. With `treat_whitespace_as_suffix` the
-    ///   same holds mirrored. Without `split_by_whitespace`, U+2581 may be inside a piece, and nothing is cut.
-    /// * Both have a script, and not the same one. Every character but U+2581 and INHERITED ones passes its script
-    ///   on to the next, so `right` meets the script of `left`, whatever else the piece holds.
+    ///   piece does not consist of U+2581 alone. If `left` is U+2581, too, the piece has a U+2581 that is not at
+    ///   the start, so only `allow_whitespace_only_pieces` can make it valid. With `treat_whitespace_as_suffix`, the
+    ///   mirror image holds. Without `split_by_whitespace`, U+2581 can be inside a piece, and nothing is cut.
+    /// * Both have a script, but not the same one. Every character except U+2581 and INHERITED ones passes its script
+    ///   on to the next, so `right` meets the script of `left`, whatever else the piece contains.
     #[inline]
     pub fn cuts(&self, left: CharClass, right: CharClass) -> bool {
         if left == right && left < SCRIPTS_END {
@@ -147,8 +147,8 @@ impl PieceLimits {
     }
 }
 
-/// Note the script of every code point. Japanese mixes three scripts within a word, so they count as one; the long
-/// vowel mark U+30FC has no script in Unicode, and joins them.
+/// Record the script of every code point. Japanese mixes three scripts in one word, so they count as one. The long
+/// vowel mark U+30FC has no script in Unicode and counts as Japanese.
 fn fill_scripts(classes: &mut [CharClass]) {
     let han = (1..).zip(&SCRIPTS).find(|(_, (name, _))| *name == "Han").map_or(0, |(number, _)| number);
     for (number, (name, ranges)) in (1..).zip(&SCRIPTS) {
@@ -164,15 +164,15 @@ fn fill_scripts(classes: &mut [CharClass]) {
     classes[0x30FC] = han;
 }
 
-/// All that must be known of a valid piece to tell what it may be joined with.
+/// Everything about a valid piece that decides what it can be joined with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceProfile {
-    /// In code points; `u16::MAX` for a character that joins nothing.
+    /// The length in code points; `u16::MAX` for a character that joins nothing.
     pub length: u16,
     /// The script that a piece before this one has to pass on; INHERITED if any will do.
     script_before: CharClass,
-    /// The script that this piece passes on: ANY_SCRIPT if the next piece is free, INHERITED if it passes on what it
-    /// was given itself.
+    /// The script that this piece passes on: ANY_SCRIPT if the next piece is free, INHERITED if it passes on the one
+    /// that was passed to it.
     script_after: CharClass,
     /// Some character is U+2581.
     has_space: bool,
@@ -227,7 +227,7 @@ impl PieceProfile {
 mod tests {
     use super::*;
 
-    /// Whether a string may become a piece: the simple definition, which `cuts` and `join` are held to.
+    /// Whether a string can become a piece: the simple definition, with which `cuts` and `join` are compared.
     fn is_valid(limits: &PieceLimits, classes: &CharClasses, piece: &[char]) -> bool {
         let only_spaces = piece.iter().all(|&c| c == COMPACT_SPACE);
         let last = piece.len() - 1;

@@ -1,29 +1,29 @@
 //! Training: from a corpus to the characters and merges of a vocabulary.
 //!
-//! The reference, `cpbpe/reference/training.py`, is the specification and explains the algorithm; this module does the
-//! same work. Values have the same names there, and their fields are explained in `training_values.py` beside it. Read
-//! the files in this order, in which the corpus flows, and in which they use each other:
+//! The reference, `cpbpe/reference/training.py`, is the specification and explains the algorithm; this module does
+//! the same work. Values have the same names there, and `training_values.py` next to it explains their fields. Read
+//! the files in this order, which is that of the data, and in which they use each other:
 //!
 //! | file            | does                                                                       |
 //! | --------------- | -------------------------------------------------------------------------- |
 //! | `scripts.rs`    | the scripts of Unicode 9.0                                                 |
-//! | `limits.rs`     | what may be a piece, and where text may be cut                             |
-//! | `values.rs`     | what training is asked, and what it answers                                |
+//! | `limits.rs`     | which strings can become pieces, and where text can be cut                 |
+//! | `values.rs`     | the options and results of training                                        |
 //! | `threads.rs`    | threads for one call                                                       |
-//! | `tallies.rs`    | how many sentences were given and skipped                                  |
+//! | `tallies.rs`    | how many sentences were read and skipped                                   |
 //! | `words.rs`      | a sorted list of words with counts, in columns                             |
 //! | `word_table.rs` | a hash table that counts words                                             |
 //! | `sort.rs`       | tables -> sorted words                                                     |
 //! | `cutter.rs`     | a sentence -> words in a table                                             |
-//! | `counter.rs`    | a corpus -> words, by several threads                                      |
+//! | `counter.rs`    | a corpus -> words, on several threads                                      |
 //! | `characters.rs` | words -> accepted characters                                               |
 //! | `pairs.rs`      | symbols and pairs of them                                                  |
-//! | `occurrences.rs`| how often pairs stand in the text                                          |
+//! | `occurrences.rs`| how often pairs occur in the text                                          |
 //! | `queue.rs`      | which pair is merged next                                                  |
 //! | `tracked.rs`    | the pairs whose frequencies are kept up to date                            |
 //! | `changes.rs`    | what one merge changes                                                     |
 //! | `runs.rs`       | the counts of words, by place in the text                                  |
-//! | `text.rs`       | one part of the text while it is merged                                    |
+//! | `text.rs`       | one part of the text during merging                                        |
 //! | `layout.rs`     | words -> text                                                              |
 //! | `learn.rs`      | words -> characters and merges                                             |
 

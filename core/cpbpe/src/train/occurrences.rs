@@ -1,27 +1,27 @@
-//! How often pairs stand in the text: counted one by one, or bounded from above.
+//! How often pairs occur in the text: counted exactly, or bounded from above.
 
 use crate::error::Halt;
 use crate::memory::filled;
 use crate::train::pairs::{PairMap, SymbolNumber};
 use crate::watch::NO_CHECK;
 
-/// How often something stands in the text.
+/// How often something occurs in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occurrences {
-    /// With every repetition of the words it is in.
+    /// Including every repetition of the words that it is in.
     pub weight: u64,
-    /// With each different word once: in this many places of the array that holds the text.
+    /// Counting each different word once: how many places of the array that holds the text.
     pub places: u32,
 }
 
 impl Occurrences {
-    /// What stands in one place, in a word with this count.
+    /// One place, in a word with this count.
     #[inline]
     pub fn once(weight: u64) -> Occurrences {
         Occurrences { weight, places: 1 }
     }
 
-    /// Add others.
+    /// Add other occurrences.
     #[inline]
     pub fn add(&mut self, other: Occurrences) {
         self.weight += other.weight;
@@ -29,7 +29,7 @@ impl Occurrences {
     }
 }
 
-/// How often each pair stands in the text.
+/// How often each pair occurs in the text.
 pub type PairCounts = PairMap<Occurrences>;
 
 impl Default for PairCounts {
@@ -52,10 +52,10 @@ impl PairCounts {
     }
 }
 
-/// Upper bounds of the weights of pairs: what all pairs of the same hash weigh together. Late in training, most pairs
-/// of the text stand there once or twice; this tells them from those worth counting, in a fraction of the memory.
+/// Upper bounds of the weights of pairs: the total weight of all pairs with the same hash. Late in training, most
+/// pairs occur only once or twice. The bounds separate them from those worth counting, in a fraction of the memory.
 pub struct WeightBounds {
-    /// By hash; u32::MAX also stands for anything above.
+    /// By hash; u32::MAX also stands for anything larger.
     sums: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl WeightBounds {
         self.sums[bucket] = self.sums[bucket].saturating_add(weight.try_into().unwrap_or(u32::MAX));
     }
 
-    /// Whether a pair may weigh this much.
+    /// Whether a pair can weigh this much.
     #[inline]
     pub fn may_reach(&self, left: SymbolNumber, right: SymbolNumber, weight: u64) -> bool {
         let sum = self.sums[self.bucket(left, right)];

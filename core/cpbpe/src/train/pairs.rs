@@ -1,4 +1,4 @@
-//! What is known by symbol and by pair of symbols: the text of each symbol, and tables to look pairs up in.
+//! Data by symbol and by pair of symbols: the text of each symbol, and tables in which pairs are looked up.
 
 use std::cmp::Ordering;
 
@@ -9,8 +9,8 @@ use crate::watch::NO_CHECK;
 /// The number of a symbol. 1 and up are the accepted characters, in their order; after them come the symbols that
 /// merges make.
 pub type SymbolNumber = u32;
-/// What the text holds where no symbol is: between words, and in the place of each character that was not accepted.
-/// Nothing merges with it.
+/// Marks places without a symbol: between words, and in place of each character that was not accepted. Nothing merges
+/// with it.
 pub const NO_SYMBOL: SymbolNumber = 0;
 
 /// The number of a tracked pair.
@@ -21,7 +21,7 @@ pub const UNTRACKED: PairNumber = u32::MAX;
 /// The texts of all symbols.
 #[derive(Default)]
 pub struct SymbolTexts {
-    /// One after the other.
+    /// One after another.
     blob: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
@@ -62,17 +62,17 @@ impl SymbolTexts {
 /// Pairs of two symbols below this one are looked up by index, not by hash. They are the most frequent characters.
 const DENSE: SymbolNumber = 1 << 8;
 
-/// A table by pair. What is put in stays in.
+/// A table by pair. Entries are never removed.
 #[derive(Clone)]
 pub struct PairMap<V> {
     /// The value of a pair that is not in the table.
     absent: V,
     /// The values of pairs of two frequent characters.
     dense: Vec<V>,
-    /// A hash table of the others, with open addressing: both symbols as one number, and the value. The number is 0 in
-    /// an empty slot; no pair has it, because no symbol is 0.
+    /// A hash table of the others, with open addressing: both symbols as one number, and the value. The number is 0
+    /// in an empty slot; no pair has it, because no symbol is 0.
     slots: Vec<(u64, V)>,
-    /// How many slots are taken.
+    /// How many slots are used.
     taken: usize,
 }
 
@@ -91,7 +91,7 @@ impl<V: Copy + PartialEq> PairMap<V> {
         }
     }
 
-    /// The value of a pair, to be changed. A pair that was not in the table is from now on.
+    /// The value of a pair, to be changed. The pair is added to the table if it was not in it.
     #[inline]
     pub fn get_or_insert(&mut self, left: SymbolNumber, right: SymbolNumber) -> Result<&mut V, Halt> {
         if let Some(at) = dense_index(left, right) {
@@ -121,7 +121,7 @@ impl<V: Copy + PartialEq> PairMap<V> {
     #[inline]
     fn slot(&self, pair: u64) -> usize {
         let mask = self.slots.len() - 1;
-        // Symbols are small numbers that we hand out ourselves, so nobody can choose them to collide.
+        // Symbols are small numbers that we assign ourselves, so nobody can choose them to collide.
         let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut at = (hash ^ hash >> 32) as usize & mask;
         while self.slots[at].0 != pair && self.slots[at].0 != 0 {

@@ -1,4 +1,4 @@
-//! The queue that says which pair is merged next.
+//! The queue that decides which pair is merged next.
 
 use std::cmp::Ordering;
 
@@ -6,24 +6,24 @@ use crate::error::Halt;
 use crate::memory::Grow;
 use crate::train::pairs::{PairNumber, SymbolNumber, SymbolTexts};
 
-/// A pair that is tracked: it may become a piece, and its places in the text are known.
+/// A tracked pair: it can become a piece, and its places in the text are known.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackedPair {
     /// Its first symbol.
     pub left: SymbolNumber,
     /// Its second symbol.
     pub right: SymbolNumber,
-    /// How often it stands in the text now.
+    /// How often it occurs in the text now.
     pub frequency: u64,
 }
 
 /// A pair in the queue. The best has the highest frequency, then the fewest characters, then the smallest text.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuedPair {
-    /// How often it stood in the text when this was written.
+    /// How often it occurred in the text when this entry was made.
     pub frequency: u64,
-    /// Its length and the first bytes of its text, which decide nearly all comparisons. (With 6 bytes instead of 14, a
-    /// tenth of the time of training went into comparing texts.)
+    /// Its length and the first bytes of its text, which decide nearly all comparisons. (With 6 bytes instead of 14,
+    /// a tenth of the time of training went into comparing texts.)
     rank: u128,
     /// Its number.
     pub number: PairNumber,
@@ -41,9 +41,9 @@ impl QueuedPair {
     }
 }
 
-/// A heap with the best pair on top. Once a pair is in it, its frequency only falls. So the frequency of the best
-/// one is compared with the true one, and if that has fallen the pair is put back. (The heap of the standard library is of
-/// no use here: to compare two pairs, the texts of symbols must be at hand.)
+/// A heap with the best pair on top. Once a pair is in it, its frequency only falls. So when a pair reaches the top,
+/// its frequency is compared with the true one, and if that has fallen, the pair is put back. (The heap of the
+/// standard library cannot be used, because comparing two pairs needs the texts of symbols.)
 #[derive(Default)]
 pub struct PairQueue {
     /// No pair is better than the one at half its index.
@@ -59,14 +59,14 @@ impl PairQueue {
             Ordering::Greater => false,
             Ordering::Equal => {
                 let (a, b) = (&pairs[a.number as usize], &pairs[b.number as usize]);
-                // Two pairs with one text come only with the frequency 0 (see "There are no ties" in the reference),
-                // and then it does not matter which is first.
+                // Two pairs have the same text only if their frequency is 0 (see "There are no ties" in the
+                // reference), and then it does not matter which comes first.
                 texts.compare((a.left, a.right), (b.left, b.right)) == Ordering::Less
             }
         }
     }
 
-    /// Put a pair in.
+    /// Add a pair.
     pub fn push(&mut self, pair: QueuedPair, pairs: &[TrackedPair], texts: &SymbolTexts) -> Result<(), Halt> {
         self.heap.grow(1)?;
         let mut at = self.heap.len();
@@ -83,12 +83,12 @@ impl PairQueue {
         Ok(())
     }
 
-    /// The best, if the frequency that it was put in with is still the true one.
+    /// The best pair, if its frequency is still the true one.
     pub fn peek(&self) -> Option<QueuedPair> {
         self.heap.first().copied()
     }
 
-    /// Take the best out.
+    /// Remove the best pair.
     pub fn pop(&mut self, pairs: &[TrackedPair], texts: &SymbolTexts) {
         if let Some(last) = self.heap.pop() {
             if !self.heap.is_empty() {
@@ -97,14 +97,14 @@ impl PairQueue {
         }
     }
 
-    /// Give the best its true frequency.
+    /// Give the best pair its true frequency.
     pub fn update(&mut self, frequency: u64, pairs: &[TrackedPair], texts: &SymbolTexts) {
         if let Some(best) = self.heap.first() {
             self.sink(QueuedPair { frequency, ..*best }, pairs, texts);
         }
     }
 
-    /// Put a pair in the place of the best.
+    /// Replace the best pair by another.
     fn sink(&mut self, pair: QueuedPair, pairs: &[TrackedPair], texts: &SymbolTexts) {
         let mut at = 0;
         loop {
@@ -136,7 +136,7 @@ mod tests {
             texts.push(text.as_bytes());
         }
         let pair = |left, right, frequency| TrackedPair { left, right, frequency };
-        // Texts: ba, ab, aab, two that differ at the end only, one more frequent.
+        // Texts: ba, ab, aab, two that differ only at the end, one that is more frequent.
         let pairs = [pair(1, 2, 3), pair(2, 1, 3), pair(2, 4, 3), pair(5, 1, 3), pair(5, 2, 3), pair(3, 3, 4)];
         let lengths = [2, 2, 3, 19, 19, 2];
         let mut queue = PairQueue::default();

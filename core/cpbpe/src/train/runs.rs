@@ -1,31 +1,31 @@
-//! The counts of words, by place in the text. Words with equal counts lie side by side, so there are few runs of them,
-//! far fewer than words.
+//! The counts of words, by place in the text. Words with equal counts are side by side, so there are far fewer runs
+//! of equal counts than words.
 
 /// Words that have the same count.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Where the first begins.
+    /// Where the first word begins.
     begin: u32,
-    /// The count of each.
+    /// The count of each word.
     count: u64,
 }
 
-/// All runs of a text, in its order.
+/// All runs of a text, in order.
 #[derive(Default)]
 pub struct Runs {
     runs: Vec<Run>,
 }
 
 impl Runs {
-    /// A word begins at the end of the text so far.
+    /// Record that a word begins at the end of the text so far.
     pub fn push(&mut self, begin: u32, count: u64) {
         if self.runs.last().is_none_or(|run| run.count != count) {
             self.runs.push(Run { begin, count });
         }
     }
 
-    /// Which run holds `place`, given one that does not begin later. Where places ascend, that is mostly the same one
-    /// again.
+    /// The run that contains `place`, given one that does not begin later. If places ascend, it is usually the same
+    /// one again.
     #[inline]
     pub fn find(&self, from: usize, place: u32) -> usize {
         match self.runs.get(from + 1) {
@@ -40,7 +40,7 @@ impl Runs {
         self.runs[run].count
     }
 
-    /// The same as `find`, by steps that double, and then a binary search.
+    /// The same as `find`, by doubling steps and then a binary search.
     fn find_after(&self, from: usize, place: u32) -> usize {
         let mut step = 1;
         while self.runs.get(from + step).is_some_and(|run| run.begin <= place) {

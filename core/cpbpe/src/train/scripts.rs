@@ -1,7 +1,6 @@
-//! The scripts of Unicode 9.0, the version that sentencepiece uses. A newer one would give other pieces.
+//! The scripts of Unicode 9.0, the version that sentencepiece uses. A newer one would give different pieces.
 
-/// For each script the first and last code points of its ranges, one range after the other. What is in no range is
-/// "Common".
+/// For each script, the first and last code points of its ranges. Characters that are in no range are "Common".
 #[rustfmt::skip]
 pub const SCRIPTS: [(&str, &[u32]); 136] = [
     ("Latin", &[

@@ -1,5 +1,5 @@
-//! Tables of words -> one sorted list of words. The words of a table are compact, but they are sorted by the bytes
-//! of their real text, in which U+2581 stands where they have a space.
+//! Tables of words -> one sorted list of words. The words of a table are compact, but they are sorted by the bytes of
+//! their real text, which has U+2581 in place of spaces.
 
 use std::cmp::Ordering;
 
@@ -13,11 +13,11 @@ use crate::watch::Monitor;
 
 /// Fewer words than this are not worth a thread.
 const PARALLEL: usize = 1 << 15;
-/// A location is a place in a table, and above these bits the number of the table.
+/// The low bits of a location are a place in a table; the bits above these are the number of the table.
 const PLACE_BITS: u32 = 40;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
 
-/// A word that is being sorted: what it begins with, and where it is.
+/// A word that is being sorted: how it begins, and where it is.
 #[derive(Clone, Copy)]
 struct WordPrefix {
     /// The first 16 bytes of its real text, which decide nearly all comparisons.
@@ -26,15 +26,15 @@ struct WordPrefix {
     location: u64,
 }
 
-/// All words of some tables, sorted, counts added up.
+/// All words of several tables, sorted, with the counts added up.
 pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> Result<Words, Error> {
     for table in &mut tables {
         table.close();
     }
     let tables = &tables;
     let record_of = |location: u64| tables[(location >> PLACE_BITS) as usize].get((location & PLACE) as usize);
-    // 1. Note the prefix of every word. Most words begin with a space. They are a list of their own, sorted by what
-    //    comes after the space, so that the prefix tells more about them.
+    // 1. Record the prefix of every word. Most words begin with a space. They form a list of their own, sorted by what
+    //    comes after the space, so that the prefix says more about them.
     let mut prefixes: [Vec<WordPrefix>; 2] = Default::default();
     let mut scratch = Vec::new();
     for (number, table) in (0u64..).zip(tables) {
@@ -55,8 +55,8 @@ pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> 
     let [mut unspaced, mut spaced] = prefixes;
     sort(&mut unspaced, &order, threads, monitor);
     sort(&mut spaced, &order, threads, monitor);
-    // 3. Write them. All words of the second list begin with U+2581 and none of the first does, so the second list
-    //    goes as a whole between two words of the first.
+    // 3. Write them. All words of the second list begin with U+2581, and none of the first does. So the whole second
+    //    list goes between two words of the first.
     let space = u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104;
     let middle = unspaced.partition_point(|word| word.prefix < space);
     let mut words = Words::default();
@@ -76,7 +76,7 @@ fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
     let mut bytes = [0; 16];
     if first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
         scratch.clear();
-        // Two bytes more, because the last character counts from its first byte on, and U+2581 has three.
+        // Two more bytes, because U+2581 has three, and its first byte may be the last that counts.
         swap_spaces(&word[..word.len().min(18)], scratch);
         let length = scratch.len().min(16);
         bytes[..length].copy_from_slice(&scratch[..length]);
@@ -89,8 +89,8 @@ fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
 /// How the real texts of two compact words compare.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
-    // Where they first differ, a space counts as the three bytes that it stands for. If one of the two has a space
-    // there, a character begins there in the other as well.
+    // Where they first differ, a space counts as the three bytes that it stands for. If one of them has a space
+    // there, a character begins there in the other one, too.
     let head = |word: &[u8]| match word.first() {
         Some(b' ') => [SPACE[0], SPACE[1], SPACE[2]],
         _ => [0, 1, 2].map(|at| word.get(at).copied().unwrap_or(0)),
@@ -98,7 +98,7 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     head(&left[same..]).cmp(&head(&right[same..]))
 }
 
-/// Sort by halves, in threads while there are several to use. If the work is stopped, the order is left unfinished.
+/// Sort by halves, on threads as long as there are more to use. If the work is stopped, the order is left unfinished.
 fn sort<F>(prefixes: &mut [WordPrefix], order: &F, threads: usize, monitor: &Monitor)
 where
     F: Fn(&WordPrefix, &WordPrefix) -> Ordering + Sync,

@@ -1,4 +1,4 @@
-//! How many sentences a counter was given, and which it skipped, why. Nothing is dropped silently.
+//! How many sentences a counter was given, and which ones it skipped and why. Nothing is dropped silently.
 
 /// How many skipped sentences are kept as examples for each reason.
 const EXAMPLES: usize = 5;
@@ -8,13 +8,13 @@ const EXAMPLE_BYTES: usize = 200;
 /// Why a sentence is skipped, in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
     /// It is longer than the limit.
     TooLong,
-    /// It holds U+2585.
+    /// It contains U+2585.
     Reserved,
-    /// Nothing is left of it once it is normalized.
+    /// Nothing is left of it after normalization.
     Blank,
 }
 
@@ -28,32 +28,34 @@ impl SkipReason {
 pub struct Skipped {
     /// How many.
     pub sentences: u64,
-    /// Their bytes together.
+    /// Their total bytes.
     pub bytes: u64,
-    /// The first few: number and beginning.
+    /// The first few: index and beginning.
     pub examples: Vec<(u64, Vec<u8>)>,
 }
 
-/// What a counter was given.
+/// The sentences that a counter was given.
 #[derive(Clone, Debug, Default)]
 pub struct Tallies {
-    /// All sentences, skipped ones included.
+    /// All sentences, including skipped ones.
     pub sentences: u64,
     /// The bytes in them.
     pub bytes: u64,
-    /// Those skipped, for each `SkipReason`.
+    /// The skipped ones, for each `SkipReason`.
     pub skipped: [Skipped; 4],
+    /// How many are not UTF-8, skipped ones not included.
+    pub broken: u64,
 }
 
 impl Tallies {
-    /// Note a sentence.
+    /// Record a sentence.
     #[inline]
     pub fn see(&mut self, sentence: &[u8]) {
         self.sentences += 1;
         self.bytes += sentence.len() as u64;
     }
 
-    /// Note that the sentence seen last is skipped.
+    /// Record that the last sentence is skipped.
     pub fn skip(&mut self, reason: SkipReason, sentence: &[u8]) {
         let number = self.sentences - 1;
         let skipped = &mut self.skipped[reason as usize];
@@ -75,5 +77,6 @@ impl Tallies {
         }
         self.sentences += later.sentences;
         self.bytes += later.bytes;
+        self.broken += later.broken;
     }
 }

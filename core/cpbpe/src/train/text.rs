@@ -1,13 +1,13 @@
-//! One part of the text while it is merged: its symbols, and where each tracked pair stands.
+//! One part of the text during merging: its symbols, and where each tracked pair is.
 //!
-//! All words lie in one array, with NO_SYMBOL before and after each. A symbol of n characters takes n places: the first
-//! and the last of them hold it, and what is in those between has no meaning. So both neighbours of a symbol are found
-//! without links, and a merge writes three places, mostly in one cache line. What follows from that:
+//! All words are in one array, with NO_SYMBOL before and after each. A symbol of n characters takes n places: the
+//! first and the last of them hold it, and those between have no meaning. So both neighbours of a symbol are found
+//! without links, and a merge writes three places, mostly in one cache line. It follows that:
 //! * The symbol that ends before place p is `text[p - 1]`; the one that begins after a symbol at p is at `p + length`.
 //! * Once a symbol that began at some place has been merged, that place never holds the same symbol again: if it was
-//!   the left half of the merge, the place holds the new symbol; if it was the right half, NO_SYMBOL or, where it was
-//!   the last place, the new symbol. So lists of places may keep places where the pair no longer is: a look at the
-//!   text tells.
+//!   the left half of the merge, the place holds the new symbol; if it was the right half, NO_SYMBOL or, if it was the
+//!   last place, the new symbol. So lists of places may keep places where the pair no longer is, because the text
+//!   shows that.
 
 use crate::error::{Error, Halt};
 use crate::memory::{probe, with_room, Grow};
@@ -30,9 +30,9 @@ pub struct TextPart {
     runs: Runs,
     /// The length of each symbol, in characters.
     lengths: Vec<u16>,
-    /// For each tracked pair, where it stands or stood, ascending.
+    /// For each tracked pair, the places where it is or was, ascending.
     places: Vec<Vec<u32>>,
-    /// What the last merge changed.
+    /// The changes of the last merge.
     pub changes: MergeChanges,
     /// Where the last merge put its symbol.
     merged: Vec<u32>,
@@ -53,7 +53,7 @@ impl TextPart {
         part
     }
 
-    /// Append a word. Words come in the order of their counts. An error if the part is full.
+    /// Append a word. Words are appended in the order of their counts. An error if the part is full.
     pub fn push(&mut self, word: &[SymbolNumber], count: u64) -> Result<(), Error> {
         if u32::try_from(self.text.len() + word.len() + 1).is_err() {
             return Err(Error::TextTooLong);
@@ -98,7 +98,7 @@ impl TextPart {
         Ok(counts)
     }
 
-    /// Forget which pairs were tracked, and track those that have a number, which is below `count`.
+    /// Forget which pairs were tracked, and track those that have a number (below `count`).
     pub fn track_all(&mut self, numbers: &PairMap<PairNumber>, count: usize, monitor: &Monitor) -> Result<(), Error> {
         let mut places: Vec<Vec<u32>> = with_room(count)?;
         places.resize_with(count, Vec::new);
@@ -115,7 +115,7 @@ impl TextPart {
         Ok(())
     }
 
-    /// Replace a tracked pair everywhere, from left to right. `changes` then tells what changed.
+    /// Replace a tracked pair everywhere, from left to right, and record in `changes` what changed.
     pub fn merge(&mut self, merge: Merge, monitor: &Monitor) -> Result<(), Error> {
         let Merge { number, left, right, new } = merge;
         let left_length = self.lengths[left as usize];
@@ -135,8 +135,8 @@ impl TextPart {
             let touched = places[block.clone()].iter().fold(0, |touched, &place| touched ^ self.text[place as usize]);
             std::hint::black_box(touched);
             for at in block {
-                // 2. Does the pair still stand here? Something else may have been merged here since, or the pair
-                //    overlaps with itself, as in aaa.
+                // 2. Check that the pair is still here. Another pair may have been merged here, or this one overlaps
+                //    itself, as in aaa.
                 let place = places[at];
                 let begin = place as usize;
                 let middle = begin + usize::from(left_length);
@@ -144,7 +144,7 @@ impl TextPart {
                 if self.text[begin] != left || self.text[middle] != right {
                     continue;
                 }
-                // 3. Note what changes with its neighbours.
+                // 3. Record what changes for its neighbours.
                 let (before, after) = (self.text[begin - 1], self.text[end]);
                 run = self.runs.find(run, place);
                 let occurrence = Occurrences::once(self.runs.count(run));
@@ -174,7 +174,7 @@ impl TextPart {
     pub fn track_new(&mut self, merge: Merge, pairs: &NewPairs, monitor: &Monitor) -> Result<(), Error> {
         let merged = std::mem::take(&mut self.merged);
         let Some(last) = pairs.last() else { return Ok(()) };
-        // 1. Make a list for each pair, of the size that it will have, and note by neighbour which pair it is.
+        // 1. Make a list of the right size for each pair, and record by neighbour which pair it is.
         self.places.grow((last as usize + 1).saturating_sub(self.places.len()))?;
         self.places.resize_with(last as usize + 1, Vec::new);
         for pair in &pairs.before {
@@ -193,7 +193,7 @@ impl TextPart {
             self.numbers_before[merge.new as usize] = number;
             self.places[number as usize] = with_room(new_beside_new as usize)?;
         }
-        // 2. Go through the places of the new symbol, and look at what is beside it.
+        // 2. Go through the places of the new symbol, and look at its neighbours.
         let length = self.lengths[merge.new as usize];
         for (at, &place) in merged.iter().enumerate() {
             if at % CHECK_INTERVAL == 0 {
@@ -221,7 +221,7 @@ impl TextPart {
         Ok(())
     }
 
-    /// The next symbol has this length.
+    /// Set the length of the next symbol.
     fn add_symbol(&mut self, length: u16) {
         self.lengths.push(length);
         self.changes.add_symbol();
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(pairs(&part), [(A, B, 5), (B, B, 9), (NEW, A, 5), (NEW, NEW, 5)]);
         assert_eq!(part.changes.merged, Occurrences { weight: 10, places: 2 });
         assert_eq!(part.changes.new_beside_new, Occurrences::once(5));
-        // After both there was an a; after the first one for a moment only.
+        // Both were followed by an a; the first one only for a moment.
         assert_eq!(part.changes.after.get(A), Occurrences { weight: 10, places: 2 });
         assert_eq!(part.changes.before.iter().count(), 0);
     }
@@ -327,7 +327,7 @@ mod tests {
         let after = vec![NewPair { neighbour: B, number: 2 }];
         part.track_new(merge, &NewPairs { before, after, with_itself: Some(3) }, &monitor).unwrap();
         assert_eq!([1, 2, 3].map(|pair| part.places[pair].len()), [1, 1, 1]);
-        // b(ab)(ab)b: the two new symbols become one, so (new, b) no longer stands in the only place of its list.
+        // b(ab)(ab)b: the two new symbols become one, so (new, b) is no longer at the only place of its list.
         part.merge(Merge { number: 3, left: NEW, right: NEW, new: 4 }, &monitor).unwrap();
         assert_eq!(pairs(&part), [(B, B, 9), (B, 4, 5), (4, B, 5)]);
         part.merge(Merge { number: 2, left: NEW, right: B, new: 5 }, &monitor).unwrap();

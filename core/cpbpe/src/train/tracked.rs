@@ -1,4 +1,4 @@
-//! The pairs that are tracked while merging goes on, each with its frequency, and which of them is the best.
+//! The pairs that are tracked during merging, each with its frequency, and which of them is the best.
 
 use crate::error::Halt;
 use crate::memory::Grow;
@@ -9,24 +9,24 @@ use crate::train::queue::{PairQueue, QueuedPair, TrackedPair};
 
 /// All symbols, and the pairs of them that are tracked.
 pub struct TrackedPairs {
-    /// What a piece may hold.
+    /// Which strings can become pieces.
     limits: PieceLimits,
     /// The text of every symbol.
     texts: SymbolTexts,
-    /// What every symbol may be joined with.
+    /// The profile of every symbol, which decides what it can be joined with.
     profiles: Vec<PieceProfile>,
-    /// By number, all pairs that were tracked since the last restart, merged ones included.
+    /// By number, all pairs that were tracked since the last restart, including merged ones.
     pairs: Vec<TrackedPair>,
     /// The numbers of the pairs.
     numbers: PairMap<PairNumber>,
-    /// The pairs that may be merged.
+    /// The pairs that can be merged.
     queue: PairQueue,
-    /// Rarer pairs are not tracked. If it is 0, even pairs that no longer stand anywhere are.
+    /// Rarer pairs are not tracked. If it is 0, even pairs that no longer occur are tracked.
     threshold: u64,
 }
 
 impl TrackedPairs {
-    /// No pairs, of symbols that have one character each.
+    /// No pairs yet, of symbols that have one character each.
     pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> Result<TrackedPairs, Halt> {
         let classes = limits.char_classes()?;
         let mut texts = SymbolTexts::default();
@@ -34,7 +34,7 @@ impl TrackedPairs {
         let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)];
         for (c, _) in accepted {
             texts.push(c.encode_utf8(&mut [0; 4]).as_bytes());
-            // Limits speak of compact text.
+            // Limits are about compact text.
             let compact = if *c == '\u{2581}' { ' ' } else { *c };
             profiles.push(PieceProfile::of_character(classes.of(compact)));
         }
@@ -66,7 +66,7 @@ impl TrackedPairs {
         self.threshold
     }
 
-    /// How many symbols there are, NO_SYMBOL included.
+    /// How many symbols there are, including NO_SYMBOL.
     pub fn symbols(&self) -> usize {
         self.profiles.len()
     }
@@ -86,13 +86,13 @@ impl TrackedPairs {
         self.pairs[number as usize]
     }
 
-    /// The text of both its symbols.
+    /// The texts of both its symbols.
     pub fn piece(&self, number: PairNumber) -> Vec<u8> {
         let TrackedPair { left, right, .. } = self.get(number);
         [self.texts.get(left), self.texts.get(right)].concat()
     }
 
-    /// Track a new pair, if it reaches the threshold and may become a piece.
+    /// Track a new pair if it reaches the threshold and can become a piece.
     #[inline]
     pub fn track(
         &mut self,
@@ -114,14 +114,14 @@ impl TrackedPairs {
         Ok(Some(number))
     }
 
-    /// A pair has become rarer.
+    /// Record that a pair has become rarer.
     #[inline]
     pub fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
         let number = self.numbers.get(left, right);
         if number != UNTRACKED {
             let frequency = &mut self.pairs[number as usize].frequency;
-            // The pair that was just merged may lose more than it has: what it loses in overlaps with itself was
-            // replaced before. Its frequency is not used any more.
+            // The pair that was just merged may lose more than it has, because its overlaps with itself were replaced
+            // before. Its frequency is not used any more.
             *frequency = frequency.wrapping_sub(weight);
         }
     }
@@ -137,7 +137,7 @@ impl TrackedPairs {
                 self.queue.pop(&self.pairs, &self.texts);
                 return Some(best.number);
             }
-            // It has become rarer since it was put in.
+            // It has become rarer since it was added.
             if frequency < self.threshold {
                 self.queue.pop(&self.pairs, &self.texts);
             } else {
@@ -147,7 +147,7 @@ impl TrackedPairs {
         None
     }
 
-    /// A new symbol made of two.
+    /// Add a new symbol made of two.
     pub fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
         let new = self.profiles.len() as SymbolNumber;
         self.texts.push_pair(left, right);

@@ -1,36 +1,36 @@
-//! What training is asked, and what it answers. `CountSpec`, `LearnSpec` and `Learned` are the values of the same names
-//! in `cpbpe/reference/training_values.py`, where every field is explained in full.
+//! The options and results of training. `CountSpec`, `LearnSpec` and `Learned` are the values of the same names in
+//! `cpbpe/reference/training_values.py`, which explains every field in full.
 
 use crate::text::normalize::NormalizerOptions;
 use crate::train::limits::PieceLimits;
 
-/// All that decides which words a text is counted as.
+/// Everything that decides which words are counted in a text.
 #[derive(Clone, Debug)]
 pub struct CountSpec {
-    /// Between two characters that no piece may hold side by side, text is cut.
+    /// Text is cut between two characters that no piece can contain side by side.
     pub limits: PieceLimits,
     /// How sentences are normalized.
     pub normalizer: NormalizerOptions,
-    /// Texts that BOUNDARY takes the place of, once a sentence is normalized.
+    /// Texts that BOUNDARY replaces in a normalized sentence.
     pub symbols: Vec<Vec<u8>>,
-    /// BOUNDARY takes the place of this text too, after the symbols; empty for none.
+    /// BOUNDARY replaces this text, too, after the symbols; empty if there is none.
     pub delimiter: Vec<u8>,
-    /// Longer sentences, in bytes, are skipped; 0 for no limit.
+    /// Sentences with more bytes than this are skipped; 0 means no limit.
     pub max_sentence_length: usize,
     /// In a block of lines, a sentence ends after a run of newlines, which belongs to it.
     pub keep_newlines: bool,
-    /// Sentences that hold U+2585 are skipped.
+    /// Sentences that contain U+2585 are skipped.
     pub skip_reserved: bool,
 }
 
-/// All that decides which merges are learned from words.
+/// Everything that decides which merges are learned from words.
 #[derive(Clone, Debug)]
 pub struct LearnSpec {
-    /// How many pieces the model shall have.
+    /// How many pieces the model should have.
     pub vocab_size: usize,
     /// How many of these are neither characters nor merges.
     pub meta_pieces: usize,
-    /// What a piece may hold.
+    /// Which strings can become pieces.
     pub limits: PieceLimits,
     /// How much of the text the accepted characters cover, from 0 to 1.
     pub character_coverage: f32,
@@ -40,13 +40,13 @@ pub struct LearnSpec {
     pub auto_character_coverage: bool,
 }
 
-/// How to learn. These change the time and memory that it takes, never what is learned; tests set them to reach all
-/// code with little text.
+/// How to learn. These values change the time and memory that learning takes, never the result. Tests set them to
+/// reach all code with little text.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// In a text of fewer symbols than this, every pair is tracked from the start.
+    /// In a text with fewer symbols than this, every pair is tracked from the start.
     pub small: usize,
-    /// The first threshold is the number of pairs in the text over the number of merges wanted, over this.
+    /// The first threshold is the number of pairs in the text, divided by the number of merges wanted and by this.
     pub guess: u64,
     /// With fewer different words than this, the text is not divided among threads.
     pub parts_from: usize,
@@ -62,13 +62,13 @@ impl Tuning {
 pub struct Characters {
     /// Accepted characters with their counts.
     pub accepted: Vec<(char, u64)>,
-    /// The others of the text, with theirs; BOUNDARY and U+0000 are in neither list.
+    /// The other characters of the text, with their counts; BOUNDARY and U+0000 are in neither list.
     pub dropped: Vec<(char, u64)>,
-    /// How often BOUNDARY stands in the text.
+    /// How often BOUNDARY occurs in the text.
     pub boundaries: u64,
-    /// How often U+0000 stands in the text.
+    /// How often U+0000 occurs in the text.
     pub nuls: u64,
-    /// How many characters the text has in all, these two included.
+    /// How many characters the text has in total, including these two.
     pub total: u64,
 }
 
@@ -77,9 +77,9 @@ pub struct Characters {
 pub struct Merges {
     /// The pieces that they made.
     pub pieces: Vec<Vec<u8>>,
-    /// How often each pair stood in the text when it was merged.
+    /// How often each pair occurred in the text when it was merged.
     pub frequencies: Vec<u64>,
-    /// How many symbols the text had before the first merge, and after each.
+    /// How many symbols the text had before the first merge and after each one.
     pub symbols: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Counts words: a hash table whose words lie one after the other in one buffer. Words are compact here (a space
+//! Counts words: a hash table whose words are stored one after another in one buffer. Words are compact here (a space
 //! stands for U+2581); `sort.rs` makes a sorted list of them.
 
 use std::hash::{BuildHasher, RandomState};
@@ -7,17 +7,17 @@ use crate::error::Halt;
 use crate::memory::{zeros, Grow};
 
 /// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them
-/// are those of the hash, so that few other words are looked at.
+/// are those of the hash, so that few other words have to be compared.
 const PLACE_BITS: u32 = 40;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
-/// How many bytes the count takes, which comes first in a record.
+/// How many bytes the count takes, which is first in a record.
 const COUNT: usize = 8;
-/// In the place of a length of one byte: the length takes the next eight bytes.
+/// In place of a length of one byte: the length takes the next eight bytes.
 const LONG: u8 = u8::MAX;
 
 /// Words of up to this many bytes are handled as one number.
 const SHORT: usize = 16;
-/// `WordTable::add_at` reads this many bytes at most after the end of a word, and ignores what they are.
+/// `WordTable::add_at` reads at most this many bytes after the end of a word, and ignores them.
 pub const PADDING: usize = SHORT;
 /// How many words the small memory in front of a table holds; a power of two.
 const RECENT: usize = 1 << 13;
@@ -41,9 +41,9 @@ struct RecentWord {
 }
 
 /// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
-/// costs about 20 bytes more than its text, and looking up one that is there costs two cache misses. Most words of a
+/// takes about 20 bytes more than its text, and looking up an existing word costs two cache misses. Most words of a
 /// text are the same few, though. These are counted in `recent`, which takes a quarter of a megabyte and so stays in
-/// a near cache; a word that is pushed out of it by another one waits in `waiting`, until there are enough of them to
+/// a near cache. A word that is pushed out of it by another one waits in `waiting` until there are enough of them to
 /// be added to their records together.
 pub struct WordTable {
     /// Where the record of each word is, by its hash; see PLACE_BITS.
@@ -56,7 +56,7 @@ pub struct WordTable {
     recent: Vec<RecentWord>,
     /// Words that were pushed out of it.
     waiting: Vec<RecentWord>,
-    /// Of the hash.
+    /// The seed of the hash.
     seed: u64,
     /// There was no memory for a word. The table is empty then, and stays so. (A flag, because `add_at` is called for every
     /// word of a text, and hardly ever needs memory.)
@@ -77,7 +77,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The first `length` bytes at `at`, 16 at most, as two numbers. There must be 16 bytes, even if the word is shorter:
+/// The first `length` bytes at `at`, at most 16, as two numbers. There must be 16 bytes, even if the word is shorter:
 /// one load and a mask need no branch that depends on the length, and lengths are hard to predict.
 #[inline]
 fn load(bytes: &[u8], at: usize, length: usize) -> [u64; 2] {
@@ -140,8 +140,8 @@ impl WordTable {
         mix(state, 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Count the word `text[begin..end]` `count` times more; at least PADDING bytes must follow it. A count that would
-    /// exceed 64 bits stays at their maximum.
+    /// Count the word `text[begin..end]` `count` more times; at least PADDING bytes must follow it. A count that
+    /// would exceed 64 bits stays at the maximum.
     #[inline]
     pub fn add_at(&mut self, text: &[u8], begin: usize, end: usize, count: u64) {
         let length = end - begin;
@@ -206,7 +206,7 @@ impl WordTable {
         bytes.copy_from_slice(&number(bytes).saturating_add(count).to_le_bytes());
     }
 
-    /// The place of the record with this hash that `is_same` says yes to, or the empty slot to point to it.
+    /// The place of the record with this hash that `is_same` accepts, or the empty slot that should point to it.
     #[inline]
     fn find(&self, hash: u64, is_same: impl Fn(usize) -> bool) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
@@ -319,7 +319,7 @@ impl WordTable {
         }
     }
 
-    /// Make the records complete. From then on they are only read.
+    /// Complete the records. From then on they are only read.
     pub fn close(&mut self) {
         self.flush();
         self.slots = Vec::new();
@@ -381,7 +381,7 @@ mod tests {
         let mut table = WordTable::default();
         let mut map: HashMap<Vec<u8>, u64> = HashMap::new();
         for _ in 0..100_000 {
-            // Few letters, so that words repeat; all kinds of lengths, those around the limits included.
+            // Few letters, so that words repeat; all kinds of lengths, including those around the limits.
             let length = [1, 2, 3, 8, 15, 16, 17, 33, 254, 255, 256][chance(&mut state) % 11];
             let word: Vec<u8> =
                 (0..length).map(|at| if at < 4 { b'a' + (chance(&mut state) % 12) as u8 } else { b'z' }).collect();

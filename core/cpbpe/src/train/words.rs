@@ -1,5 +1,5 @@
-//! Counted words as they cross the border to Python: sorted by their bytes, in three columns. `Words` owns its
-//! columns; `WordsRef` reads columns that somebody else owns, and has checked them.
+//! Counted words in the form that crosses the border to Python: sorted by their bytes, in three columns. `Words` owns
+//! its columns; `WordsRef` reads columns that somebody else owns, after checking them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ use crate::watch::Monitor;
 /// Words sorted by their bytes, none of them twice. The columns are those of `Words` in `training_values.py`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// The words, one after the other.
+    /// The words, one after another.
     pub blob: Vec<u8>,
     /// Where each word ends in `blob`, as u64 (little-endian).
     pub ends: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Append a word that comes after all others.
+    /// Append a word, which must come after all others in the order.
     pub fn push(&mut self, word: &[u8], count: u64) -> Result<(), Halt> {
         self.blob.grow(word.len())?;
         self.ends.grow(8)?;
@@ -37,7 +37,7 @@ impl Words {
         self.counts.extend_from_slice(&count.to_le_bytes());
     }
 
-    /// Append words that all come later.
+    /// Append words that all come later in the order.
     pub fn append(&mut self, later: &Words) {
         let begin = self.blob.len() as u64;
         self.blob.extend_from_slice(&later.blob);
@@ -57,7 +57,7 @@ impl Words {
         }
     }
 
-    /// The words, to be read.
+    /// The words, for reading.
     #[cfg(test)]
     pub fn view(&self) -> WordsRef<'_> {
         WordsRef::new(&self.blob, &self.ends, &self.counts).unwrap()
@@ -70,12 +70,12 @@ fn number(column: &[u8], at: usize) -> u64 {
     column.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Words in columns that were checked.
+/// Words in columns that have been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct WordsRef<'a> {
     /// As in `Words`,
     blob: &'a str,
-    /// with ends that ascend and are between characters,
+    /// with ends that ascend and lie between characters,
     ends: &'a [u8],
     /// and as many counts.
     counts: &'a [u8],
@@ -128,7 +128,7 @@ impl<'a> WordsRef<'a> {
     }
 }
 
-/// One list of words from several, counts added up.
+/// Merge several lists of words, adding up the counts.
 pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error> {
     let mut merged = Words::default();
     // The next word of each list, the smallest on top: its text, its list, and its place there.
@@ -136,7 +136,7 @@ pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error
         .filter(|&list| !lists[list].is_empty())
         .map(|list| Reverse((lists[list].get(0).0, list, 0)))
         .collect();
-    // The word that is not written yet, because the next may be the same.
+    // The word that is not written yet, because the next one may be the same.
     let mut last: Option<(&str, u64)> = None;
     let mut steps = 0usize;
     while let Some(Reverse((word, list, at))) = heads.pop() {

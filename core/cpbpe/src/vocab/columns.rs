@@ -1,4 +1,4 @@
-//! A model as plain columns: what every way of reading a model gives, and what a vocabulary is made from.
+//! A model as plain columns: every way of reading a model returns them, and a vocabulary is made from them.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
 use crate::vocab::piece_type::{BYTE, NORMAL};
 
-/// A model as columns, still unchecked.
+/// A model as columns, not checked yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// The texts of all pieces, one after the other.
+    /// The texts of all pieces, one after another.
     pub blob: Vec<u8>,
     /// Where each piece ends in `blob`.
     pub ends: Vec<u32>,
@@ -19,13 +19,13 @@ pub struct Columns {
     pub types: Vec<u8>,
     /// Whether unknown characters become BYTE pieces.
     pub byte_fallback: bool,
-    /// What the UNKNOWN piece is decoded to.
+    /// The text that the UNKNOWN piece is decoded to.
     pub unk_surface: Vec<u8>,
     /// The names of unk, bos, eos and pad.
     pub special_pieces: [Vec<u8>; 4],
-    /// Applied before segmenting.
+    /// The normalizer, applied before encoding.
     pub normalizer: NormalizerOptions,
-    /// Applied after decoding.
+    /// The denormalizer, applied after decoding.
     pub denormalizer: Option<NormalizerOptions>,
     /// Special tokens that were added to the model, and their ids.
     pub added: Vec<(Vec<u8>, u32)>,

@@ -1,7 +1,8 @@
 //! Reads the wire format of a model file, with every length checked.
 //!
-//! Python reads the same file with protobuf, and has all the error messages. This reader is for speed, and knows no more of
-//! protobuf than model files need.
+//! Python reads the same file with protobuf and has all the error messages. This reader exists for speed, and knows
+//! only as much of protobuf as model files need. What it accepts, protobuf accepts with the same values; where it is not
+//! certain of that, it gives up, and protobuf decides.
 
 use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
@@ -32,9 +33,10 @@ impl<'a> Fields<'a> {
         Fields { data, at: 0 }
     }
 
-    fn varint(&mut self) -> Option<u64> {
+    /// A number of at most this many bytes. Protobuf allows 10 for values and 5 for tags and lengths, padding included.
+    fn varint(&mut self, most: usize) -> Option<u64> {
         let mut value = 0u64;
-        for shift in (0..70).step_by(7) {
+        for shift in (0..).step_by(7).take(most) {
             let byte = *self.data.get(self.at)?;
             self.at += 1;
             value |= u64::from(byte & 0x7F).checked_shl(shift).unwrap_or(0);
@@ -52,36 +54,36 @@ impl<'a> Fields<'a> {
         Some(bytes)
     }
 
-    /// The next field; `Some(None)` at the end, `None` for bytes that are not a message.
+    /// The next field; `Some(None)` at the end, `None` if the bytes are not a message.
     #[allow(clippy::option_option)]
     fn next(&mut self) -> Option<Option<(u32, Value<'a>)>> {
         if self.at == self.data.len() {
             return Some(None);
         }
-        let tag = u32::try_from(self.varint()?).ok()?;
+        let tag = u32::try_from(self.varint(5)?).ok()?;
         let number = tag >> 3;
         if number == 0 {
             return None;
         }
         let value = match tag & 7 {
-            0 => Value::Varint(self.varint()?),
+            0 => Value::Varint(self.varint(10)?),
             1 => {
                 self.take(8)?;
                 Value::Other
             }
             2 => {
-                let length = self.varint()?;
+                let length = self.varint(5)?;
                 Value::Bytes(self.take(length)?)
             }
             5 => Value::Fixed32(u32::from_le_bytes(self.take(4)?.try_into().ok()?)),
-            _ => return None, // groups: valid, but no model has any; protobuf may try
+            _ => return None, // groups: valid, but no model has them; leave it to protobuf
         };
         Some(Some((number, value)))
     }
 }
 
 impl Columns {
-    /// Read a model file. Nothing is checked here but that it is the usual BPE model.
+    /// Read a model file. It is only checked that this is a usual BPE model.
     pub fn read(data: &[u8]) -> Result<Columns, Error> {
         let (columns, model_type) =
             read_fields(data).ok_or(Error::InvalidModel("its bytes are not those of the usual model file"))?;
@@ -230,5 +232,13 @@ mod tests {
         for length in 0..data.len() {
             assert!(Columns::read(&data[..length]).is_err(), "{length}");
         }
+
+        // What follows a model: a field that is passed over, then some that only protobuf may judge.
+        let with = |end: &[u8]| Columns::read(&[&data[..], end].concat());
+        assert!(with(b"\x22\x02\x0a\x05").is_ok()); // self_test_data is not looked into
+        assert!(with(b"\xa2\x80\x80\x80\x00\x00").is_ok()); // a tag of 5 bytes
+        assert!(with(b"\xa2\x80\x80\x80\x80\x00\x00").is_err()); // of 6
+        assert!(with(b"\x22\x80\x80\x80\x80\x80\x00").is_err()); // a length of 6
+        assert!(with(b"\xa2\xae\x14\x02\x0a\x05").is_err()); // an added token that is cut off
     }
 }

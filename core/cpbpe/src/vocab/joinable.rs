@@ -1,4 +1,4 @@
-//! Which characters may be joined by merging, and between which a text can be cut.
+//! Which characters merging can join, and so between which ones a text can be cut.
 
 use crate::text::utf8::{self, character};
 use crate::vocab::pieces::Pieces;
@@ -10,17 +10,17 @@ fn pair_bit(left: u32, right: u32) -> usize {
     (mixed >> 47) as usize
 }
 
-/// Which characters some piece holds side by side, as two tables; see `cut/chunks.rs`.
+/// Which characters some piece contains side by side, as two tables; see `cut/chunks.rs`.
 pub struct Joinable {
     /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
     pub bytes: Box<[u8; 1 << 16]>,
-    /// A bit for each pair of characters that some piece holds side by side, at its hash. Where two pairs share a hash, one
-    /// may count as joinable by mistake; then a cut is not made that could be, and the result is the same.
+    /// A bit for each pair of characters that some piece contains side by side, by its hash. If two pairs have the
+    /// same hash, one may count as joinable by mistake. Then a possible cut is missed, and the result is the same.
     pairs: Box<[u64; 1 << 11]>,
 }
 
 impl Joinable {
-    /// What the mergeable pieces hold side by side. All of them are UTF-8.
+    /// The tables for the mergeable pieces, all of which are UTF-8.
     pub fn new(pieces: &Pieces) -> Joinable {
         let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0) };
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
@@ -50,7 +50,7 @@ impl Joinable {
         self.bytes[usize::from(last) | usize::from(first) << 8] = 0;
     }
 
-    /// Whether some piece may hold `left` and `right` side by side.
+    /// Whether some piece may contain `left` and `right` side by side.
     #[inline]
     pub fn pair(&self, left: u32, right: u32) -> bool {
         let bit = pair_bit(left, right);
@@ -59,7 +59,7 @@ impl Joinable {
 }
 
 fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
-    // A Box of a large array would be built on the stack first.
+    // `Box::new` of a large array would build it on the stack first.
     match vec![value; N].into_boxed_slice().try_into() {
         Ok(array) => array,
         Err(_) => unreachable!("the vector was made with N elements"),

@@ -1,4 +1,4 @@
-//! How long pieces are: all that spans need to know of them.
+//! The lengths of pieces, which is all that spans need to know about them.
 
 use crate::error::Halt;
 use crate::memory::collected;
@@ -6,20 +6,20 @@ use crate::text::utf8;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::Pieces;
 
-/// How long each piece is in compact text.
+/// The length of each piece in compact text.
 pub struct PieceLengths(Vec<PieceLength>);
 
-/// The length of one.
+/// The length of one piece.
 #[derive(Clone, Copy)]
 pub struct PieceLength {
-    /// 0 if the text of a token of this piece is not that of the piece: BYTE and UNKNOWN pieces.
+    /// In bytes; 0 if its tokens have other texts than the piece itself: BYTE and UNKNOWN pieces.
     pub bytes: u16,
-    /// Likewise.
+    /// In characters; 0 likewise.
     pub characters: u16,
 }
 
 impl PieceLengths {
-    /// Measure pieces, of which those that can be merged are UTF-8.
+    /// Measure pieces. Those that can be merged are UTF-8.
     pub fn new(pieces: &Pieces) -> Result<PieceLengths, Halt> {
         let length = |id| {
             if matches!(pieces.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {

@@ -1,8 +1,8 @@
 //! The pieces of a vocabulary: text, type and rank of each, and look-up by text.
 //!
-//! Looking up is what merging does all the time, and mostly in vain. So up to 16 bytes are taken as one number of 128 bits,
-//! without a branch for the length, and a slot of the table holds part of the hash: a text that is not a piece is rarely
-//! compared with one. For two ASCII characters there is a table of all answers.
+//! Merging looks up texts all the time, and mostly in vain. So texts of up to 16 bytes are handled as one number of
+//! 128 bits, without a branch for the length, and a slot of the table holds part of the hash, so that a text that is
+//! not a piece is rarely compared with one. For two ASCII characters there is a table of all answers.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -19,7 +19,7 @@ pub const WINDOW: usize = 16;
 /// 32 bytes, so that they are in one line of the machine's caches.
 type Slots = [u32; 8];
 
-/// What is known of a piece.
+/// What is known about a piece.
 struct PieceInfo {
     /// Where its text begins.
     begin: u32,
@@ -34,8 +34,8 @@ pub struct Pieces {
     /// The texts of all pieces, one after the other, and `WINDOW` bytes.
     blob: Vec<u8>,
     infos: Vec<PieceInfo>,
-    /// Open addressing, eight slots at a time: in the low `id_bits` of a slot the id plus one, above them as much of the
-    /// hash as there is room for.
+    /// Open addressing, eight slots at a time. The low `id_bits` of a slot are the id plus one; above them is as much
+    /// of the hash as there is room for.
     slots: Vec<Slots>,
     id_bits: u32,
     seed: u64,
@@ -51,7 +51,7 @@ pub struct Probe {
     length: usize,
 }
 
-/// Bits that count in a window, for each length.
+/// The bits of a window that count, for each length.
 const MASKS: [u128; WINDOW + 1] = {
     let mut masks = [u128::MAX; WINDOW + 1];
     let mut length = 0;
@@ -63,8 +63,8 @@ const MASKS: [u128; WINDOW + 1] = {
 };
 
 impl Pieces {
-    /// None yet, with room for `count` of them with this many bytes. The seed is random, so that no model can be made whose
-    /// pieces collide.
+    /// No pieces yet, with room for `count` of them with this many bytes. The seed is random, so that nobody can make
+    /// a model whose pieces collide.
     pub fn new(count: usize, bytes: usize) -> Pieces {
         let slots = (count * 2 / 8).next_power_of_two();
         Pieces {
@@ -89,7 +89,7 @@ impl Pieces {
         write(&mut self.blob);
         let length = self.blob.len() - begin;
         let key = score.to_bits();
-        // The order of the float as a signed magnitude, turned around: the highest score gets the lowest rank.
+        // The order of floats by sign and magnitude, reversed: the highest score gets the lowest rank.
         let rank = if key >> 31 == 0 { !(key | 1 << 31) } else { key };
         let (Ok(begin_32), Ok(length)) = (u32::try_from(begin), u16::try_from(length)) else {
             return Err(Error::InvalidModel("its pieces are too long"));
@@ -102,7 +102,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// Make the last piece findable; false if there is one with its text.
+    /// Make the last piece findable; false if another piece has the same text.
     fn insert(&mut self, begin: usize) -> bool {
         let id = self.infos.len() as u32 - 1;
         let text = &self.blob[begin..];
@@ -127,7 +127,7 @@ impl Pieces {
         }
     }
 
-    /// Say that all pieces are there.
+    /// Declare that all pieces have been added.
     pub fn finish(&mut self) {
         self.blob.extend_from_slice(&[0; WINDOW]);
     }
@@ -161,7 +161,7 @@ impl Pieces {
         is_mergeable(self.kind(id))
     }
 
-    /// The order in which a mergeable piece is made, the lowest first.
+    /// The rank of a mergeable piece: the lowest rank merges first.
     #[inline]
     pub fn rank(&self, id: u32) -> u32 {
         self.infos[id as usize].rank
@@ -191,13 +191,13 @@ impl Pieces {
         self.hash_words(u128::from(state))
     }
 
-    /// What of the hash is in a slot.
+    /// The part of the hash that is in a slot.
     #[inline(always)]
     fn mark(&self, hash: u64) -> u32 {
         (hash >> 32) as u32 >> self.id_bits << self.id_bits
     }
 
-    /// The piece in a slot, if it may have this hash.
+    /// The piece in a slot, if it can have this hash.
     #[inline(always)]
     fn holds(&self, slot: u32, hash: u64) -> Option<u32> {
         let id = slot & ((1 << self.id_bits) - 1);
@@ -208,7 +208,7 @@ impl Pieces {
         }
     }
 
-    /// Try the pieces that may have this hash.
+    /// Try the pieces that can have this hash.
     #[inline(always)]
     fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len() - 1;
@@ -240,7 +240,7 @@ impl Pieces {
         self.search(self.hash(text), |id| self.text(id) == text)
     }
 
-    /// Prepare to look up the first `length` bytes of a window: memory is asked for ahead of time.
+    /// Prepare to look up the first `length` bytes of a window: prefetch the memory that it takes.
     #[inline(always)]
     pub fn probe(&self, window: &[u8; WINDOW], length: usize) -> Probe {
         let value = u128::from_le_bytes(*window) & MASKS[length];

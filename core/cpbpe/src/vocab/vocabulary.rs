@@ -1,4 +1,4 @@
-//! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
+//! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters can be joined.
 
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
@@ -12,29 +12,30 @@ use crate::vocab::lengths::PieceLengths;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::{Pieces, NONE};
 
-/// sentencepiece refuses pieces of this many bytes and more.
+/// sentencepiece refuses pieces with this many bytes or more.
 const MAX_PIECE: usize = 8000;
 
 /// A checked model.
 pub struct Vocab {
     /// The pieces, with their texts swapped (see `text/compact.rs`).
     pub pieces: Pieces,
-    /// What the UNKNOWN piece is decoded to.
+    /// The text that the UNKNOWN piece is decoded to.
     pub unk_surface: Vec<u8>,
     /// The piece of each byte, if `byte_fallback`.
     pub byte_ids: Option<Box<[u32; 256]>>,
     /// The piece of type UNKNOWN.
     pub unk: Option<u32>,
-    /// The UNKNOWN piece, if unknown symbols become it. Those side by side are one token, also across a cut.
+    /// The UNKNOWN piece, if unknown symbols become it. Unknown symbols side by side are one token, even across a
+    /// cut.
     pub fused: Option<u32>,
-    /// The most ids that a byte of compact text can become.
+    /// The most ids that one byte of compact text can become.
     pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
     pub specials: [Option<u32>; 4],
-    /// Which characters may join; `None` if cutting could change a result.
+    /// Which characters can be joined; `None` if cutting could change a result.
     pub joinable: Option<Joinable>,
-    /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break characters, and text cannot be
-    /// made compact.
+    /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break up characters, and text cannot
+    /// be made compact.
     pub utf8: bool,
     /// Whether pieces and text have U+2581 and space swapped.
     pub swapped: bool,
@@ -42,7 +43,7 @@ pub struct Vocab {
     orders: Lazy<(Vec<u32>, usize)>,
     /// See `lengths`.
     lengths: Lazy<PieceLengths>,
-    /// The USER_DEFINED pieces with the text that they have in input.
+    /// The USER_DEFINED pieces, with the texts that they have in the input.
     pub user_defined: Keys,
     /// The same, swapped.
     pub user_defined_compact: Keys,
@@ -63,8 +64,8 @@ impl Vocab {
         let mut user_defined_compact = Vec::new();
         let mut has_unused = false;
         for id in 0..count {
-            // 1. A piece by itself. One NUL under byte fallback is UNUSED (some converted models hold one beside <0x00>), and
-            //    it is in no table.
+            // 1. Check the piece by itself. A single NUL with byte fallback is UNUSED (some converted models have one
+            //    besides <0x00>), and is in no table.
             let piece = columns.piece(id);
             if piece.is_empty() {
                 return invalid("a piece is empty");
@@ -77,7 +78,7 @@ impl Vocab {
             if !(nul && kind == piece_type::UNUSED) && memchr::memchr(0, piece).is_some() {
                 return invalid("a piece contains a NUL character");
             }
-            // 2. What is special about its type.
+            // 2. Check what is special about its type.
             match kind {
                 piece_type::UNKNOWN if unk.replace(id as u32).is_some() => {
                     return invalid("two pieces have the type UNKNOWN")
@@ -89,7 +90,7 @@ impl Vocab {
                 piece_type::UNUSED if !nul => has_unused = true,
                 _ => {}
             }
-            // 3. Its text goes into the table of pieces, swapped if the normalizer writes spaces as U+2581.
+            // 3. Put its text into the table of pieces, swapped if the normalizer writes spaces as U+2581.
             let write =
                 |blob: &mut Vec<u8>| if swapped { swap_spaces(piece, blob) } else { blob.extend_from_slice(piece) };
             if kind == piece_type::USER_DEFINED {
@@ -101,7 +102,7 @@ impl Vocab {
             pieces.push(write, kind, columns.scores[id], !nul)?;
         }
         pieces.finish();
-        // 4. All pieces together.
+        // 4. Check all pieces together.
         if !byte_fallback && byte_ids.iter().any(|&id| id != NONE) {
             return invalid("a piece has the type BYTE, but byte_fallback is off");
         }
@@ -111,7 +112,7 @@ impl Vocab {
         if unk.is_none() && !byte_fallback {
             return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
         }
-        // 5. What follows from them.
+        // 5. Derive what follows from them.
         let mut vocab = Vocab {
             pieces,
             unk_surface: columns.unk_surface,
@@ -137,7 +138,7 @@ impl Vocab {
             .filter(|&id| vocab.pieces.mergeable(id))
             .all(|id| std::str::from_utf8(vocab.pieces.text(id)).is_ok());
         if vocab.utf8 && !has_unused {
-            // (An UNUSED piece is split as it was last seen in the whole text.)
+            // (An UNUSED piece is split in the way that was seen last in the whole text.)
             vocab.joinable = Some(Joinable::new(&vocab.pieces));
         }
         Ok(vocab)
@@ -147,7 +148,7 @@ impl Vocab {
         let kinds = [piece_type::UNKNOWN, piece_type::CONTROL, piece_type::CONTROL, piece_type::CONTROL];
         let mut ids = [None; 4];
         for ((id, name), kind) in ids.iter_mut().zip(names).zip(kinds) {
-            // When no piece has the name, sentencepiece's look-up answers with the UNKNOWN piece.
+            // If no piece has the name, sentencepiece's look-up returns the UNKNOWN piece.
             let named = self.id_of(name).or(self.unk);
             *id = named.filter(|&id| self.kind(id) == kind);
         }
@@ -170,7 +171,7 @@ impl Vocab {
         self.pieces.kind(id)
     }
 
-    /// For each mergeable piece its rank, but counted without gaps; and how many ranks there are.
+    /// The rank of each mergeable piece, but counted without gaps, and how many ranks there are.
     pub fn orders(&self) -> Result<Made<'_, (Vec<u32>, usize)>, Halt> {
         self.orders.get_or_make(|| {
             let ids = 0..self.len() as u32;
@@ -194,7 +195,7 @@ impl Vocab {
         self.pieces.find(text)
     }
 
-    /// The id of the piece that merging may make with this (swapped) text.
+    /// The id of the mergeable piece with this (swapped) text.
     #[inline]
     pub fn find_mergeable(&self, text: &[u8]) -> Option<u32> {
         self.find(text).filter(|&id| self.pieces.mergeable(id))
@@ -224,12 +225,12 @@ impl Vocab {
     }
 }
 
-/// Whether user-defined pieces are the same in the text and in its normalized form, where spaces have become U+2581. Then each
-/// character of a text without rules has a place of its own.
+/// Whether user-defined pieces are the same in the text and in its normalized form, where spaces have become U+2581.
+/// If so, each character of a text without rules has a position of its own.
 ///
-/// Normalizing copies such a piece as a whole: all of it came from where it begins. That does not show as long as the piece is
-/// a token, too. It is none if it holds a space (which becomes U+2581), or if another one, which begins with a space in front
-/// of it, takes a part of it.
+/// Normalizing copies such a piece as a whole: all of it came from the position where it begins. That does not matter
+/// if the piece also becomes a token. It does not if it contains a space (which becomes U+2581), or if another piece,
+/// which begins with a space before it, takes a part of it.
 fn follow_from_ids(user_defined: &[Vec<u8>]) -> bool {
     let spaces = |piece: &[u8]| piece.len() / 3 * 3 == piece.len() && piece.chunks(3).all(|three| three == utf8::SPACE);
     let holds_space = |piece: &[u8]| memchr::memmem::find(piece, utf8::SPACE).is_some();

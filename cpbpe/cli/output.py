@@ -1,0 +1,68 @@
+"""Where results go: checked before the work, which may take hours, and made after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from cpbpe.spelling import counted
+
+
+def check_outputs(paths: Sequence[str], corpus: Sequence[str]) -> None:
+    """Raise an error if one of the files cannot be written, or would replace a part of the corpus."""
+    for place, path in enumerate(paths):
+        if not os.path.basename(path):
+            raise IsADirectoryError(
+                f"{path!r} is a folder; give a name in it, such as {os.path.join(path, 'my')!r}"
+            )
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"{path!r} is a folder; choose another name")
+        _check_folder(os.path.dirname(os.path.abspath(path)))
+        if os.path.abspath(path) in map(os.path.abspath, paths[:place]):
+            raise ValueError(f"{path!r} would be written twice; choose different names")
+        for source in corpus:
+            if os.path.isfile(source) and os.path.exists(path) and os.path.samefile(source, path):
+                raise ValueError(
+                    f"{path!r} is a part of the corpus, and would be replaced; choose another name for the "
+                    f"result"
+                )
+
+
+def say(message: str) -> None:
+    """Write to the error output. That nobody reads it is no reason to stop working."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"cpbpe: {message}", file=sys.stderr)
+
+
+def _check_folder(folder: str) -> None:
+    """Check that a folder can be written to, or made in the nearest one that exists."""
+    import tempfile
+
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise NotADirectoryError(
+            f"{folder!r} is not a folder, so nothing can be written there; choose another"
+        )
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # to ask for permission is not enough: a disk can be full
+            pass
+    except OSError as error:
+        raise PermissionError(
+            f"nothing can be written to the folder {folder!r} ({error.strerror}); choose another"
+        ) from None
+
+
+def make_folder(path: str) -> None:
+    """Make the folder of a file, if it does not exist."""
+    if os.path.dirname(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def existing(paths: Sequence[str]) -> str:
+    """What to say of files that are going to be replaced."""
+    number = sum(map(os.path.exists, paths))
+    return f" (replacing {counted(number, 'file')})" if number else ""

@@ -1,0 +1,152 @@
+"""A parser of arguments that takes sentencepiece's spelling too, and says what was meant when it fails."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Collection, Sequence
+from typing import Any, NoReturn
+
+from cpbpe.cli.flags import FLAGS, GUESSED, THEIRS, flag
+from cpbpe.spelling import spelled, spelled_as
+from cpbpe.training.options_refused import REFUSED, advice
+
+_TRUE = ("true", "t", "yes", "y", "1")
+_FALSE = ("false", "f", "no", "n", "0")
+
+
+class NotUnderstoodError(Exception):
+    """The arguments make no sense; the message says why, and what would."""
+
+
+class HelpShown(Exception):  # noqa: N818  # nothing went wrong
+    """The help was asked for, and has been printed."""
+
+
+class Parser(argparse.ArgumentParser):
+    """The arguments of a subcommand."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # or a new option would change what an old command means
+            **settings,
+        )
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The arguments, understood. Options and names of files can be mixed."""
+        ours = our_spelling(arguments, self.switches())
+        options, unknown = self.parse_known_intermixed_args(ours)
+        if unknown:
+            raise NotUnderstoodError(self._no_such_option(unknown[0].partition("=")[0]))
+        return options
+
+    def switches(self) -> set[str]:
+        """The names of options that are on or off."""
+        return {
+            option.removeprefix("--").removeprefix("no-")
+            for action in self._actions
+            if isinstance(action, argparse.BooleanOptionalAction)
+            for option in action.option_strings
+        }
+
+    def flags(self) -> list[str]:
+        """All options, as names of Python."""
+        long = (option for action in self._actions for option in action.option_strings)
+        return [option[2:].replace("-", "_") for option in long if option.startswith("--")]
+
+    def _no_such_option(self, given: str) -> str:
+        name = given.strip("-").removeprefix("no-").replace("-", "_")
+        with spelled_as(FLAGS):
+            if not given.startswith("-"):
+                return f"{given!r} is one argument too many"
+            if (guess := flag(name)[2:]) in GUESSED:
+                return f"there is no option {given}; {GUESSED[guess]}"
+            if name in REFUSED:
+                return f"there is no option {given}: {spelled(REFUSED[name])}"
+            way_out = advice(name, [option for option in self.flags() if not option.startswith("no_")])
+            return f"there is no option {given}{f'; {way_out}' if way_out else ''}"
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; argparse would hide it if that failed."""
+        print(self.format_help(), end="", file=file)
+
+    def error(self, message: str) -> NoReturn:
+        """What argparse calls when it does not understand."""
+        message = re.sub(r"^argument (?:-\w/|CORPUS: )?", "", message)
+        message = re.sub(
+            r"^(--[\w-]+)(?:/-\w)?: expected (?:one|at least one) argument$", r"\1 needs a value", message
+        )
+        raise NotUnderstoodError(message)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """What argparse calls when it has printed the help."""
+        raise HelpShown
+
+
+def our_spelling(arguments: Sequence[str], switches: Collection[str]) -> list[str]:
+    """Arguments as spm_train takes them, as this command spells them: hyphens, and no values of switches.
+
+    >>> our_spelling(["--vocab_size=9", "--byte_fallback=false", "a_b", "--", "--c_d"], {"byte-fallback"})
+    ['--vocab-size=9', '--no-byte-fallback', 'a_b', '--', '--c_d']
+    """
+    ours: list[str] = []
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*ours, *arguments[place:]]
+        if not argument.startswith("--"):
+            ours.append(argument)
+            continue
+        name, equals, value = argument[2:].partition("=")
+        name = name.replace("_", "-")
+        name = THEIRS.get(name, name)
+        if equals and name in switches:
+            ours.append(_switch(name, value))
+        else:
+            ours.append(f"--{name}{equals}{value}")
+    return ours
+
+
+def _switch(name: str, value: str) -> str:
+    if value.lower() in _TRUE:
+        return f"--{name}"
+    if value.lower() in _FALSE:
+        return f"--no-{name}"
+    raise NotUnderstoodError(
+        f"--{name} is on or off: give --{name}, --no-{name} or --{name}=false, not {value!r}"
+    )
+
+
+# --- Values ---------------------------------------------------------------------------------------
+
+
+def whole_number(text: str) -> int:
+    """An integer; digits can be grouped, as people do."""
+    if re.fullmatch(r"[+-]?[0-9]+([_,][0-9]{3})*", text.strip()) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{_thousands(text)}")
+    return int(re.sub("[_,]", "", text))
+
+
+def _thousands(text: str) -> str:
+    match = re.fullmatch(r"([0-9]+)[kK]", text.strip())
+    return f"; write {int(match[1]) * 1000}" if match else ""
+
+
+def number(text: str) -> float:
+    """A number with a decimal point."""
+    try:
+        return float(text)
+    except ValueError:
+        hint = "; write it with a point" if re.fullmatch(r"[0-9]+,[0-9]+", text) else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number{hint}") from None
+
+
+def one_of(names: Sequence[str]) -> Any:
+    """A type for arguments that are one of these names."""
+
+    def check(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+        return text
+
+    return check

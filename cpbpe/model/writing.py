@@ -1,0 +1,171 @@
+"""Writing files: none is ever left half written, or with another mode than it had."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from errno import EISDIR, ENOENT
+from functools import partial
+from typing import BinaryIO
+
+from cpbpe.lazy import imported
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:  # Windows, where a file that is open cannot be deleted, which does as well
+    HAS_LOCKS = False
+else:
+    HAS_LOCKS = True
+
+_SUFFIX = ".cpbpe.tmp"
+"""How temporary names end."""
+_MAX_STEM = 200
+"""So many bytes of a name are in the temporary one: a name has 255 at most."""
+
+
+def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
+    """Write several files: each under a temporary name beside it; when all are complete, all are renamed.
+
+    A file is given as its bytes, or as a function that writes it. One that is there already keeps its mode
+    and, as far as that is allowed, its owner; a link stays a link. A pipe or a device is written to directly.
+    Whatever goes wrong, no temporary file stays; what a process that was killed has left behind is removed by
+    the next one that writes the same file.
+    """
+    temporary: list[_Temporary] = []
+    try:
+        for name, content in files.items():
+            write = content if callable(content) else partial(_write, content)
+            path = os.path.realpath(name)
+            if os.path.isdir(path):
+                example = os.path.join(name, "tokenizer.model")
+                raise IsADirectoryError(
+                    EISDIR, f"it is a folder; give a name in it, such as {example!r}", name
+                )
+            if os.path.exists(path) and not os.path.isfile(path):
+                with open(path, "wb") as file:
+                    write(file)
+                continue
+            temporary.append(_Temporary(path, name))
+            temporary[-1].write(write)
+        while temporary:
+            temporary[0].rename()
+            del temporary[0]
+    except BaseException:
+        for written in temporary:
+            written.remove()
+        raise
+
+
+def saving_path(path: str | os.PathLike[str], method: str, instead: str) -> str:
+    """The path that a user gave for a file; a TypeError names what to use `instead` for anything else."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"{method}() takes a path, not {type(path).__name__}; {instead}")
+    return os.fsdecode(path)
+
+
+def _write(data: bytes, file: BinaryIO) -> None:
+    file.write(data)
+
+
+class _Temporary:
+    """A file under a temporary name, beside the one whose place it takes.
+
+    It is locked until it has its own name. So another process can tell a file that is being written from one
+    that was left behind. (The number of the process in the name would not do: on a disk that is shared it may
+    be that of a process in another container, or on another machine.)
+    """
+
+    def __init__(self, path: str, name: str):
+        """`path` is where it will be, and `name` what the user calls that."""
+        self._path = path
+        self._before = _stat(path)
+        folder, base = os.path.split(path)
+        self._stem = os.path.join(folder, os.fsdecode(os.fsencode(base)[:_MAX_STEM]))
+        _remove_abandoned(self._stem)
+        try:
+            self._file = self._open()
+        except FileNotFoundError as error:
+            raise FileNotFoundError(ENOENT, f"there is no folder {folder!r}; make it first", name) from error
+        except OSError as error:  # its own text would speak of the temporary name
+            rights = "a file is written under another name first, so its folder must allow new ones"
+            why = f"{error.strerror}; {rights}"
+            raise OSError(error.errno, why, name) from error
+
+    def _open(self) -> BinaryIO:
+        # What was private shall not be readable for anybody meanwhile.
+        mode = 0o666 if self._before is None else 0o600
+        while True:
+            self._name = f"{self._stem}.{imported('secrets').token_hex(8)}{_SUFFIX}"
+            file: BinaryIO = open(self._name, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115
+            # Between opening and locking it somebody else may have taken it for an abandoned one.
+            if _lock(file) is not False and _is_still_there(self._name, file):
+                return file
+            file.close()
+
+    def write(self, write: Callable[[BinaryIO], object]) -> None:
+        """Write all of it, and give it the mode of the file whose place it takes."""
+        write(self._file)
+        self._file.flush()
+        if self._before is not None:
+            if hasattr(os, "chown"):
+                with suppress(OSError):  # only root may give files away
+                    os.chown(self._name, self._before.st_uid, self._before.st_gid)
+            os.chmod(self._name, self._before.st_mode & 0o777)
+
+    def rename(self) -> None:
+        """Put it in its place."""
+        if not HAS_LOCKS:
+            self._file.close()  # Windows cannot rename a file that is open
+        os.replace(self._name, self._path)
+        self._file.close()
+
+    def remove(self) -> None:
+        """Delete it."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            os.unlink(self._name)
+
+
+def _remove_abandoned(stem: str) -> None:
+    """Delete the temporary files of a path that nobody is writing any more."""
+    folder, base = os.path.split(stem)
+    ours = re.compile(re.escape(base) + r"\.[0-9a-f]{16}" + re.escape(_SUFFIX))
+    with suppress(OSError):
+        for name in filter(ours.fullmatch, os.listdir(folder)):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                if not HAS_LOCKS:
+                    os.unlink(path)
+                    continue
+                with open(path, "r+b") as file:
+                    if _lock(file):
+                        os.unlink(path)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    """What there is at a path."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def _is_still_there(path: str, file: BinaryIO) -> bool:
+    there = _stat(path)
+    return there is not None and os.path.samestat(there, os.fstat(file.fileno()))
+
+
+def _lock(file: BinaryIO) -> bool | None:
+    """Lock a file until it is closed: whether that is done; None where files cannot be locked."""
+    if not HAS_LOCKS:
+        return None
+    try:
+        flock(file, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems
+        return None
+    return True

@@ -1,0 +1,97 @@
+"""How messages spell options: as arguments of Python, or as the reader would have to type them.
+
+A message is put together where something goes wrong, deep in training, and read by somebody who called a
+Python function or typed a command. So a message does not spell an option itself: it calls `named` or `given`,
+and whoever shows messages chooses the spelling with `spelled_as`. (The spelling is in a context variable
+because the functions in between have no use for it.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class Spelling:
+    """Python's spelling."""
+
+    def name(self, option: str) -> str:
+        """An option."""
+        return option
+
+    def given(self, option: str, value: object) -> str:
+        """An option with a value; `...` stands for a value that the reader knows."""
+        return f"{option}={'...' if value is ... else repr(value)}"
+
+    def value(self, value: object) -> str:
+        """A value of an option."""
+        return repr(value)
+
+
+_SPELLING = ContextVar("spelling", default=Spelling())  # noqa: B039  # it holds nothing that could change
+_MARKED = re.compile(r"`(\w+)(?:=(True|False))?`")
+
+
+def named(option: str) -> str:
+    """An option, for a message.
+
+    >>> f"{named('threads')} is at least 1"
+    'threads is at least 1'
+    """
+    return _SPELLING.get().name(option)
+
+
+def given(option: str, value: object) -> str:
+    """An option with a value, for a message that tells the reader to give it.
+
+    >>> f"give {given('hard_vocab_limit', False)}"
+    'give hard_vocab_limit=False'
+    """
+    return _SPELLING.get().given(option, value)
+
+
+def shown(value: object) -> str:
+    """A value of an option, for a message."""
+    return _SPELLING.get().value(value)
+
+
+def spelled(text: str) -> str:
+    """A text in which options stand in backquotes, for tables that are written before anybody reads them.
+
+    >>> spelled("it needs `byte_fallback=True`")
+    'it needs byte_fallback=True'
+    """
+    return _MARKED.sub(
+        lambda mark: given(mark[1], mark[2] == "True") if mark[2] else named(mark[1]),
+        text,
+    )
+
+
+@contextmanager
+def spelled_as(spelling: Spelling) -> Iterator[None]:
+    """Messages that are put together inside spell options in this way."""
+    before = _SPELLING.set(spelling)
+    try:
+        yield
+    finally:
+        _SPELLING.reset(before)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "line"), counted(1200, "line")
+    ('1 line', '1,200 lines')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(items: list[str]) -> str:
+    """Items of a sentence.
+
+    >>> listed(["one"]), listed(["one", "two"]), listed(["one", "two", "three"])
+    ('one', 'one and two', 'one, two and three')
+    """
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

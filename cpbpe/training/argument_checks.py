@@ -1,0 +1,60 @@
+"""Checks of what `cpbpe.train` and `WordCounts.build` take besides the options, before any work starts."""
+
+from __future__ import annotations
+
+import re
+from operator import index
+from typing import Any
+
+from cpbpe.errors import TrainingError
+from cpbpe.spelling import named
+from cpbpe.tokenizer.checks import checked_threads
+
+LEAST_MEMORY = 1 << 20
+"""The smallest memory limit, in bytes."""
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def checked_memory_limit(limit: Any) -> int | None:
+    """A number of bytes, or a size that people write, as a number of bytes.
+
+    >>> checked_memory_limit("500MB"), checked_memory_limit("1.5 GiB"), checked_memory_limit(4e9)
+    (500000000, 1610612736, 4000000000)
+    """
+    if limit is None:
+        return None
+    size = _bytes_of(limit)
+    if size is None or size < LEAST_MEMORY:
+        kind = TrainingError if isinstance(limit, (str, int, float)) else TypeError
+        raise kind(
+            f"{named('memory_limit')} is a size such as 500MB or 4GB, or a number of bytes, and at least 1 "
+            f"MiB; it cannot be {limit!r}"
+        )
+    return size
+
+
+def _bytes_of(limit: Any) -> int | None:
+    if isinstance(limit, str):
+        match = _SIZE.fullmatch(limit.strip())
+        if match is None:
+            return None
+        base = 1024 if match[3] else 1000
+        return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
+    if isinstance(limit, float) and limit.is_integer():
+        return int(limit)
+    try:
+        return None if isinstance(limit, bool) else index(limit)
+    except TypeError:
+        return None
+
+
+def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> None:
+    """Raise an error for values that would otherwise fail later, or do nothing in silence."""
+    if threads is not None:
+        checked_threads(threads)
+    for name, value in (("field", field), ("column", column)):
+        if not isinstance(value, str):
+            raise TypeError(f"{named(name)} is a name (str), not {value!r}")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"{named('progress')} is True, False, None or a function, not {progress!r}")

@@ -1,0 +1,261 @@
+"""Finding the files of a corpus: what a path, a glob or a directory stands for, each file once.
+
+Links can make one file appear under several names, and a folder appear inside itself. Whatever has been
+visited is not visited again, and what was passed over for that reason is told. Folders that cannot be
+read are errors: the texts in them would be lost in silence.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from cpbpe.errors import TrainingError
+from cpbpe.training.corpus_kinds import (
+    BINARY,
+    COMPRESSED,
+    HEAD_BYTES,
+    format_of,
+    is_no_text,
+    named_as_no_text,
+)
+
+
+@dataclass
+class Found:
+    """The files of a corpus."""
+
+    files: list[str] = field(default_factory=list)
+    """Those to be read, in this order."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Files in a directory that are not read, and what they are."""
+    again: list[str] = field(default_factory=list)
+    """Links to files and folders that are read under another name."""
+
+    def add(self, other: Found) -> None:
+        """Add the files of one more path. Those that a user names twice are read twice."""
+        self.files += other.files
+        self.left_out.update(other.left_out)
+        self.again += other.again
+
+
+def expand(path: str, any_text: bool = False) -> Found:
+    """The files that a path, a glob or a directory stands for.
+
+    A directory stands for every text file below it, in sorted order, except those whose name begins with a
+    dot. `any_text`: files are taken for text whatever their names say.
+    """
+    if path == "-":
+        return Found([path])
+    if os.path.isdir(path):
+        return _of_directory(path, any_text)
+    if not os.path.lexists(path) and glob.has_magic(path):
+        found = Found()
+        found.files = _once(_matching(path, found), found)
+        if not found.files:
+            raise FileNotFoundError(f"no file matches {path!r}")
+    else:
+        _check_exists(path)
+        found = Found([path])
+    for file in found.files:
+        _check_readable(file)
+        what = None if any_text else named_as_no_text(file)
+        if what is not None:
+            raise TrainingError(f"{file}: the file {what}")
+    return found
+
+
+def size_of(paths: Iterable[str]) -> int | None:
+    """The size of the files together on the disk; None if one of them is not a regular file (a pipe)."""
+    total = 0
+    for path in paths:
+        if path == "-":
+            return None
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        total += status.st_size
+    return total
+
+
+def _of_directory(path: str, any_text: bool) -> Found:
+    found = Found()
+    candidates = [
+        os.path.join(folder, entry.name)
+        for folder in _folders_below([path], found)
+        for entry in _entries(folder)
+        if not entry.name.startswith(".") and not entry.is_dir()
+    ]
+    for file in _once(candidates, found):
+        _check_readable(file)
+        what = None if any_text else named_as_no_text(file)
+        what = what or _not_text(file)
+        if what is None:
+            found.files.append(file)
+        else:
+            found.left_out[file] = what
+    if not found.files:
+        why = ""
+        for file, what in found.left_out.items():
+            why = f" ({len(found.left_out):,} left out; the first, {file!r}, {what})"
+            break
+        raise TrainingError(f"the directory {path!r} holds no text file{why}; give another one, or a glob")
+    return found
+
+
+def _not_text(path: str) -> str | None:
+    """What a file in a directory is that is not text; None for text, compressed files and Parquet."""
+    if path.lower().endswith(COMPRESSED) or format_of(path) == "parquet":
+        return None
+    with open(path, "rb") as file:
+        what = is_no_text(file.read(HEAD_BYTES))
+    return BINARY if what is not None and what.startswith(BINARY) else what
+
+
+def _check_exists(path: str) -> None:
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR):
+            raise
+        if os.path.islink(path):
+            target = os.readlink(path)
+            raise FileNotFoundError(f"{path!r} is a link to {target!r}, which does not exist") from None
+        hint = ""
+        if any(character in path for character in " \n\t") and len(path) > 40:
+            hint = "; to train on a text rather than on a file, give a list of texts"
+        shown = path if len(path) <= 200 else path[:200] + "..."
+        raise FileNotFoundError(f"no such file or directory: {shown!r}{hint}") from None
+
+
+def _check_readable(path: str) -> None:
+    if not os.access(path, os.R_OK):
+        raise PermissionError(f"the file {path!r} may not be read")
+
+
+# --- Each file once -------------------------------------------------------------------------------
+
+
+def _once(paths: Iterable[str], found: Found) -> list[str]:
+    """Those paths that are files, sorted, and each file under one name: its own rather than that of a link.
+
+    What is neither a file nor a folder (a pipe, a link to nothing) is left out.
+    """
+    links: list[str] = []
+    regular: list[str] = []
+    for path in sorted(set(paths)):
+        (links if os.path.islink(path) else regular).append(path)
+    seen: dict[object, str] = {}
+    files: list[str] = []
+    for path in [*regular, *links]:
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            if not os.path.islink(path):
+                raise
+            found.left_out[path] = "is a link to nothing"
+            continue
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            found.left_out[path] = "is a link to itself"
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            found.left_out[path] = "is a pipe, a socket or a device; give it by its name, if it is meant"
+            continue
+        first = seen.setdefault(_identity(path, status), path)
+        # Numbers of files cannot be trusted on every file system, so they are not all that is compared.
+        if first != path and (status.st_nlink > 1 or os.path.realpath(first) == os.path.realpath(path)):
+            found.again.append(path)
+        else:
+            files.append(path)
+    return sorted(files)
+
+
+def _identity(path: str, status: os.stat_result) -> object:
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)
+
+
+def _folders_below(bases: Iterable[str], found: Found) -> list[str]:
+    """These folders and all below them, without those whose name begins with a dot; each folder once.
+
+    What lies in a folder comes before what links in it lead to, so links lose against the things themselves.
+    """
+    seen: dict[object, str] = {}
+    waiting = list(bases)
+    while waiting:
+        links: list[str] = []
+        stack = waiting[::-1]
+        while stack:
+            folder = stack.pop()
+            identity = _identity(folder, os.stat(folder or os.curdir))
+            if identity in seen:
+                if folder != seen[identity]:
+                    found.again.append(folder)
+                continue
+            seen[identity] = folder
+            for entry in _entries(folder):
+                if not entry.name.startswith(".") and entry.is_dir():
+                    path = os.path.join(folder, entry.name)
+                    (links if entry.is_symlink() else stack).append(path)
+        waiting = sorted(links)
+    return list(seen.values())
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        entries = os.scandir(folder or os.curdir)
+    except PermissionError:
+        raise PermissionError(
+            f"the folder {folder or os.curdir!r} may not be read; make it readable, or name the other files"
+        ) from None
+    with entries:
+        yield from entries
+
+
+# --- Globs ----------------------------------------------------------------------------------------
+
+
+def _matching(pattern: str, found: Found) -> list[str]:
+    """What matches a pattern, as `glob.glob` finds it, but folders that may not be read are errors.
+
+    `**` goes into each folder once, whatever links there are.
+    """
+    drive, rest = os.path.splitdrive(pattern)
+    names = rest.replace(os.altsep, os.sep) if os.altsep else rest
+    root = drive + os.sep if names.startswith(os.sep) else drive
+    parts = [part for part in names.split(os.sep) if part]
+    if names.endswith(os.sep):
+        return []  # only folders match, and what is in them does not
+    paths = [root]
+    for number, part in enumerate(parts):
+        if part == "**":
+            paths = _folders_below(filter(_is_folder, paths), found)
+            if number == len(parts) - 1:
+                paths = list(_names_in(paths, "*"))
+        elif glob.has_magic(part):
+            paths = list(_names_in(filter(_is_folder, paths), part))
+        else:
+            joined = (os.path.join(path, part) for path in paths)
+            paths = [path for path in joined if os.path.lexists(path)]
+    return paths
+
+
+def _names_in(folders: Iterable[str], pattern: str) -> Iterator[str]:
+    for folder in folders:
+        for entry in _entries(folder):
+            if entry.name.startswith(".") and not pattern.startswith("."):
+                continue
+            if fnmatch.fnmatch(entry.name, pattern):
+                yield os.path.join(folder, entry.name)
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path or os.curdir)

@@ -1,0 +1,150 @@
+"""Formats of a corpus in which a file holds records: counted texts (tsv), JSON Lines and Parquet.
+
+Every error names the file and the line or row. A record whose text is null gives None.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from cpbpe.errors import TrainingError
+from cpbpe.spelling import given
+
+_COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
+
+
+def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list[bytes], list[int]]:
+    """The texts of tsv lines and their counts; `where` names the place of a line by its index."""
+    sentences: list[bytes] = []
+    counts: list[int] = []
+    for index, line in enumerate(lines):
+        columns = line.split(b"\t")
+        if len(columns) != 2:
+            raise TrainingError(
+                f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
+                f"{len(columns) - 1} tabs; give {given('format', 'text')} if the file is something else"
+            )
+        count = _COUNT.fullmatch(columns[1])
+        if count is None or not 1 <= int(count[1]) < 1 << 63:
+            shown = columns[1][:40].decode(errors="backslashreplace")
+            raise TrainingError(f"{where(index)}: the count is an integer from 1 to 2**63 - 1, not {shown!r}")
+        sentences.append(columns[0])
+        counts.append(int(count[1]))
+    return sentences, counts
+
+
+def parse_json(lines: Sequence[bytes], field: str, where: Callable[[int], str]) -> Iterator[bytes | None]:
+    """The texts of lines, each of which holds a JSON object with the text in one field."""
+    for index, line in enumerate(lines):
+        if not line or line.isspace():
+            yield b""
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
+            raise TrainingError(f"{where(index)}: not valid JSON: {error}{hint}") from None
+        except RecursionError:
+            raise TrainingError(f"{where(index)}: the JSON is nested too deeply") from None
+        if not isinstance(record, dict) or field not in record:
+            fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
+            raise TrainingError(
+                f"{where(index)}: there is no field {field!r} (there is {fields or 'none'}); "
+                f"name it with {given('field', ...)}"
+            )
+        text = record[field]
+        if text is not None and not isinstance(text, str):
+            raise TrainingError(f"{where(index)}: the field {field!r} is {type(text).__name__}, not text")
+        yield None if text is None else encoded(text, partial(_field, where, index, field))
+
+
+def _field(where: Callable[[int], str], index: int, field: str) -> str:
+    return f"{where(index)}: the field {field!r}"
+
+
+def encoded(text: str, where: Callable[[], str]) -> bytes:
+    """Text in UTF-8. Half of a surrogate pair is no character: it is refused, wherever the text is from."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise TrainingError(
+            f"{where()} is not valid Unicode: {error}; mend it, or give the texts as bytes, as in "
+            f"text.encode(errors='replace')"
+        ) from None
+
+
+def read_parquet(path: str, column: str) -> Iterator[tuple[list[bytes | None], int]]:
+    """The texts of a Parquet file in batches, each with the number of all its rows."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(f"reading {path!r} needs pyarrow: pip install 'cpbpe[parquet]'") from None
+    row = 0
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            _check_column(path, file.schema_arrow, column)
+            rows = file.metadata.num_rows
+            for batch in file.iter_batches(columns=[column], batch_size=1024):
+                yield _bytes_of(batch.column(0)), rows
+                row += batch.num_rows
+            if row != rows:
+                raise TrainingError(f"{path}: has {row:,} rows, where its head says {rows:,}; copy it again")
+    except (TrainingError, MemoryError):
+        raise
+    except Exception as error:  # for a damaged file pyarrow raises whatever fits what it read there
+        if isinstance(error, OSError) and error.errno is not None:  # not the content, but the system
+            raise
+        if isinstance(error, NotImplementedError):
+            raise TrainingError(f"{path}: pyarrow cannot read it: {_reason(error)}") from error
+        if not row:
+            raise TrainingError(
+                f"{path}: is not a valid Parquet file: {_reason(error)}; copy or download it again"
+            ) from error
+        raise TrainingError(
+            f"{path}: cannot be read beyond row {row:,}: {_reason(error)}; copy or download it again"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().split("\n")[0][:200]
+    return text if isinstance(error, (ValueError, OSError)) and text else f"{type(error).__name__} {text}"
+
+
+def _check_column(path: str, schema: Any, column: str) -> None:
+    import pyarrow
+
+    names = schema.names
+    if column not in names:
+        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+        raise TrainingError(
+            f"{path}: there is no column {column!r} (there is {shown or 'none'}); name it with "
+            f"{given('column', ...)}"
+        )
+    if names.count(column) > 1:
+        raise TrainingError(f"{path}: there are {names.count(column)} columns {column!r}; rename one of them")
+    kind = schema.field(column).type
+    kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    if kind not in _text_types():
+        raise TrainingError(f"{path}: the column {column!r} is {kind}, not text")
+
+
+def _text_types() -> list[Any]:
+    import pyarrow
+
+    names = ("string", "large_string", "binary", "large_binary", "string_view", "binary_view")
+    return [getattr(pyarrow, name)() for name in names if hasattr(pyarrow, name)]
+
+
+def _bytes_of(column: Any) -> list[bytes | None]:
+    """A column as bytes: what is not UTF-8 is treated as it is in any other file."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    values: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
+    return values

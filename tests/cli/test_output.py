@@ -1,0 +1,145 @@
+"""Where the command writes: checked before the work; and outputs that are closed, full or read in part."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cpbpe import train
+from cpbpe.cli import main
+from tests.support import processes
+from tests.support.corpus import lines
+
+TRAIN = ["train", "corpus.txt", "--vocab-size", "700"]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.txt").write_text("\n".join(lines(200)), newline="")
+
+
+# --- Before the work ------------------------------------------------------------------------------
+
+REFUSED: list[tuple[list[str], str]] = [
+    ([*TRAIN, "--out", "folder/"], "'folder/' is a folder; give a name in it, such as 'folder/my'"),
+    ([*TRAIN, "--out", "taken"], "'taken.model' is a folder; choose another name"),
+    ([*TRAIN, "--out", "taken.model"], "'taken.model' is a folder; choose another name"),
+    ([*TRAIN, "--out", "corpus.txt/my"], "corpus.txt' is not a folder, so nothing can be written there"),
+    ([*TRAIN, "--out", "corpus.txt/more/my"], "corpus.txt' is not a folder"),
+    ([*TRAIN, "--out", "my", "--report", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
+    ([*TRAIN, "--out", "my", "--report", "my.model"], "'my.model' would be written twice"),
+    ([*TRAIN, "--out", "my", "--report", "taken.model"], "'taken.model' is a folder"),
+    (["count", "corpus.txt", "--out", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
+    (["count", "corpus.txt", "--out", "link.txt"], "'link.txt' is a part of the corpus"),
+    (["count", "corpus.txt", "--out", "taken.model"], "'taken.model' is a folder"),
+    (["quickstart", "--out", "corpus.txt"], "corpus.txt' is not a folder"),
+    (["train", "empty", "--out", "new/my"], "the directory 'empty' holds no text file"),
+    (["train", "none.txt", "--out", "new/my"], "no such file or directory: 'none.txt'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=lambda value: str(value)[:60])
+def test_what_cannot_be_written_is_found_before_the_work(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("cpbpe.training.train.learn", work)
+    monkeypatch.setattr("cpbpe.training.word_counts.count_corpus", work)
+    Path("taken.model").mkdir()
+    Path("empty").mkdir()
+    Path("link.txt").symlink_to("corpus.txt")
+    before = sorted(Path().rglob("*"))
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
+    assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are another matter there")
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_to(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("closed").mkdir(0o500)
+    assert main([*TRAIN, "--out", "closed/my"]) == 1
+    assert "nothing can be written to the folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no such folder")
+def test_a_folder_in_which_nobody_can_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, "--out", "/proc/my"]) == 1
+    assert "nothing can be written to the folder '/proc'" in capsys.readouterr().err
+
+
+def test_files_that_exist_are_replaced_and_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, "--out", "new/folder/my"]) == 0
+    assert capsys.readouterr().out.endswith("written       new/folder/my.model, new/folder/my.vocab\n")
+    assert main([*TRAIN, "--out", "new/folder/my", "--byte-fallback"]) == 0
+    assert capsys.readouterr().out.endswith("my.vocab (replacing 2 files)\n")
+    assert Path("new/folder/my.model").read_bytes() == train("corpus.txt", vocab_size=700).model_bytes
+
+
+def test_a_folder_is_not_made_for_nothing() -> None:
+    assert main(["train", "corpus.txt", "--vocab-size", "9999", "--out", "new/my"]) == 1
+    assert not Path("new").exists()
+
+
+# --- Outputs --------------------------------------------------------------------------------------
+
+CALLS = [["--help"], ["--version"], ["train", "--help"], [*TRAIN, "--out", "my"], ["quickstart"]]
+
+
+def run(arguments: list[str], **streams: Any) -> subprocess.CompletedProcess[bytes]:
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    return processes.run("-m", "cpbpe", *arguments, cwd=Path.cwd(), capture_output=False, **given)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are another matter there")
+@pytest.mark.parametrize("arguments", CALLS, ids=lambda call: " ".join(call[:2]))
+def test_whoever_reads_may_have_enough(arguments: list[str]) -> None:
+    """As in `cpbpe train --help | head`."""
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as closed:
+        done = run(arguments, stdout=closed)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert arguments[-1] != "my" or Path("my.model").exists()
+    assert arguments != ["quickstart"] or Path("cpbpe-quickstart/tokenizer.model").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are another matter there")
+def test_nobody_may_read_what_is_said_besides() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as closed:  # what it says of spm_train's defaults comes before the work
+        flags = ["--input=corpus.txt", "--model_prefix=my", "--vocab_size=700"]
+        assert run(["train", *flags], stderr=closed).returncode == 0
+    assert Path("my.model").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
+def test_a_full_disk() -> None:
+    with open("/dev/full", "wb") as full:
+        done = run(["train", "--help"], stdout=full)
+    assert (done.returncode, done.stderr) == (1, b"cpbpe: No space left on device\n")
+
+
+def test_a_terminal_without_most_characters() -> None:
+    done = run(["quickstart"], env=processes.environment(PYTHONIOENCODING="ascii"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2581The" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
+@pytest.mark.parametrize(("close", "code"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0)])
+def test_outputs_that_are_closed(close: str, code: int) -> None:
+    line = f'"$0" -m cpbpe train corpus.txt --vocab-size 700 --out my {close}'
+    done = subprocess.run(["sh", "-c", line, sys.executable], env=processes.environment(), check=False)
+    assert done.returncode == code
+    assert Path("my.model").exists()
+    failing = line.replace("700", "9")
+    done = subprocess.run(["sh", "-c", failing, sys.executable], env=processes.environment(), check=False)
+    assert done.returncode == 1

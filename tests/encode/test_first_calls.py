@@ -1,0 +1,173 @@
+"""What a newcomer tries first, knowing other libraries: it works, or a sentence says what does."""
+
+import collections
+import io
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import pytest
+
+import cpbpe as ours
+from tests.support import zoo
+
+pytestmark = pytest.mark.usefixtures("engine")
+DATA = zoo.model("llama")
+cpbpe: Any = ours  # types would refuse most of what is tried here
+Tokenizer, load = cpbpe.Tokenizer, cpbpe.load
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.fixture
+def tok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A tokenizer. Its model, and other files, are in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("tokenizer.model").write_bytes(DATA)
+    Path("tokenizer.json").write_text('{"model": {}, "added_tokens": []}', encoding="utf-8")
+    Path("nested.json").write_bytes(b"[" * 100_000)
+    Path("folder").mkdir()
+    return load("tokenizer.model")
+
+
+WORKS: dict[str, Callable[[Any], Any]] = {
+    "a path": lambda tok: load(Path("tokenizer.model")) == tok,
+    "a folder": lambda tok: load(".") == tok,
+    "an open file": lambda tok: load(io.BytesIO(DATA)) == tok,
+    "the class": lambda tok: Tokenizer("tokenizer.model") == tok,
+    "len": lambda tok: len(tok) == tok.vocab_size == len(tok.get_vocab()) == 700,
+    "tokenize": lambda tok: tok.tokenize("ab") == tok.encode_pieces("ab"),
+    "a subclass of str": lambda tok: tok.encode(Text("ab c")) == tok.encode("ab c"),
+    "str of numpy": lambda tok: tok.encode(np.str_("ab c")) == tok.encode("ab c"),
+    "bytes": lambda tok: tok.encode(b"ab") == tok.encode(bytearray(b"ab")) == tok.encode(memoryview(b"ab")),
+    "a generator of texts": lambda tok: tok.encode_batch(t for t in ["ab"]) == [tok.encode("ab")],
+    "one id": lambda tok: tok.decode(5) == tok.decode([5]) == tok.decode(np.int64(5)),
+    "a generator of ids": lambda tok: tok.decode(id for id in [300, 301]) == tok.decode([300, 301]),
+    "truth values as ids": lambda tok: tok.decode([False]) == tok.decode([0]),
+    "numbers of numpy": lambda tok: tok.decode([np.uint8(70), np.int64(300)]) == tok.decode([70, 300]),
+    "a fraction": lambda tok: tok.encode("abra", alpha=Fraction(1, 4), seed=3) == tok.encode("abra", alpha=0.25, seed=3),
+    "a decimal": lambda tok: tok.encode("abra", alpha=Decimal("0.25"), seed=3) == tok.encode("abra", alpha=0.25, seed=3),
+    "float32": lambda tok: tok.encode("abra", alpha=np.float32(0.25), seed=3) == tok.encode("abra", alpha=0.25, seed=3),
+    "a huge seed": lambda tok: tok.encode("abra", alpha=0.5, seed=2**70 + 3) == tok.encode("abra", alpha=0.5, seed=3),
+    "a negative seed": lambda tok: tok.encode("ab", alpha=0.5, seed=-1) == tok.encode("ab", alpha=0.5, seed=np.int64(-1)),
+    "huge limits": lambda tok: tok.truncate("ab", 10**30) == "ab" and tok.split("ab", 10**30) == ["ab"],
+    "many threads": lambda tok: tok.encode_array("ab", threads=10**30).tolist() == tok.encode("ab"),
+    "hasattr": lambda tok: not hasattr(tok, "EncodeAsIds") and not hasattr(tok, "__array__"),
+    "pickle": lambda tok: pickle.loads(pickle.dumps(tok)) == tok,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_works(tok: Any, name: str) -> None:
+    assert WORKS[name](tok)
+
+
+user_string = collections.UserString("ab")
+table = pd.DataFrame({"text": ["ab"]})
+
+REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
+    # Loading.
+    ("load(missing)", lambda tok: load("none.model"), FileNotFoundError, r"^\[Errno 2\] no such file .* downloads nothing.*: 'none.model'$"),
+    ("load(name of a hub)", lambda tok: load("meta/llama-7b"), FileNotFoundError, "downloads nothing, give the path of a model"),
+    ("load(empty folder)", lambda tok: load("folder"), FileNotFoundError, "holds no tokenizer.model; it is empty"),
+    ("load(json)", lambda tok: load("tokenizer.json"), cpbpe.ModelError, "look for tokenizer.model beside it"),
+    ("load(nested json)", lambda tok: load("nested.json"), cpbpe.ModelError, "nested too deeply"),
+    ("from_bytes(brackets)", lambda tok: Tokenizer.from_bytes(b"[" * 100_000), cpbpe.ModelError, "nested too deeply"),
+    ("from_bytes(braces)", lambda tok: Tokenizer.from_bytes(b'{"a":' * 100_000), cpbpe.ModelError, "nested too deeply"),
+    ("from_bytes(path)", lambda tok: Tokenizer.from_bytes("tokenizer.model"), TypeError, r"use Tokenizer\(path\)"),
+    ("load(bytes)", lambda tok: load(DATA), TypeError, r"use from_bytes\(\)"),
+    ("load(text file)", lambda tok: load(io.StringIO("")), TypeError, r"binary mode \('rb'\)"),
+    ("load(None)", lambda tok: load(None), TypeError, "loaded from a path or an open binary file, not NoneType"),
+    ("load(list)", lambda tok: load(["tokenizer.model"]), TypeError, "loaded from a path .*, not list"),
+    # Texts.
+    ("encode(list)", lambda tok: tok.encode(["ab"]), TypeError, r"for several texts use encode_batch\(\)"),
+    ("encode(None)", lambda tok: tok.encode(None), TypeError, "is a value missing"),
+    ("encode(path)", lambda tok: tok.encode(Path("a.txt")), TypeError, r"path\.read_text\(encoding='utf-8'\)"),
+    ("encode(file)", lambda tok: tok.encode(io.StringIO("ab")), TypeError, r"file\.read\(\)"),
+    ("encode(UserString)", lambda tok: tok.encode(user_string), TypeError, r"give it str\(text\)"),
+    ("encode(dict)", lambda tok: tok.encode({"text": "ab"}), TypeError, r"text\['text'\]"),
+    ("encode(array of one)", lambda tok: tok.encode(np.array("ab")), TypeError, r"give it str\(text\)"),
+    ("encode(generator)", lambda tok: tok.encode(t for t in ["ab"]), TypeError, "encode_batch"),
+    ("encode(surrogate)", lambda tok: tok.encode("a\ud800"), UnicodeEncodeError, "surrogates not allowed"),
+    ("encode_batch(str)", lambda tok: tok.encode_batch("ab"), TypeError, r"put it into a list: \[text\]"),
+    ("encode_batch(UserString)", lambda tok: tok.encode_batch(user_string), TypeError, r"put it into a list: \[text\]"),
+    ("encode_batch([UserString])", lambda tok: tok.encode_batch([user_string]), TypeError, r"at position 0; give it str\(text\)"),
+    ("encode_batch(table)", lambda tok: tok.encode_batch(table), TypeError, r"table\['text'\]"),
+    ("count(UserString)", lambda tok: tok.count(user_string), TypeError, r"give it str\(text\)"),
+    ("piece_to_id(UserString)", lambda tok: tok.piece_to_id(user_string), TypeError, r"give it str\(text\)"),
+    ("with_special_tokens(str)", lambda tok: tok.with_special_tokens("<a>"), TypeError, r"put it into a list: \[token\]"),
+    # Options.
+    ("out_type", lambda tok: tok.encode("ab", out_type=int), TypeError, "encode gives ids, encode_pieces gives pieces"),
+    ("return_tensors", lambda tok: tok.encode("ab", return_tensors="pt"), TypeError, "torch.from_numpy"),
+    ("add_special_tokens", lambda tok: tok.encode("ab", add_special_tokens=False), TypeError, "add_bos=True and add_eos=True"),
+    ("bos", lambda tok: tok.encode("ab", bos=True, eos=False), TypeError, "it is called add_bos$"),
+    ("truncation", lambda tok: tok.encode("ab", truncation=True), TypeError, r"truncate\(text, max_tokens\)"),
+    ("padding", lambda tok: tok.encode_batch(["ab"], padding=True), TypeError, r"encode_arrays\(texts\)\.padded\(\)"),
+    ("add_boss", lambda tok: tok.encode("ab", add_boss=True), TypeError, r"is it add_bos\?$"),
+    ("skip_special", lambda tok: tok.decode([5], skip_special=True), TypeError, r"is it skip_special_tokens\?$"),
+    ("using", lambda tok: tok.using(out_type=int), TypeError, "encode gives ids"),
+    ("allowed_special=str", lambda tok: tok.encode("ab", allowed_special="<s>"), ValueError, r"put it into a set: \{'<s>'\}"),
+    ("alpha=10**400", lambda tok: tok.encode("ab", alpha=10**400), ValueError, r"^alpha is the chance .* from 0 to 1, not 1000.*\.\.\.$"),
+    ("alpha=a huge fraction", lambda tok: tok.encode("ab", alpha=Fraction(10**400, 3)), ValueError, "from 0 to 1"),
+    ("alpha=nan", lambda tok: tok.encode("ab", alpha=float("nan")), ValueError, "from 0 to 1, not nan"),
+    ("alpha=sNaN", lambda tok: tok.encode("ab", alpha=Decimal("sNaN")), ValueError, r"from 0 to 1, not Decimal\('sNaN'\)"),
+    ("alpha=inf", lambda tok: tok.encode("ab", alpha=float("inf")), ValueError, "from 0 to 1, not inf"),
+    ("alpha=array", lambda tok: tok.encode("ab", alpha=np.array([0.1, 0.2])), ValueError, "from 0 to 1, not array"),
+    ("alpha=-1", lambda tok: tok.encode("ab", alpha=-1), ValueError, "from 0 to 1, not -1"),
+    ("alpha=None", lambda tok: tok.encode("ab", alpha=None), TypeError, "alpha is a number from 0 to 1"),
+    ("seed=1.5", lambda tok: tok.encode("ab", alpha=0.5, seed=1.5), TypeError, "seed is an integer or None"),
+    # Ids.
+    ("decode(str)", lambda tok: tok.decode("text"), TypeError, "for pieces use decode_pieces"),
+    ("decode(pieces)", lambda tok: tok.decode(["▁a"]), TypeError, "for pieces use decode_pieces"),
+    ("decode(lists)", lambda tok: tok.decode([[5]]), TypeError, "use decode_batch"),
+    ("decode(set)", lambda tok: tok.decode({5, 6}), TypeError, "a list, in the order of the text"),
+    ("decode(dict)", lambda tok: tok.decode({"input_ids": [5]}), TypeError, r"batch\['input_ids'\]"),
+    ("decode(dict of ids)", lambda tok: tok.decode({5: 6}), TypeError, "give it one of its values"),
+    ("decode(table)", lambda tok: tok.decode(table), TypeError, "not DataFrame; give it one column"),
+    ("decode(None)", lambda tok: tok.decode(None), TypeError, r"takes ids \(integers\)"),
+    ("decode(10**30)", lambda tok: tok.decode(10**30), IndexError, "outside the vocabulary"),
+    ("decode([-1])", lambda tok: tok.decode([-1]), IndexError, "outside the vocabulary: 700 pieces, 0 to 699"),
+    ("decode(uint64)", lambda tok: tok.decode(np.array([2**64 - 1], np.uint64)), IndexError, "outside the vocabulary"),
+    ("decode_pieces(ids)", lambda tok: tok.decode_pieces([5]), TypeError, r"for ids use decode\(\)"),
+    ("decode_batch(ids)", lambda tok: tok.decode_batch([5]), TypeError, "for one sequence use decode"),
+    ("id_to_piece(10**30)", lambda tok: tok.id_to_piece(10**30), IndexError, "outside the vocabulary"),
+    # Names and items.
+    ("EncodeAsIds", lambda tok: tok.EncodeAsIds, AttributeError, r"'Tokenizer' object has no attribute 'EncodeAsIds'; use encode\(text\)$"),
+    ("encode_as_ids", lambda tok: tok.encode_as_ids, AttributeError, r"; use encode\(text\)$"),
+    ("IdToPiece", lambda tok: tok.IdToPiece, AttributeError, "; use id_to_piece$"),
+    ("get_piece_size", lambda tok: tok.get_piece_size(), AttributeError, "; use vocab_size$"),
+    ("batch_decode", lambda tok: tok.batch_decode([[5]]), AttributeError, r"; use decode_batch\(batch\)$"),
+    ("eos_token_id", lambda tok: tok.eos_token_id, AttributeError, "; use eos_id$"),
+    ("convert_tokens_to_ids", lambda tok: tok.convert_tokens_to_ids, AttributeError, r"; use piece_to_id\(piece\)$"),
+    ("encode_bach", lambda tok: tok.encode_bach, AttributeError, r"; is it encode_batch\?$"),
+    ("nothing like it", lambda tok: tok.xyzzy, AttributeError, "'Tokenizer' object has no attribute 'xyzzy'$"),
+    ("bound", lambda tok: tok.using(add_bos=True).encode_as_ids, AttributeError, r"; use encode\(text\)$"),
+    ("tok[piece]", lambda tok: tok["ab"], TypeError, r"tok\.vocab\['ab'\]"),
+    ("tok[id]", lambda tok: tok[5], TypeError, r"tok\.vocab\[5\]"),
+    ("list(tok)", lambda tok: list(tok), TypeError, "object is not iterable"),
+    ("tok(text)", lambda tok: tok("ab"), TypeError, "a Tokenizer is not called"),
+    ("cpbpe.SentencePieceProcessor", lambda tok: cpbpe.SentencePieceProcessor, AttributeError, "; cpbpe.compat.sentencepiece has it"),
+    ("cpbpe.tokenize", lambda tok: cpbpe.tokenize, AttributeError, r"encode_pieces\(text\) gives pieces$"),
+    ("cpbpe.Tokeniser", lambda tok: cpbpe.Tokeniser, AttributeError, r"; is it Tokenizer\?$"),
+    # Saving.
+    ("save(missing folder)", lambda tok: tok.save("nodir/x.model"), FileNotFoundError, r"there is no folder '.*nodir'; make it first: 'nodir/x.model'$"),
+    ("save(folder)", lambda tok: tok.save("folder"), IsADirectoryError, r"it is a folder; give a name in it, such as 'folder.tokenizer\.model'"),
+    ("save(file)", lambda tok: tok.save(io.BytesIO()), TypeError, r"takes a path, not BytesIO; .* file\.write\(tok\.to_bytes\(\)\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_is_refused_with_the_way_out(
+    tok: Any, call: Callable[[Any], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(tok)
