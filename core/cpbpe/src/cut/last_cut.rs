@@ -50,10 +50,11 @@ fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> usize {
 fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> usize {
     let keys = &vocab.user_defined;
     let stop = (text.len() + 1).saturating_sub(keys.longest_key());
+    let mut walk = keys.walk(text);
     let (mut at, mut cut) = (0, 0);
     let mut before = None;
     while at < stop {
-        let length = keys.longest(text, at);
+        let length = walk.longest(at);
         if length > 0 {
             (cut, before) = (at, None);
             at += length;

@@ -10,10 +10,8 @@ use crate::vocab::{Joinable, Vocab};
 /// How a normalized text is segmented. It is decided once for each text, by `Way::of`.
 #[derive(Clone, Copy)]
 pub enum Way<'a> {
-    /// Cut into chunks. The text is compact.
+    /// Cut into chunks, of which user-defined pieces are some. The text is compact.
     Chunks(&'a Joinable),
-    /// The same between user-defined pieces.
-    ChunksBetweenKeys(&'a Joinable, &'a Keys),
     /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with UNUSED pieces.
     Whole {
         /// Whether the text is compact.
@@ -25,8 +23,7 @@ impl<'a> Way<'a> {
     /// The way for a text of which it is known whether it is compact.
     pub fn of(vocab: &'a Vocab, compact: bool) -> Way<'a> {
         match &vocab.joinable {
-            Some(joinable) if compact && vocab.user_defined.is_empty() => Way::Chunks(joinable),
-            Some(joinable) if compact => Way::ChunksBetweenKeys(joinable, &vocab.user_defined_compact),
+            Some(joinable) if compact => Way::Chunks(joinable),
             _ => Way::Whole { compact },
         }
     }
@@ -44,43 +41,12 @@ pub fn encode_normalized<O: Output>(vocab: &Vocab, way: Way, text: &[u8], buffer
             let compact = encode_compact(vocab, joinable, text, false, buffers, out);
             debug_assert!(compact);
         }
-        Way::ChunksBetweenKeys(joinable, keys) => encode_between_keys(vocab, joinable, keys, text, buffers, out),
         Way::Whole { compact } => {
             let ids = &mut buffers.chunk;
             ids.clear();
             encode_whole(vocab, text, compact, ids);
             out.append(ids);
         }
-    }
-}
-
-/// Encode a compact text that is valid UTF-8, with all its user-defined pieces.
-fn encode_between_keys<O: Output>(
-    vocab: &Vocab,
-    joinable: &Joinable,
-    keys: &Keys,
-    text: &[u8],
-    buffers: &mut Buffers,
-    out: &mut O,
-) {
-    let (mut at, mut done) = (0, 0);
-    while at < text.len() {
-        let length = keys.longest(text, at);
-        if length == 0 {
-            at += 1; // a key begins with the first byte of a character, so no other place is ever taken for one
-            continue;
-        }
-        let compact = encode_compact(vocab, joinable, &text[done..at], false, buffers, out);
-        debug_assert!(compact);
-        if let Some(id) = vocab.find(&text[at..at + length]) {
-            out.append(&[id]);
-        }
-        at += length;
-        done = at;
-    }
-    if done < text.len() {
-        let compact = encode_compact(vocab, joinable, &text[done..], false, buffers, out);
-        debug_assert!(compact);
     }
 }
 
@@ -99,11 +65,11 @@ pub fn segment_whole<S: Sink>(
     keep: impl Fn(usize, usize, usize) -> bool,
     sink: &mut S,
 ) {
-    let keys = user_defined(vocab, compact);
+    let mut keys = user_defined(vocab, compact).walk(text);
     if compact {
-        merge_whole(&vocab, text, |at| keys.longest(text, at), keep, sink);
+        merge_whole(&vocab, text, |at| keys.longest(at), keep, sink);
     } else {
-        merge_whole(&RawLookup(vocab), text, |at| keys.longest(text, at), keep, sink);
+        merge_whole(&RawLookup(vocab), text, |at| keys.longest(at), keep, sink);
     }
 }
 

@@ -56,9 +56,8 @@ impl Sink for TokenSink<'_> {
 /// The tokens of a segmented text, merged chunk by chunk, without the cache.
 pub fn tokens(vocab: &Vocab, text: &[u8], way: Way) -> Vec<Token> {
     let mut sink = TokenSink { vocab, text, compact: true, offset: 0, out: Vec::new() };
-    let (joinable, keys) = match way {
-        Way::Chunks(joinable) => (joinable, None),
-        Way::ChunksBetweenKeys(joinable, keys) => (joinable, Some(keys)),
+    let joinable = match way {
+        Way::Chunks(joinable) => joinable,
         Way::Whole { compact } => {
             sink.compact = compact;
             segment_whole(vocab, text, compact, |_, _, _| true, &mut sink);
@@ -69,9 +68,10 @@ pub fn tokens(vocab: &Vocab, text: &[u8], way: Way) -> Vec<Token> {
         sink.offset = begin;
         merge_chunk(vocab, &text[begin..end], sink);
     };
+    let mut keys = vocab.user_defined_compact.walk(text);
     let (mut at, mut done) = (0, 0);
     while at < text.len() {
-        let length = keys.map_or(0, |keys| keys.longest(text, at));
+        let length = keys.longest(at);
         if length > 0 {
             merge_part(&mut sink, done, at);
             sink.out.extend(vocab.find(&text[at..at + length]).map(|id| Token { id, begin: at, end: at + length }));
@@ -153,12 +153,12 @@ pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32]) -> Option<Vec<Token>> 
 /// The tokens of a segmented text when merges are left out by chance.
 pub fn sample(vocab: &Vocab, text: &[u8], compact: bool, Dropout { alpha, seed }: Dropout) -> Vec<Token> {
     // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.
-    let keys = user_defined(vocab, compact);
+    let mut keys = user_defined(vocab, compact).walk(text);
     let mut places = vec![0u64; text.len() + 1];
     let (mut at, mut count) = (0, 0);
     while at < text.len() {
         places[at] = count;
-        at += match keys.longest(text, at) {
+        at += match keys.longest(at) {
             0 => utf8::length_at(text, at),
             length => length,
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::text::charsmap::Charsmap;
-use crate::text::finder::Keys;
+use crate::text::finder::{Keys, Walk};
 use crate::text::utf8::{self, REPLACEMENT, SPACE};
 
 /// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
@@ -113,11 +113,11 @@ impl Normalizer {
         &'a self,
         text: &'a [u8],
         at: usize,
-        user_defined: Option<&Keys>,
+        user_defined: &mut Option<Walk>,
         keep_invalid: bool,
     ) -> (&'a [u8], usize) {
-        if let Some(keys) = user_defined {
-            let length = keys.longest(text, at);
+        if let Some(walk) = user_defined {
+            let length = walk.longest(at);
             if length > 0 {
                 return (&text[at..at + length], length);
             }
@@ -145,10 +145,11 @@ impl Normalizer {
         let options = &self.options;
         let squeeze = options.remove_extra_whitespaces;
         let space: &[u8] = if options.escape_whitespaces { SPACE } else { b" " };
+        let mut walk = user_defined.map(|keys| keys.walk(text));
         // 1. Spaces at the beginning go first: a text of nothing else is empty, and gets no dummy prefix.
         let mut at = 0;
         while squeeze && at < text.len() {
-            let (rewritten, used) = self.next(text, at, user_defined, keep_invalid);
+            let (rewritten, used) = self.next(text, at, &mut walk, keep_invalid);
             if rewritten != b" " {
                 break;
             }
@@ -176,7 +177,7 @@ impl Normalizer {
         // 3. The text, rewritten. Spaces are dropped after a space, and at the beginning.
         let mut drop_spaces = squeeze;
         while at < text.len() {
-            let (mut rewritten, used) = self.next(text, at, user_defined, keep_invalid);
+            let (mut rewritten, used) = self.next(text, at, &mut walk, keep_invalid);
             while drop_spaces && rewritten.first() == Some(&b' ') {
                 rewritten = &rewritten[1..];
             }

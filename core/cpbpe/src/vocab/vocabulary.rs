@@ -10,6 +10,7 @@ use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::{Pieces, NONE};
+use crate::vocab::starts::KeyStarts;
 
 /// sentencepiece refuses pieces of this many bytes and more.
 pub const MAX_PIECE: usize = 8000;
@@ -45,6 +46,8 @@ pub struct Vocab {
     pub user_defined: Keys,
     /// The same, swapped.
     pub user_defined_compact: Keys,
+    /// Where these may begin.
+    pub key_starts: Option<KeyStarts>,
     /// Whether the spans of a text that needs no rules follow from its ids; see `follow_from_ids`.
     pub plain_spans: bool,
 }
@@ -125,9 +128,11 @@ impl Vocab {
             orders: Lazy::default(),
             lengths: Lazy::default(),
             plain_spans: follow_from_ids(&user_defined),
-            user_defined: Keys::new(user_defined),
-            user_defined_compact: Keys::new(user_defined_compact),
+            user_defined: Keys::new(&user_defined),
+            user_defined_compact: Keys::new(&user_defined_compact),
+            key_starts: None,
         };
+        vocab.key_starts = KeyStarts::new(&vocab.user_defined_compact);
         if byte_fallback && vocab.find_mergeable(b" ").is_none() {
             vocab.ids_per_byte = 3; // a space that is not a piece becomes the three bytes of U+2581
         }
