@@ -86,7 +86,7 @@ impl Cutter {
             utf8::spaces_into(key, &mut compact);
             (!key.is_empty() && !key.contains(&b' ')).then_some(compact)
         };
-        let symbols = Finder::new(&spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect::<Vec<_>>());
+        let symbols = Finder::new(&spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect::<Vec<_>>())?;
         let delimiter = compact_key(&spec.delimiter).map(|key| memmem::Finder::new(&key).into_owned());
         let mut byte_classes = [ALWAYS_ALONE; 256];
         for (byte, class) in (0u8..0x80).zip(&mut byte_classes) {

@@ -128,8 +128,8 @@ impl Vocab {
             orders: Lazy::default(),
             lengths: Lazy::default(),
             plain_spans: follow_from_ids(&user_defined),
-            user_defined: Keys::new(&user_defined),
-            user_defined_compact: Keys::new(&user_defined_compact),
+            user_defined: Keys::new(&user_defined)?,
+            user_defined_compact: Keys::new(&user_defined_compact)?,
             key_starts: None,
         };
         vocab.key_starts = KeyStarts::new(&vocab.user_defined_compact);

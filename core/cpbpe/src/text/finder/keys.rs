@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::error::Error;
 use crate::lazy::Lazy;
 use crate::text::finder::backwards::Backwards;
 use crate::text::finder::trie::Trie;
@@ -32,26 +33,26 @@ pub struct Keys {
 impl Keys {
     /// None of the keys is empty. Those that have too many others as beginnings are not found: sentencepiece does not find
     /// them either.
-    pub fn new(keys: &[Vec<u8>]) -> Keys {
+    pub fn new(keys: &[Vec<u8>]) -> Result<Keys, Error> {
         Keys::with_limit(keys.iter().map(Vec::as_slice), MAX_MATCHES)
     }
 
     /// The same without a limit. The number of a key is its place among those that are given.
-    pub fn unlimited(keys: &[&[u8]]) -> Keys {
+    pub fn unlimited(keys: &[&[u8]]) -> Result<Keys, Error> {
         Keys::with_limit(keys.iter().copied(), usize::MAX)
     }
 
-    fn with_limit<'a>(keys: impl Iterator<Item = &'a [u8]>, limit: usize) -> Keys {
+    fn with_limit<'a>(keys: impl Iterator<Item = &'a [u8]>, limit: usize) -> Result<Keys, Error> {
         let mut sorted: Vec<(&[u8], u32)> = keys.zip(0..).collect();
         sorted.sort_unstable();
         sorted.dedup_by_key(|(key, _)| *key);
-        Keys {
-            trie: Trie::new(&sorted, limit),
+        Ok(Keys {
+            trie: Trie::new(&sorted, limit).ok_or(Error::InvalidKeys)?,
             longest_key: sorted.iter().map(|(key, _)| key.len()).max().unwrap_or(0),
             bytes: sorted.iter().map(|(key, _)| key.len()).sum(),
             in_vain: AtomicUsize::new(0),
             backwards: Lazy::default(),
-        }
+        })
     }
 
     /// Whether there are none.
@@ -74,7 +75,7 @@ impl Keys {
     /// For each byte that keys begin with those that may follow it.
     pub fn first_pairs(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
         let firsts = (0..=u8::MAX).filter(|&first| self.begins(first));
-        firsts.flat_map(|first| self.trie.second_bytes(first).map(move |second| (first, second)))
+        firsts.flat_map(|first| self.trie.second_bytes(first).into_iter().map(move |second| (first, second)))
     }
 
     /// Walk through a text.
@@ -154,7 +155,7 @@ impl Walk<'_> {
 
     /// The number of the key of this length at `at`, where it was found.
     pub fn key(&self, at: usize, length: usize) -> usize {
-        self.keys.trie.longest(&self.text[at..at + length]).key
+        self.keys.trie.longest(&self.text[at..at + length]).key as usize
     }
 }
 
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_longest_key_wins() {
-        let keys = Keys::new(&[&b"ab"[..], b"abcd", b"x", b"a\xff"].map(<[u8]>::to_vec));
+        let keys = Keys::new(&[&b"ab"[..], b"abcd", b"x", b"a\xff"].map(<[u8]>::to_vec)).unwrap();
         let text = b"abcabcdab";
         assert_eq!([0, 1, 3, 7].map(|at| longest(&keys, text, at)), [2, 0, 4, 2]);
         assert_eq!(longest(&keys, b"a", 0), 0);
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn no_more_than_64_matches() {
-        let keys = Keys::new(&(1..=90).map(|length| vec![b'='; length]).collect::<Vec<_>>());
+        let keys = Keys::new(&(1..=90).map(|length| vec![b'='; length]).collect::<Vec<_>>()).unwrap();
         assert_eq!(longest(&keys, &[b'='; 200], 0), 64);
         assert_eq!(longest(&keys, &[b'='; 10], 0), 10);
     }
@@ -227,6 +228,7 @@ mod tests {
             // 3. Place by place, by the automaton, and by a walk that changes from one to the other.
             let references: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             for (made, limit) in [(Keys::new(&keys), MAX_MATCHES), (Keys::unlimited(&references), usize::MAX)] {
+                let made = made.unwrap();
                 let (blob, ends) = made.trie.keys();
                 let backwards = Backwards::new(blob, &ends).unwrap();
                 let mut lengths = Vec::new();
@@ -265,7 +267,7 @@ mod tests {
                 key
             })
             .collect();
-        let keys = Keys::new(&keys);
+        let keys = Keys::new(&keys).unwrap();
         let text = vec![b'a'; 300_000];
         let begin = std::time::Instant::now();
         let mut walk = keys.walk(&text);

@@ -65,7 +65,7 @@ impl Finder {
         let longest = keys.iter().map(|key| key.len()).max().unwrap_or(0);
         if longest > LONG {
             if let Some(beginnings) = Beginnings::new(keys, false) {
-                return Ok(Finder(Way::Long(Keys::unlimited(keys), beginnings)));
+                return Ok(Finder(Way::Long(Keys::unlimited(keys)?, beginnings)));
             }
         }
         let automaton = AhoCorasick::builder()

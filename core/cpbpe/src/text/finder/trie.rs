@@ -1,5 +1,16 @@
 //! A radix tree of keys. To find the longest key at a place, one walks down from the root; bytes that no two keys part at
 //! are compared together.
+//!
+//! What takes time is to wait for memory: a large tree is in no near cache. So all that must be known of a node stands in
+//! one place, mostly in one line of the cache (with nodes, labels and children apart, three lines had to be waited for at
+//! each step):
+//!
+//! ```text
+//! count: 2 bytes | length: 2 | key: 4 | label: length | what leads to the children
+//!     count = 0 ... FEW:      the byte that leads to each child, FEW bytes, and where each child is, 4 bytes each
+//!     otherwise:              the first of these bytes, how many there are from it to the last, minus 1,
+//!                             and for all bytes from the first to the last where the child is, or 0
+//! ```
 
 use crate::text::common::common_length;
 
@@ -7,34 +18,17 @@ use crate::text::common::common_length;
 const NO_KEY: u32 = u32::MAX;
 /// A node with more children than this has a table of them.
 const FEW: usize = 8;
+/// How many bytes come before a label.
+const HEAD: usize = 8;
+/// The longest label; keys that have more in common have a chain of nodes.
+const MAX_LABEL: usize = u16::MAX as usize;
+/// Labels of less than this many bytes are compared at once.
+const WORD: usize = 8;
 
-/// A node. The byte that leads to it (its head) is in `Trie::heads`.
-#[derive(Clone)]
-struct Node {
-    /// The bytes after its head that all keys below it have in common: where they begin in `Trie::labels`,
-    label: usize,
-    /// and how many they are.
-    length: u32,
-    /// Its children stand side by side; this is the first.
-    first: u32,
-    /// How many there are.
-    count: u32,
-    /// Which table tells them apart, if they are more than `FEW`.
-    table: u32,
-    /// The number of the key that ends after the label, or `NO_KEY`.
-    key: u32,
-}
-
-/// Keys as a tree. It takes as much memory as the bytes in which the keys differ, and 33 bytes for each place where some
-/// part or one ends.
+/// Keys as a tree.
 pub struct Trie {
-    /// The root is the first, and has no label.
-    nodes: Vec<Node>,
-    /// The head of each node, and `FEW` bytes.
-    heads: Vec<u8>,
-    labels: Vec<u8>,
-    /// For each byte, which of a node's children it leads to, if it leads to any.
-    tables: Vec<[u8; 256]>,
+    /// The nodes, and `WORD` bytes.
+    nodes: Vec<u8>,
     /// For each byte the node that it leads to from the root, or 0.
     roots: Box<[u32; 256]>,
 }
@@ -44,72 +38,101 @@ pub struct Found {
     /// The length of the longest key, 0 if there is none.
     pub length: usize,
     /// Its number.
-    pub key: usize,
+    pub key: u32,
     /// How many bytes were looked at.
     pub looked: usize,
 }
 
+/// A node that is read.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    count: usize,
+    length: usize,
+    key: u32,
+    /// The label, and all that follows.
+    rest: &'a [u8],
+}
+
+/// Where a child is to be noted.
+#[derive(Clone, Copy)]
+enum Slot {
+    Root(u8),
+    Node(usize),
+}
+
+/// Keys below a node that is not there yet.
+struct Waiting {
+    slot: Slot,
+    range: std::ops::Range<usize>,
+    /// How many bytes lead to it.
+    depth: usize,
+    /// How many keys end above it.
+    above: usize,
+}
+
 impl Trie {
     /// The tree of some keys, none of which is empty, with their numbers. They are sorted, and no two are equal. Below a
-    /// key that has `limit - 1` others as beginnings there is nothing.
-    pub fn new(keys: &[(&[u8], u32)], limit: usize) -> Trie {
-        let empty = Node { label: 0, length: 0, first: 0, count: 0, table: 0, key: NO_KEY };
-        let mut trie = Trie {
-            nodes: vec![empty.clone()],
-            heads: vec![0],
-            labels: Vec::new(),
-            tables: Vec::new(),
-            roots: Box::new([0; 256]),
-        };
-        // Nodes that are not complete: the keys below each, how many bytes lead to it, how many keys end above it.
-        let mut waiting = vec![(0, 0..keys.len(), 0, 0)];
-        while let Some((at, mut range, depth, mut above)) = waiting.pop() {
-            if range.is_empty() {
-                continue;
-            }
+    /// key that has `limit - 1` others as beginnings there is nothing. `None` if there are more bytes than can be numbered.
+    pub fn new(keys: &[(&[u8], u32)], limit: usize) -> Option<Trie> {
+        let mut trie = Trie { nodes: vec![0; HEAD], roots: Box::new([0; 256]) };
+        let mut waiting = Vec::new();
+        for (head, range) in by_head(keys, 0..keys.len(), 0) {
+            waiting.push(Waiting { slot: Slot::Root(head), range, depth: 1, above: 0 });
+        }
+        while let Some(Waiting { slot, mut range, depth, mut above }) = waiting.pop() {
+            let at = trie.nodes.len();
+            trie.note(slot, u32::try_from(at).ok()?);
             // 1. Its label. What the first and the last key have in common, all have.
             let (first, last) = (keys[range.start].0, keys[range.end - 1].0);
-            let length = if at == 0 { 0 } else { common_length(&first[depth..], &last[depth..]) };
+            let length = common_length(&first[depth..], &last[depth..]).min(MAX_LABEL);
             let end = depth + length;
-            trie.nodes[at].label = trie.labels.len();
-            trie.nodes[at].length = length as u32;
-            trie.labels.extend_from_slice(&first[depth..end]);
             // 2. The key that ends here: it comes first.
+            let mut key = NO_KEY;
             if first.len() == end {
-                trie.nodes[at].key = keys[range.start].1;
+                key = keys[range.start].1;
                 range.start += 1;
                 above += 1;
                 if above == limit {
-                    continue;
+                    range.start = range.end;
                 }
             }
             // 3. A child for each byte that follows in some key.
-            let child = trie.nodes.len();
-            trie.nodes[at].first = child as u32;
-            while !range.is_empty() {
-                let head = keys[range.start].0[end];
-                let same = range.start + keys[range.clone()].partition_point(|(key, _)| key[end] <= head);
-                waiting.push((trie.nodes.len(), range.start..same, end + 1, above));
-                trie.nodes.push(empty.clone());
-                trie.heads.push(head);
-                range.start = same;
-            }
-            let heads = &trie.heads[child..];
-            trie.nodes[at].count = heads.len() as u32;
-            if heads.len() > FEW {
-                let mut table = [0; 256];
-                for (number, &head) in (0..=u8::MAX).zip(heads) {
-                    table[usize::from(head)] = number;
+            let children = by_head(keys, range, end);
+            trie.nodes.extend_from_slice(&(children.len() as u16).to_le_bytes());
+            trie.nodes.extend_from_slice(&(length as u16).to_le_bytes());
+            trie.nodes.extend_from_slice(&key.to_le_bytes());
+            trie.nodes.extend_from_slice(&first[depth..end]);
+            let base = trie.nodes.len();
+            let (lowest, highest) = match &children[..] {
+                [] => continue,
+                [(lowest, _), .., (highest, _)] if children.len() > FEW => (*lowest, *highest),
+                few => {
+                    trie.nodes.resize(base + FEW + 4 * few.len(), 0);
+                    for (i, (head, range)) in children.into_iter().enumerate() {
+                        trie.nodes[base + i] = head;
+                        let slot = Slot::Node(base + FEW + 4 * i);
+                        waiting.push(Waiting { slot, range, depth: end + 1, above });
+                    }
+                    continue;
                 }
-                trie.nodes[at].table = trie.tables.len() as u32;
-                trie.tables.push(table);
+            };
+            trie.nodes.extend_from_slice(&[lowest, highest - lowest]);
+            trie.nodes.resize(base + 2 + 4 * (usize::from(highest - lowest) + 1), 0);
+            for (head, range) in children {
+                let slot = Slot::Node(base + 2 + 4 * usize::from(head - lowest));
+                waiting.push(Waiting { slot, range, depth: end + 1, above });
             }
         }
-        for child in 0..trie.nodes[0].count {
-            trie.roots[usize::from(trie.heads[1 + child as usize])] = 1 + child;
+        trie.nodes.extend_from_slice(&[0; WORD]);
+        Some(trie)
+    }
+
+    /// Note where a child is.
+    fn note(&mut self, slot: Slot, at: u32) {
+        match slot {
+            Slot::Root(head) => self.roots[usize::from(head)] = at,
+            Slot::Node(place) => self.nodes[place..place + 4].copy_from_slice(&at.to_le_bytes()),
         }
-        trie.heads.extend_from_slice(&[0; FEW]);
-        trie
     }
 
     /// Whether a key begins with this byte.
@@ -119,83 +142,128 @@ impl Trie {
     }
 
     /// The bytes that follow the first byte of keys: any, if that is a key by itself.
-    pub fn second_bytes(&self, first: u8) -> impl Iterator<Item = u8> + '_ {
-        let node = &self.nodes[self.roots[usize::from(first)] as usize];
-        let any = node.length == 0 && node.key != NO_KEY;
-        let children = &self.heads[node.first as usize..][..node.count as usize];
-        let label = &self.labels[node.label..][..node.length as usize];
-        (0..=u8::MAX).filter(move |byte| any || label.first().map_or(children.contains(byte), |next| next == byte))
+    pub fn second_bytes(&self, first: u8) -> Vec<u8> {
+        let Some(node) = self.node(self.roots[usize::from(first)]) else { return Vec::new() };
+        match node.label().first() {
+            Some(&next) => vec![next],
+            None if node.key != NO_KEY => (0..=u8::MAX).collect(),
+            None => (0..=u8::MAX).filter(|&byte| node.child(byte) != 0).collect(),
+        }
+    }
+
+    /// The node at a place, which is that of a node or 0.
+    #[inline(always)]
+    fn node(&self, at: u32) -> Option<Node<'_>> {
+        let (head, rest) = self.nodes[at as usize..].split_first_chunk::<HEAD>()?;
+        let head = u64::from_le_bytes(*head);
+        let (count, length) = (head as u16 as usize, (head >> 16) as u16 as usize);
+        (at != 0).then_some(Node { count, length, key: (head >> 32) as u32, rest })
     }
 
     /// The longest key that a text begins with.
     #[inline]
     pub fn longest(&self, text: &[u8]) -> Found {
-        let mut found = Found { length: 0, key: 0, looked: 1 };
+        let mut found = Found { length: 0, key: NO_KEY, looked: 1 };
         let Some(&first) = text.first() else { return found };
         let mut at = self.roots[usize::from(first)];
         let mut depth = 1;
-        while at != 0 {
-            let node = &self.nodes[at as usize];
+        while let Some(node) = self.node(at) {
             // 1. The label.
-            let length = node.length as usize;
-            if length > 0 {
-                let (label, rest) = (&self.labels[node.label..][..length], &text[depth..]);
-                let same = if label.first() == rest.first() { common_length(label, rest) } else { 0 };
-                depth += same;
-                if same < length {
-                    break;
-                }
+            let same = node.compare(&text[depth..]);
+            depth += same;
+            if same < node.length {
+                break;
             }
-            if node.key != NO_KEY {
-                (found.length, found.key) = (depth, node.key as usize);
-            }
+            let is_key = node.key != NO_KEY;
+            found.length = if is_key { depth } else { found.length };
+            found.key = if is_key { node.key } else { found.key };
             // 2. The next byte.
             let Some(&byte) = text.get(depth) else { break };
-            at = self.child(node, byte);
+            at = node.child(byte);
             depth += 1;
         }
         found.looked = depth;
         found
     }
 
-    /// The child of a node that a byte leads to, 0 if there is none.
-    #[inline]
-    fn child(&self, node: &Node, byte: u8) -> u32 {
-        if node.count as usize > FEW {
-            let child = node.first + u32::from(self.tables[node.table as usize][usize::from(byte)]);
-            return if self.heads[child as usize] == byte { child } else { 0 };
-        }
-        // All heads at once: the lowest byte that is zero after this is the one that is looked for.
-        const EACH: u64 = 0x0101_0101_0101_0101;
-        let Some(heads) = self.heads[node.first as usize..].first_chunk() else { return 0 };
-        let differ = u64::from_le_bytes(*heads) ^ EACH * u64::from(byte);
-        let zeros = differ.wrapping_sub(EACH) & !differ & 0x80 * EACH;
-        let number = zeros.trailing_zeros() / 8;
-        if number < node.count {
-            node.first + number
-        } else {
-            0
-        }
-    }
-
     /// All keys that can be found, written one after the other, and where each ends.
     pub fn keys(&self) -> (Vec<u8>, Vec<usize>) {
         let (mut blob, mut ends) = (Vec::new(), Vec::new());
         let mut path: Vec<u8> = Vec::new();
-        let mut waiting = vec![(0, 0)]; // nodes, and how many bytes lead to the node above
-        while let Some((at, depth)) = waiting.pop() {
-            let node: &Node = &self.nodes[at];
+        // Nodes, how many bytes lead to the node above each, and the byte that leads from there.
+        let roots = (0..=u8::MAX).map(|head| (self.roots[usize::from(head)], 0, head));
+        let mut waiting: Vec<(u32, usize, u8)> = roots.collect();
+        while let Some((at, depth, head)) = waiting.pop() {
+            let Some(node) = self.node(at) else { continue };
             path.truncate(depth);
-            if at > 0 {
-                path.push(self.heads[at]);
-            }
-            path.extend_from_slice(&self.labels[node.label..][..node.length as usize]);
+            path.push(head);
+            path.extend_from_slice(node.label());
             if node.key != NO_KEY {
                 blob.extend_from_slice(&path);
                 ends.push(blob.len());
             }
-            waiting.extend((node.first..node.first + node.count).map(|child| (child as usize, path.len())));
+            if node.count > 0 {
+                waiting.extend((0..=u8::MAX).map(|head| (node.child(head), path.len(), head)).filter(|child| child.0 != 0));
+            }
         }
         (blob, ends)
+    }
+}
+
+/// Sorted keys by their byte at `depth`, which all have.
+fn by_head(keys: &[(&[u8], u32)], mut range: std::ops::Range<usize>, depth: usize) -> Vec<(u8, std::ops::Range<usize>)> {
+    let mut groups = Vec::new();
+    while !range.is_empty() {
+        let head = keys[range.start].0[depth];
+        let end = range.start + keys[range.clone()].partition_point(|(key, _)| key[depth] <= head);
+        groups.push((head, range.start..end));
+        range.start = end;
+    }
+    groups
+}
+
+impl<'a> Node<'a> {
+    fn label(self) -> &'a [u8] {
+        &self.rest[..self.length]
+    }
+
+    /// How many bytes of the label a text begins with.
+    #[inline(always)]
+    fn compare(self, text: &[u8]) -> usize {
+        // Most labels are short, and many are empty. One comparison that suits all of these is faster than to tell them
+        // apart.
+        if self.length < WORD {
+            if let (Some(label), Some(text)) = (self.rest.first_chunk(), text.first_chunk()) {
+                let differ = u64::from_le_bytes(*label) ^ u64::from_le_bytes(*text) | 1 << (8 * self.length);
+                return differ.trailing_zeros() as usize / 8;
+            }
+        }
+        common_length(self.label(), text)
+    }
+
+    /// The child that a byte leads to, 0 if there is none.
+    #[inline(always)]
+    fn child(self, byte: u8) -> u32 {
+        let place = if self.count > FEW {
+            let [lowest, others] = [self.rest[self.length], self.rest[self.length + 1]];
+            let number = byte.wrapping_sub(lowest);
+            if number > others {
+                return 0;
+            }
+            self.length + 2 + 4 * usize::from(number)
+        } else {
+            // All heads at once: the lowest byte that is zero after this is the one that is looked for. (What follows a node
+            // without children means nothing.)
+            const EACH: u64 = 0x0101_0101_0101_0101;
+            let Some(heads) = self.rest[self.length..].first_chunk() else { return 0 };
+            let differ = u64::from_le_bytes(*heads) ^ EACH * u64::from(byte);
+            let zeros = differ.wrapping_sub(EACH) & !differ & 0x80 * EACH;
+            let number = zeros.trailing_zeros() as usize / 8;
+            if number >= self.count {
+                return 0;
+            }
+            self.length + FEW + 4 * number
+        };
+        self.rest.get(place..place + 4).and_then(|child| child.try_into().ok()).map_or(0, u32::from_le_bytes)
     }
 }
