@@ -39,6 +39,9 @@ const MAX_SPILLED: usize = 1 << 19;
 /// The same, when the texts of long chunks take more bytes than this.
 const MAX_TEXTS: usize = 1 << 20;
 
+/// How many characters that were seen once are kept in mind.
+const ONCE: usize = 1 << 12;
+
 /// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and some places more.
 pub const BATCH: usize = 264;
 
@@ -57,6 +60,8 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
+    /// Characters that were seen once; see `is_new`.
+    once: Vec<u32>,
     /// How often the cache has been emptied.
     pub era: u32,
 }
@@ -91,6 +96,7 @@ impl Cache {
             small_ids: pieces <= SMALL_VOCABULARY,
             spilled: Vec::new(),
             texts: Vec::new(),
+            once: Vec::new(),
             era: 0,
         };
         cache.allocate(SIZES[0]);
@@ -275,6 +281,16 @@ impl Cache {
             NotPacked::Absent => return false,
         }
         true
+    }
+
+    /// Whether a chunk of one character comes for the first time, as far as is known. Then it need not be remembered: there
+    /// are texts in which every character is another one, and the memory for them took more time than all the rest.
+    pub fn is_new(&mut self, key: Key) -> bool {
+        if self.once.is_empty() {
+            self.once = vec![0; ONCE];
+        }
+        let character = key.halves[0] as u32;
+        std::mem::replace(&mut self.once[key.hash as usize % ONCE], character) != character
     }
 
     /// Remember what a chunk became.

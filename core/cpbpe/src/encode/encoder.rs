@@ -9,6 +9,7 @@ use crate::cut::keys::KeyCuts;
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
 use crate::merge::merge_chunk;
+use crate::text::utf8;
 use crate::vocab::{piece_type, Joinable, Vocab};
 
 /// Bytes after a text that may be read: a block, and the bytes of a key that begins at its end.
@@ -262,7 +263,9 @@ impl<O: Output> Encoder<'_, O> {
                 merge_chunk(self.vocab, text, &mut sink);
             }
         }
-        self.cache.put(key, text, self.chunk);
+        if utf8::length_by_first(text[0]) < text.len() || !self.cache.is_new(key) {
+            self.cache.put(key, text, self.chunk);
+        }
     }
 
     /// The user-defined piece that a chunk is; see `cut/keys.rs`.

@@ -200,11 +200,16 @@ impl Pieces {
             let mut lanes = [state; 4];
             while let Some((block, more)) = rest.split_first_chunk::<LONG>() {
                 for (lane, part) in lanes.iter_mut().zip(block.chunks_exact(WINDOW)) {
-                    *lane = self.hash_words(window(part) ^ u128::from(*lane)).rotate_left(25);
+                    let value = window(part);
+                    let (low, high) = (value as u64 ^ self.seed, (value >> 64) as u64 ^ self.seed.rotate_left(32));
+                    let mixed = u128::from(low ^ *lane) * u128::from(high);
+                    *lane = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(lane.rotate_left(29));
                 }
                 rest = more;
             }
-            state = lanes.into_iter().fold(0, |state, lane| self.hash_words(u128::from(state) << 64 | u128::from(lane)));
+            for lane in lanes {
+                state = self.hash_words(u128::from(state) << 64 | u128::from(lane));
+            }
         }
         for part in rest.chunks(WINDOW) {
             state = self.hash_words(window(part) ^ u128::from(state)).rotate_left(25);

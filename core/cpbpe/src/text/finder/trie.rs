@@ -203,7 +203,9 @@ impl Trie {
                 ends.push(blob.len());
             }
             if node.count > 0 {
-                waiting.extend((0..=u8::MAX).map(|head| (node.child(head), path.len(), head)).filter(|child| child.0 != 0));
+                waiting.extend(
+                    (0..=u8::MAX).map(|head| (node.child(head), path.len(), head)).filter(|child| child.0 != 0),
+                );
             }
         }
         (blob, ends)
@@ -211,7 +213,11 @@ impl Trie {
 }
 
 /// Sorted keys by their byte at `depth`, which all have.
-fn by_head(keys: &[(&[u8], u32)], mut range: std::ops::Range<usize>, depth: usize) -> Vec<(u8, std::ops::Range<usize>)> {
+fn by_head(
+    keys: &[(&[u8], u32)],
+    mut range: std::ops::Range<usize>,
+    depth: usize,
+) -> Vec<(u8, std::ops::Range<usize>)> {
     let mut groups = Vec::new();
     while !range.is_empty() {
         let head = keys[range.start].0[depth];
