@@ -17,6 +17,7 @@ import gc
 import io
 import json
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,9 +99,7 @@ def distinct(size: int, chance: random.Random) -> str:
 
 def mixed(*makers: Texts) -> Texts:
     """A bit of each in turn."""
-    return lambda size, chance: " ".join(
-        chance.choice(makers)(100, chance) for _ in range(size // 100)
-    )
+    return lambda size, chance: " ".join(chance.choice(makers)(100, chance) for _ in range(size // 100))
 
 
 def encode_cases(model: Path) -> dict[str, Case]:
@@ -121,13 +120,16 @@ def encode_cases(model: Path) -> dict[str, Case]:
     tags = [f"<unused{number}>" for number in range(4000)]
     only = parts(words)
     text = parts([word + " " for word in words[:5000]])
-    dummy = {"add_dummy_prefix": False}
+    dummy: dict[str, Any] = {"add_dummy_prefix": False}
 
     begin_alike = with_pieces(model, alike(990, 8), **dummy)
     add("keys a…ab, one letter", begin_alike, lambda size, _: "a" * size, 25_000)
     add("keys a…ab, found", begin_alike, parts(["a" * 8000 + "b", "a" * 4000 + "b", "ab"]), 100_000)
     add("keys a…ab and a", with_pieces(model, ["a", *alike(990, 8)]), lambda size, _: "a" * size, 25_000)
     add("keys a…ab, short", with_pieces(model, alike(12, 1)), lambda size, _: "a" * size, 100_000)
+    front = letters(chance, 300)
+    fronted = [front + letters(chance, 6) for _ in range(5000)]
+    add("keys alike, 300 bytes", with_pieces(model, fronted, **dummy), parts(fronted), 250_000)
     add("keys like the text", with_pieces(model, words), only, 250_000)
     add("keys, interleaved", with_pieces(model, words[::2]), parts(words, " "), 250_000)
     add("keys with ▁", with_pieces(model, spaced), text, 250_000)
@@ -141,7 +143,13 @@ def encode_cases(model: Path) -> dict[str, Case]:
         mixed(text, parts(tags), only),
         250_000,
     )
-    add("distinct characters", plain, distinct, 100_000)
+    reader = sentencepiece.SentencePieceProcessor(model_proto=plain)
+    cases["distinct characters"] = Case(  # by a tokenizer that has not seen them
+        lambda size, chance: (cpbpe.Tokenizer.from_bytes(plain), distinct(size, chance)),
+        lambda fresh: fresh[0].encode(fresh[1]),
+        lambda fresh: reader.encode(fresh[1]),
+        100_000,
+    )
     long = letters(chance, 7999)
     add("pieces in a chain", with_pieces(model, [], long, **dummy), parts([long]), 8_000)
     add("one letter in a chain", with_pieces(model, [], "q" * 7999, **dummy), parts(["q" * 7000]), 8_000)
@@ -153,8 +161,7 @@ def rule_cases(model: Path) -> dict[str, Case]:
     cases = {}
     keys = ["a" * length + "b" for length in range(1, 200)]
     for name, text in {"rules a…ab": "a", "rules, applied": "a" * 150 + "b"}.items():
-        table = {key: "x" for key in keys}
-        blob = cpbpe_rules(table)
+        blob = charsmap(dict.fromkeys(keys, "x"))
         proto = model_pb2.ModelProto.FromString(model.read_bytes())
         proto.normalizer_spec.precompiled_charsmap = blob
         data = proto.SerializeToString()
@@ -166,21 +173,22 @@ def rule_cases(model: Path) -> dict[str, Case]:
     return cases
 
 
-def cpbpe_rules(rules: dict[str, str]) -> bytes:
+def charsmap(rules: dict[str, str]) -> bytes:
     """Rules as a charsmap."""
     lines = ["\t".join(" ".join(f"{ord(c):X}" for c in side) for side in rule) for rule in rules.items()]
     model = io.BytesIO()
-    folder = Path("/tmp") / "growth-rules.tsv"
-    folder.write_text("\n".join(lines) + "\n")
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["x y z"]),
-        model_writer=model,
-        vocab_size=8,
-        hard_vocab_limit=False,
-        model_type="bpe",
-        normalization_rule_tsv=str(folder),
-        minloglevel=2,
-    )
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as table:
+        table.write("\n".join(lines) + "\n")
+        table.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["x y z"]),
+            model_writer=model,
+            vocab_size=8,
+            hard_vocab_limit=False,
+            model_type="bpe",
+            normalization_rule_tsv=table.name,
+            minloglevel=2,
+        )
     return model_pb2.ModelProto.FromString(model.getvalue()).normalizer_spec.precompiled_charsmap
 
 
@@ -189,13 +197,15 @@ def decode_cases(model: Path) -> dict[str, Case]:
     data = with_pieces(model, [letters(random.Random(1), 7000)])
     ours = cpbpe.Tokenizer.from_bytes(data)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
-    bytes_ = [ours.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+    bytes_ = [theirs.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
     makers: dict[str, Callable[[int, random.Random], list[int]]] = {
         "ids: bytes, invalid": lambda size, chance: chance.choices(bytes_[0x80:], k=size),
-        "ids: bytes, characters": lambda size, chance: [bytes_[byte] for byte in "é漢🦙".encode() * (size // 9)],
+        "ids: bytes, characters": lambda size, chance: [
+            bytes_[byte] for byte in "é漢🦙".encode() * (size // 9)
+        ],
         "ids: any": lambda size, chance: chance.choices(range(len(ours)), k=size // 4),
         "ids: control": lambda size, chance: chance.choices([1, 2], k=size),
-        "ids: space": lambda size, chance: [ours.piece_to_id("▁")] * size,
+        "ids: space": lambda size, chance: [theirs.piece_to_id("▁")] * size,
         "ids: long": lambda size, chance: [len(ours) - 1] * (size // 7000),
     }
     for name, make in makers.items():
@@ -221,7 +231,11 @@ def special_cases(model: Path) -> dict[str, Case]:
         [letter * length for length in range(9, 128)],
         lambda size, _: (letter * 127 + "z") * (size // 255),
     )
-    add("special: tags", [f"<|tag{number}|>" for number in range(5000)], parts([f"<|tag{n}|>" for n in range(5000)], " a "))
+    add(
+        "special: tags",
+        [f"<|tag{number}|>" for number in range(5000)],
+        parts([f"<|tag{n}|>" for n in range(5000)], " a "),
+    )
     return cases
 
 
@@ -252,6 +266,12 @@ def train_cases() -> dict[str, Case]:
 
         return make
 
+    def ladder(size: int, _: random.Random) -> list[str]:
+        return ["a" * length for length in range(1, int((2 * size) ** 0.5))]
+
+    def characters(size: int, chance: random.Random) -> list[str]:
+        return list(distinct(size, chance))
+
     symbols = alike(1900, 4)
     return {
         "train: symbols a…ab": case(
@@ -270,8 +290,12 @@ def train_cases() -> dict[str, Case]:
         "train: words alike, 16": case(prefixed(16), 500_000),
         "train: words alike, 3000": case(prefixed(3000), 3_000_000),
         "train: one letter": case(lambda size, _: ["a" * 4000] * (size // 4000), 1_000_000),
-        "train: a to the n": case(lambda size, _: ["a" * n for n in range(1, int((2 * size) ** 0.5))], 500_000),
-        "train: distinct": case(lambda size, chance: list(distinct(size, chance)), 200_000, character_coverage=1.0),
+        "train: a to the n": case(
+            lambda size, _: ["a" * n for n in range(1, int((2 * size) ** 0.5))], 500_000
+        ),
+        "train: distinct": case(
+            lambda size, chance: list(distinct(size, chance)), 100_000, vocab_size=120_000
+        ),
     }
 
 
@@ -312,6 +336,8 @@ def line(name: str, report: Report) -> str:
     cells = [f"{name:28}"]
     for who in ("ours", "theirs"):
         times = report[who]
+        if times[0] == float("inf"):
+            return " ".join(cells)
         cells.append(f"{times[-1] / size * 1e9:10.2f} {times[-1] / max(times[0], 1e-9):7.1f}")
     ratios = [ours / theirs for ours, theirs in zip(report["ours"], report["theirs"], strict=True)]
     cells.append(f"{max(ratios):8.2f}")
@@ -326,10 +352,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     options = parser.parse_args(arguments)
     model = options.model or default_model()
-    outcome: Report = {"facts": {"machine": machine(), "commit": commit(), "versions": versions(["cpbpe", "sentencepiece"])}}
+    outcome: Report = {
+        "facts": {"machine": machine(), "commit": commit(), "versions": versions(["cpbpe", "sentencepiece"])}
+    }
     outcome["cases"] = {}
     print(f"{'ns for each byte, growth':28} {'cpbpe':>10} {'':7} {'theirs':>10} {'':7} {'ratio':>8}")
-    cases = encode_cases(model) | rule_cases(model) | decode_cases(model) | special_cases(model) | train_cases()
+    cases = (
+        encode_cases(model) | rule_cases(model) | decode_cases(model) | special_cases(model) | train_cases()
+    )
     for name, case in cases.items():
         if options.case and not any(part in name for part in options.case):
             continue

@@ -80,20 +80,18 @@ class Finder:
         place, and whatever stands between the two begins with this key as well. So the key right before the
         place is the one that is looked for, or has it as a beginning.
 
-        What it costs: the text is compared with about 3 * log2(keys) keys, at the speed of memory. The bytes
-        that keys have in common are compared again at every place, so a text of n bytes that begin like keys of
-        k bytes takes n * k steps, but of a thirtieth of a nanosecond each. (The core looks at no byte more than
-        a limited number of times.)
+        What it costs: the text is compared with about 3 * log2(keys) keys, at the speed of memory. Bytes that
+        it has in common with keys are compared again at every place, so n bytes that begin like keys of
+        k bytes everywhere take n * k steps, but of a thirtieth of a nanosecond each. (The core looks at no
+        byte more than a limited number of times.)
         """
         if text[at] not in self.first_bytes:
             return 0
         place = bisect_right(self._keys, text[at : at + self.longest_key]) - 1
         while place >= 0 and not text.startswith(self._keys[place], at):
             far = self._far[place]
-            if far >= 0 and not text.startswith(self._keys[far], at):
-                place = far
-            else:
-                place = self._shorter[place]
+            too_far = far < 0 or text.startswith(self._keys[far], at)
+            place = self._shorter[place] if too_far else far
         return len(self._keys[place]) if place >= 0 else 0
 
     def could_grow(self, text: bytes, at: int) -> bool:

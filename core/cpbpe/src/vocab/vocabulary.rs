@@ -1,5 +1,7 @@
 //! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters may join.
 
+use std::sync::Arc;
+
 use crate::error::Error;
 use crate::lazy::{Lazy, Made};
 use crate::text::compact::swap_spaces;
@@ -43,9 +45,9 @@ pub struct Vocab {
     /// See `lengths`.
     lengths: Lazy<PieceLengths>,
     /// The USER_DEFINED pieces with the text that they have in input.
-    pub user_defined: Keys,
+    pub user_defined: Arc<Keys>,
     /// The same, swapped.
-    pub user_defined_compact: Keys,
+    pub user_defined_compact: Arc<Keys>,
     /// Where these may begin.
     pub key_starts: Option<KeyStarts>,
     /// Whether the spans of a text that needs no rules follow from its ids; see `follow_from_ids`.
@@ -114,6 +116,9 @@ impl Vocab {
             return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
         }
         // 5. What follows from them.
+        let raw_keys = Arc::new(Keys::new(&user_defined)?);
+        let same = user_defined == user_defined_compact;
+        let compact_keys = if same { raw_keys.clone() } else { Arc::new(Keys::new(&user_defined_compact)?) };
         let mut vocab = Vocab {
             pieces,
             unk_surface: columns.unk_surface,
@@ -128,8 +133,8 @@ impl Vocab {
             orders: Lazy::default(),
             lengths: Lazy::default(),
             plain_spans: follow_from_ids(&user_defined),
-            user_defined: Keys::new(&user_defined)?,
-            user_defined_compact: Keys::new(&user_defined_compact)?,
+            user_defined: raw_keys,
+            user_defined_compact: compact_keys,
             key_starts: None,
         };
         vocab.key_starts = KeyStarts::new(&vocab.user_defined_compact);

@@ -262,8 +262,8 @@ impl<'a> Node<'a> {
             // without children means nothing.)
             const EACH: u64 = 0x0101_0101_0101_0101;
             let Some(heads) = self.rest[self.length..].first_chunk() else { return 0 };
-            let differ = u64::from_le_bytes(*heads) ^ EACH * u64::from(byte);
-            let zeros = differ.wrapping_sub(EACH) & !differ & 0x80 * EACH;
+            let differ = u64::from_le_bytes(*heads) ^ (EACH * u64::from(byte));
+            let zeros = differ.wrapping_sub(EACH) & !differ & (0x80 * EACH);
             let number = zeros.trailing_zeros() as usize / 8;
             if number >= self.count {
                 return 0;
