@@ -20,6 +20,7 @@
 //! shared between threads.
 
 use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
+use crate::cache::once::Once;
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
 use crate::prefetch::prefetch;
 
@@ -39,9 +40,6 @@ const MAX_SPILLED: usize = 1 << 19;
 /// The same, when the texts of long chunks take more bytes than this.
 const MAX_TEXTS: usize = 1 << 20;
 
-/// How many characters that were seen once are kept in mind.
-const ONCE: usize = 1 << 12;
-
 /// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and some places more.
 pub const BATCH: usize = 264;
 
@@ -60,8 +58,8 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
-    /// Characters that were seen once; see `is_new`.
-    once: Vec<u32>,
+    /// Characters that were seen once.
+    pub once: Once,
     /// How often the cache has been emptied.
     pub era: u32,
 }
@@ -96,7 +94,7 @@ impl Cache {
             small_ids: pieces <= SMALL_VOCABULARY,
             spilled: Vec::new(),
             texts: Vec::new(),
-            once: Vec::new(),
+            once: Once::default(),
             era: 0,
         };
         cache.allocate(SIZES[0]);
@@ -281,16 +279,6 @@ impl Cache {
             NotPacked::Absent => return false,
         }
         true
-    }
-
-    /// Whether a chunk of one character comes for the first time, as far as is known. Then it need not be remembered: there
-    /// are texts in which every character is another one, and the memory for them took more time than all the rest.
-    pub fn is_new(&mut self, key: Key) -> bool {
-        if self.once.is_empty() {
-            self.once = vec![0; ONCE];
-        }
-        let character = key.halves[0] as u32;
-        std::mem::replace(&mut self.once[key.hash as usize % ONCE], character) != character
     }
 
     /// Remember what a chunk became.

@@ -263,7 +263,7 @@ impl<O: Output> Encoder<'_, O> {
                 merge_chunk(self.vocab, text, &mut sink);
             }
         }
-        if utf8::length_by_first(text[0]) < text.len() || !self.cache.is_new(key) {
+        if utf8::length_by_first(text[0]) < text.len() || !self.cache.once.is_new(key) {
             self.cache.put(key, text, self.chunk);
         }
     }
