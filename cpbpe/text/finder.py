@@ -43,14 +43,35 @@ class Finder:
 
         self._keys: list[bytes] = []  # sorted
         self._shorter: list[int] = []  # for each, the index of its longest beginning that is a key, or -1
+        self._far: list[int] = []  # the same, some keys further back; see `_add`
+        self._count: list[int] = []  # how many keys it has as beginnings
         beginnings: list[int] = []  # the indexes of all keys that the last one begins with, including itself
         for key in sorted(self._numbers):
             while beginnings and not key.startswith(self._keys[beginnings[-1]]):
                 beginnings.pop()
             if max_matches is None or len(beginnings) < max_matches:
-                self._shorter.append(beginnings[-1] if beginnings else -1)
-                beginnings.append(len(self._keys))
-                self._keys.append(key)
+                self._add(key, beginnings)
+                beginnings.append(len(self._keys) - 1)
+
+    def _add(self, key: bytes, beginnings: list[int]) -> None:
+        """Add the next key, which has these keys as beginnings.
+
+        Keys may have thousands of beginnings. To find the first that matches, one goes back in the long steps
+        `_far` where the key at the end of the step does not match either, and else in the short steps
+        `_shorter`. With steps that are as long as these (twice as long as the one before, where the last two
+        are of one length), the number of steps grows like the logarithm of the number of beginnings.
+        """
+        shorter = beginnings[-1] if beginnings else -1
+        far = shorter
+        if shorter >= 0 and (step := self._far[shorter]) >= 0:
+            count = self._count
+            end = self._far[step]
+            if count[shorter] - count[step] == count[step] - (count[end] if end >= 0 else -1):
+                far = end
+        self._keys.append(key)
+        self._shorter.append(shorter)
+        self._far.append(far)
+        self._count.append(len(beginnings))
 
     def longest(self, text: bytes, at: int) -> int:
         """The length of the longest key at `at`; 0 if there is none.
@@ -58,12 +79,19 @@ class Finder:
         The text from `at` on has a place among the sorted keys. A key that it begins with comes before that
         place, and whatever stands between the two begins with this key as well. So the key right before the
         place is the one that is looked for, or has it as a beginning.
+
+        What it costs: the text is compared with about 3 * log2(keys) keys, at the speed of memory. Bytes that
+        it has in common with keys are compared again at every place, so n bytes that begin like keys of
+        k bytes everywhere take n * k steps, but of a thirtieth of a nanosecond each. (The core looks at no
+        byte more than a limited number of times.)
         """
         if text[at] not in self.first_bytes:
             return 0
         place = bisect_right(self._keys, text[at : at + self.longest_key]) - 1
         while place >= 0 and not text.startswith(self._keys[place], at):
-            place = self._shorter[place]
+            far = self._far[place]
+            too_far = far < 0 or text.startswith(self._keys[far], at)
+            place = self._shorter[place] if too_far else far
         return len(self._keys[place]) if place >= 0 else 0
 
     def could_grow(self, text: bytes, at: int) -> bool:

@@ -21,6 +21,7 @@
 //! shared between threads.
 
 use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
+use crate::cache::once::Once;
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
 use crate::error::Halt;
 use crate::memory::{zeros, Grow};
@@ -60,6 +61,8 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
+    /// Characters that were seen once.
+    pub once: Once,
     /// How often the cache has been emptied.
     pub era: u32,
 }
@@ -94,6 +97,7 @@ impl Cache {
             small_ids: pieces <= SMALL_VOCABULARY,
             spilled: Vec::new(),
             texts: Vec::new(),
+            once: Once::default(),
             era: 0,
         };
         cache.allocate(SIZES[0]).map(|_| cache)
@@ -397,108 +401,4 @@ fn look(line: &[u64; LINE], key: Key) -> PackedIds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cache::key::MAX_CHUNK;
-
-    fn key(chunk: &[u8]) -> Key {
-        if chunk.len() > MAX_CHUNK {
-            return Key::long(chunk);
-        }
-        let mut bytes = [0xAA; 16]; // what comes after a chunk must not matter
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        Key::new(&bytes, chunk.len())
-    }
-
-    fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
-        let mut out = Vec::new();
-        let entry = cache.get(key(chunk));
-        let same = cache.append(entry, chunk, &mut out);
-        let mut lookup = BatchLookup::default();
-        cache.find(&[key(chunk)], &mut lookup);
-        cache.find_rest(&[key(chunk)], &mut lookup);
-        assert!(lookup.entries[0] == entry);
-        let mut many = Vec::with_capacity(out.len() + ROOM);
-        // SAFETY: there is room for the ids, whose number is known by now.
-        if unsafe { cache.append_many(&lookup.entries[..1], &mut many) } == 1 {
-            assert_eq!(out, many);
-        } else {
-            assert!(chunk.len() > MAX_CHUNK || !same);
-        }
-        same.then_some(out)
-    }
-
-    /// A chunk of any length and the ids that are remembered for it, of any number.
-    fn example(i: u32) -> (Vec<u8>, Vec<u32>) {
-        let length = if i % 5 == 0 { 16 + i % 113 } else { 1 + i % 15 };
-        // Many have the first half of their key in common.
-        let front = if i % 5 == 1 && length > 10 { &b"letters"[..] } else { b"" };
-        let chunk = front.iter().copied().chain(i.to_le_bytes().into_iter().cycle()).take(length as usize).collect();
-        (chunk, (0..i % 9).map(|k| k + (i << (i % 3 * 6))).collect())
-    }
-
-    #[test]
-    fn remembers_and_forgets_but_never_lies() {
-        for pieces in [SMALL_VOCABULARY, 1 << 20] {
-            never_lies(Cache::new(pieces).unwrap(), pieces as u32);
-        }
-    }
-
-    fn never_lies(mut cache: Cache, pieces: u32) {
-        // Some are larger than any id of the vocabulary, and are kept all the same.
-        let example = |i| {
-            let (chunk, ids) = example(i);
-            (chunk, ids.into_iter().map(|id| id % (2 * pieces)).collect::<Vec<_>>())
-        };
-        for i in 0..300_000u32 {
-            let (chunk, ids) = example(i);
-            if chunk.len() >= 4 {
-                cache.put(key(&chunk), &chunk, &ids);
-                assert_eq!(get(&cache, &chunk), Some(ids));
-            }
-            let (chunk, ids) = example(i / 2);
-            assert!(chunk.len() < 4 || get(&cache, &chunk).is_none_or(|kept| kept == ids));
-            assert!(cache.spilled.len() < MAX_SPILLED + 9 && cache.texts.len() <= MAX_TEXTS);
-        }
-    }
-
-    #[test]
-    fn little_is_forgotten() {
-        let mut cache = Cache::new(32_000).unwrap();
-        let chunk = |i: u32| (u64::from(i) << 8 | 0x61).to_le_bytes();
-        // Four fifths of the wide places.
-        let all = SIZES[SIZES.len() - 1] * 8 / 5;
-        for i in 0..all {
-            cache.put(key(&chunk(i)), &chunk(i), &[i]);
-        }
-        let kept = (0..all).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i])).count();
-        assert!(kept as f64 > f64::from(all) * 0.975, "{kept} of {all}");
-    }
-
-    #[test]
-    fn zeros_at_the_end_count() {
-        let mut cache = Cache::new(32_000).unwrap();
-        cache.put(key(b"a"), b"a", &[1]);
-        cache.put(key(b"a\0"), b"a\0", &[2]);
-        assert_eq!(
-            (get(&cache, b"a"), get(&cache, b"a\0"), get(&cache, b"a\0\0")),
-            (Some(vec![1]), Some(vec![2]), None)
-        );
-    }
-
-    #[test]
-    fn too_long_is_not_remembered() {
-        let mut cache = Cache::new(32_000).unwrap();
-        cache.put(Key::too_long(), &[b'x'; 200], &[1]);
-        assert!(cache.get(Key::too_long()) == PackedIds::ABSENT);
-    }
-
-    #[test]
-    fn the_same_hash_is_not_enough() {
-        let mut cache = Cache::new(32_000).unwrap();
-        let (one, other) = ([b'x'; 40], [b'y'; 40]);
-        cache.put(key(&one), &one, &[1]);
-        let entry = cache.get(key(&one));
-        assert!(entry != PackedIds::ABSENT && !cache.append(entry, &other, &mut Vec::new()));
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 pub mod chunk_cache;
 pub mod key;
+pub mod once;
 pub mod packed_ids;
 
 pub use chunk_cache::{BatchLookup, Cache, BATCH, MAX_LONG};

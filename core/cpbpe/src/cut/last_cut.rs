@@ -60,6 +60,7 @@ fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> R
 fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let keys = &vocab.user_defined;
     let stop = (text.len() + 1).saturating_sub(keys.longest_key());
+    let mut walk = keys.walk(text);
     let (mut at, mut cut) = (0, 0);
     let mut before = None;
     let mut next_check = CHECK_STEPS;
@@ -68,7 +69,7 @@ fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Re
             check()?;
             next_check = at + CHECK_STEPS;
         }
-        let length = keys.longest(text, at);
+        let length = walk.longest(at);
         if length > 0 {
             (cut, before) = (at, None);
             at += length;

@@ -1,4 +1,5 @@
 //! Where a text can be cut: during encoding, and when more of it is still to come.
 
 pub mod chunks;
+pub mod keys;
 pub mod last_cut;

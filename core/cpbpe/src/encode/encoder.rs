@@ -5,12 +5,14 @@
 
 use crate::cache::{self, BatchLookup, Cache, Key, PackedIds, MAX_CHUNK, MAX_LONG};
 use crate::cut::chunks::{self, BLOCK};
+use crate::cut::keys::KeyCuts;
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::merge_chunk;
-use crate::vocab::{Joinable, Vocab};
+use crate::text::utf8;
+use crate::vocab::{piece_type, Joinable, Vocab};
 use crate::watch::Check;
 
 /// Bytes after a text that may be read: a block, and the bytes of a key that begins at its end.
@@ -114,7 +116,7 @@ impl ChunkBatch {
     }
 }
 
-/// Encodes compact text of one vocabulary that may be cut and has no user-defined pieces to find.
+/// Encodes compact text of one vocabulary that may be cut.
 struct Encoder<'a, O> {
     vocab: &'a Vocab,
     joinable: &'a Joinable,
@@ -135,12 +137,13 @@ impl<O: Output> Encoder<'_, O> {
         let (mut now, mut before) = (now, before);
         let (mut start, mut base) = (0, 0);
         before.count = 0;
+        let mut keys = KeyCuts::new(self.vocab, &padded[..length]);
         while base < length {
             if base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
                 (self.check)()?;
             }
             // 1. Cut this batch, make keys, and ask for the lines of the cache that they belong in.
-            let Some(stop) = self.cut(padded, length, base, now) else { return Ok(false) };
+            let Some(stop) = self.cut(padded, length, base, now, &mut keys) else { return Ok(false) };
             start = self.prepare(padded, start, now);
             // 2. Append the ids of the batch before, whose entries have arrived.
             self.look_up(padded, before, lookup)?;
@@ -155,17 +158,27 @@ impl<O: Output> Encoder<'_, O> {
 
     /// Find where the chunks end that end in the batch at `first`; where the batch ends.
     #[inline]
-    fn cut(&self, padded: &[u8], length: usize, first: usize, batch: &mut ChunkBatch) -> Option<usize> {
+    fn cut(
+        &self,
+        padded: &[u8],
+        length: usize,
+        first: usize,
+        batch: &mut ChunkBatch,
+        keys: &mut Option<KeyCuts>,
+    ) -> Option<usize> {
         let mut count = 0;
         let mut base = first;
         let stop = (first + BATCH).min(length);
         while base < stop {
             let block = padded[base..].first_chunk::<BLOCK>()?;
             let mut mask = chunks::cuts(self.joinable, &padded[..length + 4], base, block, self.vocab.swapped)?;
+            let left = length - base;
+            if let Some(keys) = keys {
+                mask = keys.add(mask, base, block, padded[base + BLOCK], left);
+            }
             if base == 0 {
                 mask &= !1;
             }
-            let left = length - base;
             if left < BLOCK {
                 mask = mask & ((1 << left) - 1) | 1 << left;
             }
@@ -254,10 +267,23 @@ impl<O: Output> Encoder<'_, O> {
     #[cold]
     fn append_new(&mut self, key: Key, text: &[u8]) -> Result<(), Halt> {
         self.chunk.clear();
-        let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
-        merge_chunk(self.vocab, text, self.check, &mut sink)?;
-        self.cache.put(key, text, self.chunk);
+        match self.user_defined(text) {
+            Some(id) => self.chunk.push(id),
+            None => {
+                let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
+                merge_chunk(self.vocab, text, self.check, &mut sink)?;
+            }
+        }
+        if utf8::length_by_first(text[0]) < text.len() || !self.cache.once.is_new(key) {
+            self.cache.put(key, text, self.chunk);
+        }
         Ok(())
+    }
+
+    /// The user-defined piece that a chunk is; see `cut/keys.rs`.
+    fn user_defined(&self, text: &[u8]) -> Option<u32> {
+        self.vocab.key_starts.as_ref()?;
+        self.vocab.find(text).filter(|&id| self.vocab.kind(id) == piece_type::USER_DEFINED)
     }
 }
 

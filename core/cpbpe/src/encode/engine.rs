@@ -305,7 +305,7 @@ impl Engine {
 
     /// The user-defined pieces, if there are any.
     fn user_defined(&self) -> Option<&Keys> {
-        Some(&self.vocab.user_defined).filter(|keys| !keys.is_empty())
+        Some(&*self.vocab.user_defined).filter(|keys| !keys.is_empty())
     }
 
     /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.

@@ -50,7 +50,6 @@ impl Engine {
         let Some(joinable) = &self.vocab.joinable else { return vec![text] };
         if text.len() / MIN_PART < 2
             || threads < 2
-            || !self.vocab.user_defined.is_empty()
             || !self.is_plain(text, valid)
             || memchr::memmem::find(text, utf8::SPACE).is_some()
         {

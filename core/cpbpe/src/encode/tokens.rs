@@ -66,9 +66,8 @@ impl Sink for TokenSink<'_> {
 /// The tokens of a segmented text, merged chunk by chunk, without the cache.
 pub fn tokens(vocab: &Vocab, text: &[u8], way: Way, check: Check) -> Result<Vec<Token>, Halt> {
     let mut sink = TokenSink { vocab, text, compact: true, offset: 0, out: Vec::new() };
-    let (joinable, keys) = match way {
-        Way::Chunks(joinable) => (joinable, None),
-        Way::ChunksBetweenKeys(joinable, keys) => (joinable, Some(keys)),
+    let joinable = match way {
+        Way::Chunks(joinable) => joinable,
         Way::Whole { compact } => {
             sink.compact = compact;
             segment_whole(vocab, text, compact, |_, _, _| true, check, &mut sink)?;
@@ -79,6 +78,7 @@ pub fn tokens(vocab: &Vocab, text: &[u8], way: Way, check: Check) -> Result<Vec<
         sink.offset = begin;
         merge_chunk(vocab, &text[begin..end], check, sink)
     };
+    let mut keys = vocab.user_defined_compact.walk(text);
     let (mut at, mut done) = (0, 0);
     let mut next_check = CHECK_STEPS;
     while at < text.len() {
@@ -86,7 +86,7 @@ pub fn tokens(vocab: &Vocab, text: &[u8], way: Way, check: Check) -> Result<Vec<
             check()?;
             next_check = at + CHECK_STEPS;
         }
-        let length = keys.map_or(0, |keys| keys.longest(text, at));
+        let length = keys.longest(at);
         if length > 0 {
             merge_part(&mut sink, done, at)?;
             sink.out.grow(1)?;
@@ -189,14 +189,14 @@ pub fn sample(
     check: Check,
 ) -> Result<Vec<Token>, Halt> {
     // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.
-    let keys = user_defined(vocab, compact);
+    let mut keys = user_defined(vocab, compact).walk(text);
     let mut places = filled(0u64, text.len() + 1, check)?;
     let (mut at, mut count) = (0, 0);
     while at < text.len() {
         let stop = text.len().min(at + CHECK_STEPS);
         while at < stop {
             places[at] = count;
-            at += match keys.longest(text, at) {
+            at += match keys.longest(at) {
                 0 => utf8::length_at(text, at),
                 length => length,
             };

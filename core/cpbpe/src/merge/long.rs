@@ -41,7 +41,7 @@ const FROZEN: u16 = 1 << 15;
 struct Symbols(Vec<Symbol>);
 
 impl Symbols {
-    fn new(text: &[u8], key: impl Fn(usize) -> usize, check: Check) -> Result<Symbols, Halt> {
+    fn new(text: &[u8], mut key: impl FnMut(usize) -> usize, check: Check) -> Result<Symbols, Halt> {
         let mut symbols = filled(Symbol { order: NONE, size: 0, before: 0 }, text.len() + 1, check)?;
         let mut at = 0;
         while at < text.len() {
@@ -180,7 +180,7 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
 pub fn merge<L: Lookup>(
     lookup: &L,
     text: &[u8],
-    key: impl Fn(usize) -> usize,
+    key: impl FnMut(usize) -> usize,
     seen: impl FnMut(u32, usize, usize) -> Result<(), Halt>,
     keep: impl Fn(usize, usize, usize) -> bool,
     check: Check,

@@ -24,7 +24,7 @@ const MAX_SPLIT_DEPTH: u32 = 100;
 pub fn merge_whole<L: Lookup, S: Sink>(
     lookup: &L,
     text: &[u8],
-    key: impl Fn(usize) -> usize,
+    key: impl FnMut(usize) -> usize,
     keep: impl Fn(usize, usize, usize) -> bool,
     check: Check,
     sink: &mut S,

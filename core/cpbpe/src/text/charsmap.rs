@@ -77,6 +77,12 @@ impl Charsmap {
         size.to_le_bytes().into_iter().chain(units).chain(self.replacements.iter().copied()).collect()
     }
 
+    /// Whether a rule may begin with this byte.
+    #[inline]
+    pub fn begins(&self, byte: u8) -> bool {
+        self.begins[usize::from(byte)]
+    }
+
     /// The replacement for the longest key that `text` holds at `start`, and the key's length.
     #[inline]
     pub fn longest(&self, text: &[u8], start: usize) -> Option<(&[u8], usize)> {

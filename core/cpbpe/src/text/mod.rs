@@ -1,6 +1,7 @@
 //! Text without a model: characters, rules, keys.
 
 pub mod charsmap;
+pub mod common;
 pub mod compact;
 pub mod finder;
 pub mod normalize;

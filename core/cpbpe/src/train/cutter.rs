@@ -91,7 +91,7 @@ impl Cutter {
             utf8::spaces_into(key, &mut compact);
             (!key.is_empty() && !key.contains(&b' ')).then_some(compact)
         };
-        let symbols = Finder::new(spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect());
+        let symbols = Finder::new(&spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect::<Vec<_>>())?;
         let delimiter = compact_key(&spec.delimiter).map(|key| memmem::Finder::new(&key).into_owned());
         let mut byte_classes = [ALWAYS_ALONE; 256];
         for (byte, class) in (0u8..0x80).zip(&mut byte_classes) {
@@ -236,10 +236,11 @@ impl Cutter {
         // (No key is empty, so neither becomes longer than the text.)
         let mut without_symbols = with_room(text.len())?;
         out.grow(text.len() + PADDING)?;
+        let mut symbols = self.symbols.walk(text);
         let mut rest = 0;
         let mut at = 0;
         while at < text.len() {
-            match self.symbols.longest(text, at) {
+            match symbols.longest(at) {
                 0 => at += utf8::length_at(text, at),
                 length => {
                     without_symbols.extend_from_slice(&text[rest..at]);
@@ -276,6 +277,7 @@ impl Cutter {
         let end = buffer.len();
         buffer.extend_from_slice(&[0; PADDING]);
         let text = &buffer[..end];
+        let mut symbols = self.symbols.walk(text);
         let mut begin = 0; // where the word at `at` begins
         let mut at = 0;
         let mut last = ALWAYS_ALONE; // the class of the character before `at`
@@ -299,7 +301,7 @@ impl Cutter {
             let mut length = 1;
             if class >= MAYBE_SYMBOL {
                 if SYMBOLS && self.symbols.begins(byte) {
-                    let symbol = self.symbols.longest(text, at);
+                    let symbol = symbols.longest(at);
                     if symbol > 0 {
                         if begin < at {
                             table.add_at(buffer, begin, at, count);

@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
+use crate::text::common::common_length;
 use crate::text::compact::swap_spaces;
 use crate::text::utf8::SPACE;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
@@ -88,7 +89,7 @@ fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
 
 /// How the real texts of two compact words compare.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
-    let same = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    let same = common_length(left, right);
     // Where they first differ, a space counts as the three bytes that it stands for. If one of them has a space
     // there, a character begins there in the other one, too.
     let head = |word: &[u8]| match word.first() {

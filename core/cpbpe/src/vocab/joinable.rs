@@ -58,7 +58,8 @@ impl Joinable {
     }
 }
 
-fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+/// A large array of one value.
+pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     // `Box::new` of a large array would build it on the stack first.
     match vec![value; N].into_boxed_slice().try_into() {
         Ok(array) => array,

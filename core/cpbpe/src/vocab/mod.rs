@@ -6,9 +6,11 @@ pub mod joinable;
 pub mod lengths;
 pub mod piece_type;
 pub mod pieces;
+pub mod starts;
 pub mod vocabulary;
 
 pub use columns::Columns;
 pub use joinable::Joinable;
 pub use pieces::NONE;
+pub use starts::KeyStarts;
 pub use vocabulary::Vocab;

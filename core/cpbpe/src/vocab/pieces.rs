@@ -16,6 +16,9 @@ pub const NONE: u32 = u32::MAX;
 /// The longest text that is looked up as one number.
 pub const WINDOW: usize = 16;
 
+/// Texts of this many bytes are hashed in four lanes.
+const LONG: usize = 4 * WINDOW;
+
 /// 32 bytes, so that they are in one line of the machine's caches.
 type Slots = [u32; 8];
 
@@ -39,6 +42,8 @@ pub struct Pieces {
     slots: Vec<Slots>,
     id_bits: u32,
     seed: u64,
+    /// How many bytes the longest piece has that can be found.
+    longest: usize,
     /// For the ASCII characters `x y`, at `x | y << 7`, the mergeable piece.
     ascii: Box<[u32]>,
 }
@@ -73,6 +78,7 @@ impl Pieces {
             slots: vec![[0; 8]; slots],
             id_bits: usize::BITS - count.leading_zeros(),
             seed: RandomState::new().hash_one(count),
+            longest: 0,
             ascii: vec![NONE; 1 << 14].into_boxed_slice(),
         }
     }
@@ -96,6 +102,7 @@ impl Pieces {
         };
         let info = PieceInfo { begin: begin_32, rank, length, kind };
         self.infos.push(info);
+        self.longest = self.longest.max(if findable { usize::from(length) } else { 0 });
         if findable && !self.insert(begin) {
             return Err(Error::InvalidModel("a piece is there twice"));
         }
@@ -185,9 +192,28 @@ impl Pieces {
         if text.len() <= WINDOW {
             return self.hash_words(window(text));
         }
-        let state = text
-            .chunks(WINDOW)
-            .fold(text.len() as u64, |state, part| self.hash_words(window(part) ^ u128::from(state)).rotate_left(25));
+        let mut state = text.len() as u64;
+        let mut rest = text;
+        if text.len() >= LONG {
+            // Four windows at a time, which do not wait for each other: where merging makes pieces of thousands of bytes,
+            // one byte more each time, this is most of the work.
+            let mut lanes = [state; 4];
+            while let Some((block, more)) = rest.split_first_chunk::<LONG>() {
+                for (lane, part) in lanes.iter_mut().zip(block.chunks_exact(WINDOW)) {
+                    let value = window(part);
+                    let (low, high) = (value as u64 ^ self.seed, (value >> 64) as u64 ^ self.seed.rotate_left(32));
+                    let mixed = u128::from(low ^ *lane) * u128::from(high);
+                    *lane = (mixed as u64 ^ (mixed >> 64) as u64).wrapping_add(lane.rotate_left(29));
+                }
+                rest = more;
+            }
+            for lane in lanes {
+                state = self.hash_words(u128::from(state) << 64 | u128::from(lane));
+            }
+        }
+        for part in rest.chunks(WINDOW) {
+            state = self.hash_words(window(part) ^ u128::from(state)).rotate_left(25);
+        }
         self.hash_words(u128::from(state))
     }
 
@@ -237,6 +263,9 @@ impl Pieces {
 
     /// The id of the piece with this text, of any type.
     pub fn find(&self, text: &[u8]) -> Option<u32> {
+        if text.len() > self.longest {
+            return None; // without a hash of all of it
+        }
         self.search(self.hash(text), |id| self.text(id) == text)
     }
 

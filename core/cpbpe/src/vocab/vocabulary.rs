@@ -1,5 +1,7 @@
 //! The vocabulary of one model, ready for merging: look-up by text, ranks, and which characters can be joined.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
 use crate::memory::{collected, with_room};
@@ -11,6 +13,7 @@ use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::{Pieces, NONE};
+use crate::vocab::starts::KeyStarts;
 
 /// sentencepiece refuses pieces with this many bytes or more.
 const MAX_PIECE: usize = 8000;
@@ -44,9 +47,11 @@ pub struct Vocab {
     /// See `lengths`.
     lengths: Lazy<PieceLengths>,
     /// The USER_DEFINED pieces, with the texts that they have in the input.
-    pub user_defined: Keys,
+    pub user_defined: Arc<Keys>,
     /// The same, swapped.
-    pub user_defined_compact: Keys,
+    pub user_defined_compact: Arc<Keys>,
+    /// Where these may begin.
+    pub key_starts: Option<KeyStarts>,
     /// Whether the spans of a text that needs no rules follow from its ids; see `follow_from_ids`.
     pub plain_spans: bool,
 }
@@ -113,6 +118,9 @@ impl Vocab {
             return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
         }
         // 5. Derive what follows from them.
+        let raw_keys = Arc::new(Keys::new(&user_defined)?);
+        let same = user_defined == user_defined_compact;
+        let compact_keys = if same { raw_keys.clone() } else { Arc::new(Keys::new(&user_defined_compact)?) };
         let mut vocab = Vocab {
             pieces,
             unk_surface: columns.unk_surface,
@@ -127,9 +135,11 @@ impl Vocab {
             orders: Lazy::default(),
             lengths: Lazy::default(),
             plain_spans: follow_from_ids(&user_defined),
-            user_defined: Keys::new(user_defined),
-            user_defined_compact: Keys::new(user_defined_compact),
+            user_defined: raw_keys,
+            user_defined_compact: compact_keys,
+            key_starts: None,
         };
+        vocab.key_starts = KeyStarts::new(&vocab.user_defined_compact);
         if byte_fallback && vocab.find_mergeable(b" ").is_none() {
             vocab.ids_per_byte = 3; // a space that is not a piece becomes the three bytes of U+2581
         }

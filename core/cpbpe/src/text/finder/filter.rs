@@ -99,6 +99,11 @@ impl Beginnings {
 
     /// The first place from `at` on where a key may begin.
     pub fn next(&self, text: &[u8], at: usize) -> Option<usize> {
+        let may_begin = |&at: &usize| self.0.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
+        // (Where many places are asked about, the next one often is such a place.)
+        if at < text.len() && may_begin(&at) {
+            return Some(at);
+        }
         let mut base = at;
         while let Some(block) = text[base..].first_chunk() {
             let places = self.0.iter().fold(0, |places, filter| places | filter.places(block));
@@ -107,7 +112,6 @@ impl Beginnings {
             }
             base += BLOCK;
         }
-        let may_begin = |&at: &usize| self.0.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
         (base..text.len()).find(may_begin)
     }
 }
