@@ -34,6 +34,8 @@ def read_model_file(source: Source) -> bytes:
             if error.errno is None:  # of _in_folder, which has said more
                 raise
             missing = "no such file or folder; cpbpe downloads nothing, give the path of a model"
+            if os.path.isfile(f"{path}.model"):
+                missing = f"no such file or folder; is it {path + '.model'!r}?"
             raise FileNotFoundError(error.errno, missing, path) from None
         with file:
             return read_model_file(file)

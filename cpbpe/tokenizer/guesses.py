@@ -6,7 +6,7 @@ tiktoken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 _COMPAT = "cpbpe.compat.transformers has it"
@@ -30,6 +30,7 @@ _ATTRIBUTES = {
     "sampleencodeasids": "encode(text, alpha=0.1)",
     "sampleencodeaspieces": "encode_pieces(text, alpha=0.1)",
     "parallelencode": "encode_array(text, threads=4)",
+    "padded": "encode_arrays(texts).padded()",
     "pad": "encode_arrays(texts).padded()",
     "enablepadding": "encode_arrays(texts).padded()",
     "enabletruncation": "truncate(text, max_tokens)",
@@ -141,6 +142,9 @@ _MODULE = {
 }
 
 
+_TRAINING = ("vocab_size", "corpus", "texts", "files")
+
+
 def attribute_hint(name: str, there: Iterable[str]) -> str:
     """What to say of an attribute that a Tokenizer does not have, after a semicolon; perhaps nothing.
 
@@ -161,6 +165,24 @@ def option_hint(name: str, there: Iterable[str]) -> str:
     ('; it is called add_bos', '; is it skip_special_tokens?')
     """
     return f"; {_OPTIONS[name]}" if name in _OPTIONS else _close(name, there)
+
+
+def loading_hint(name: str, value: object, call: str, bindable: Collection[str]) -> str:
+    """The same of an option that loading does not have; `bindable` are those that `using` takes.
+
+    >>> loading_hint("model_file", "my.model", "load", [])
+    "give the path alone: load('my.model')"
+    >>> loading_hint("add_bos", True, "load", ["add_bos"])
+    'such options are bound afterwards: load(path).using(add_bos=True)'
+    """
+    if name in ("model_proto", "data"):
+        return "for the bytes of a file use Tokenizer.from_bytes(data)"
+    if name in bindable:
+        return f"such options are bound afterwards: {call}(path).using({name}={value!r})"
+    if name in _TRAINING:
+        return "it loads a model that exists; cpbpe.train(corpus, vocab_size=...) makes one"
+    shown = repr(value) if isinstance(value, str) else "path"
+    return f"give the path alone: {call}({shown})"
 
 
 def module_hint(name: str, there: Iterable[str]) -> str:

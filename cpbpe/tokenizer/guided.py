@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cpbpe.lazy import imported
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-class Guided:
+
+class GuidedClass(type):
+    """The same for names of the class, such as `Tokenizer.from_file`."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            """Refuse, with the name by which this is called here."""
+            message = f"type object {cls.__name__!r} has no attribute {name!r}{_hint(name, cls)}"
+            raise AttributeError(message, name=name, obj=cls)
+
+
+class Guided(metaclass=GuidedClass):
     """Calls, indices and names that a Tokenizer does not have, and other libraries' tokenizers do."""
 
     __slots__ = ()
@@ -31,8 +46,30 @@ class Guided:
 
         def __getattr__(self, name: str) -> Any:
             """Refuse, with the name by which this is called here."""
-            hint = ""
-            if not name.startswith("_"):
-                hint = imported("cpbpe.tokenizer.guesses").attribute_hint(name, dir(type(self)))
-            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{_hint(name, type(self))}"
             raise AttributeError(message, name=name, obj=self)
+
+
+def _hint(name: str, cls: type) -> str:
+    if name.startswith("_"):
+        return ""
+    hint: str = imported("cpbpe.tokenizer.guesses").attribute_hint(name, dir(cls))
+    return hint
+
+
+def takes_a_source(call: str, bindable: Collection[str]) -> Callable[[F], F]:
+    """A decorator for a call that loads a model, by `source` alone; `bindable` are the options of `using`."""
+
+    def guide(function: F) -> F:
+        @wraps(function)
+        def guided(*given: Any, **options: Any) -> Any:
+            for name in options:
+                if name != "source":
+                    guesses = imported("cpbpe.tokenizer.guesses")
+                    hint = guesses.loading_hint(name, options[name], call, bindable)
+                    raise TypeError(f"{call}() has no option {name!r}; {hint}")
+            return function(*given, **options)
+
+        return guided  # type: ignore[return-value]
+
+    return guide

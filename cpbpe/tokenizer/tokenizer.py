@@ -22,7 +22,7 @@ from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.guided import Guided
+from cpbpe.tokenizer.guided import Guided, takes_a_source
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
@@ -72,6 +72,7 @@ class Tokenizer(Guided):
 
     # --- Making one -------------------------------------------------------------------------------
 
+    @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
         """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode."""
         self._set(identity.facts_of(read_model_file(source)))
@@ -479,6 +480,7 @@ class Tokenizer(Guided):
         return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
 
 
+@takes_a_source("load", ENCODE | DECODE)
 def load(source: Source) -> Tokenizer:
     """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode.
 
