@@ -1,9 +1,9 @@
 """How messages spell options: as arguments of Python, or as the reader would have to type them.
 
 A message is put together where something goes wrong, deep in training, and read by somebody who called a
-Python function or typed a command. So a message does not spell an option itself: it calls `named` or `given`,
-and whoever shows messages chooses the spelling with `spelled_as`. (The spelling is in a context variable
-because the functions in between have no use for it.)
+Python function or typed a command. So a message does not spell an option itself: it calls `named`, `given`
+or `advised`, and whoever shows messages chooses the spelling with `spelled_as`. (The spelling is in a context
+variable because the functions in between have no use for it.)
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ class Spelling:
     def value(self, value: object) -> str:
         """A value of an option."""
         return repr(value)
+
+    def advice(self, python: str, command: str) -> str:
+        """What to do, where the two ways out have more differences than spelling."""
+        return python
 
 
 _SPELLING = ContextVar("spelling", default=Spelling())  # noqa: B039  # it holds nothing that could change
@@ -55,6 +59,15 @@ def given(option: str, value: object) -> str:
 def shown(value: object) -> str:
     """A value of an option, for a message."""
     return _SPELLING.get().value(value)
+
+
+def advised(python: str, command: str) -> str:
+    """What to do, for a message: in Python, or in a shell.
+
+    >>> advised("give a list of texts", "write it to a file")
+    'give a list of texts'
+    """
+    return _SPELLING.get().advice(python, command)
 
 
 def spelled(text: str) -> str:

@@ -109,6 +109,8 @@ def _no_such_command(name: str) -> str:
     from difflib import get_close_matches
 
     if name.startswith("-"):
+        if close := get_close_matches(name, ("--help", "--version"), 1, 0.75):
+            return f"there is no option {name}; did you mean {close[0]}?"
         return f"the command comes first, before options such as {name}: cpbpe train ..."
     if name in _IN_PYTHON:
         return (
@@ -175,7 +177,7 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Show a warning as people like to read it, without a line of code."""
-    say(str(message))
+    say(str(message).removeprefix("cpbpe "))  # `say` begins with that name
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

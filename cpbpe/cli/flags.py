@@ -33,6 +33,9 @@ class _Flags(Spelling):
     def value(self, value: object) -> str:
         return ("yes" if value else "no") if isinstance(value, bool) else repr(value)
 
+    def advice(self, python: str, command: str) -> str:
+        return command
+
 
 FLAGS = _Flags()
 

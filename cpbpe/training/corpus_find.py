@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cpbpe.errors import TrainingError
+from cpbpe.spelling import advised
 from cpbpe.training.corpus_kinds import (
     BINARY,
     COMPRESSED,
@@ -127,8 +128,9 @@ def _check_exists(path: str) -> None:
             target = os.readlink(path)
             raise FileNotFoundError(f"{path!r} is a link to {target!r}, which does not exist") from None
         hint = ""
-        if any(character in path for character in " \n\t") and len(path) > 40:
-            hint = "; to train on a text rather than on a file, give a list of texts"
+        if len(path.split()) > 3:
+            way = advised("give a list of texts", "write it to a file, or pipe it in and give -")
+            hint = f"; to train on a text rather than on a file, {way}"
         shown = path if len(path) <= 200 else path[:200] + "..."
         raise FileNotFoundError(f"no such file or directory: {shown!r}{hint}") from None
 

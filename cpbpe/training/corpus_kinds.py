@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from cpbpe.spelling import given
+from cpbpe.spelling import advised, given
 
 FORMATS = ("text", "tsv", "jsonl", "parquet")
 """The formats of a corpus file."""
@@ -32,10 +32,6 @@ _SUFFIXES = {
     ".pq": "parquet",
 }
 _TARS = (".tar", ".tgz", ".tbz2", ".txz", ".tzst")
-_UTF_16 = (
-    "convert it to UTF-8, for example with 'iconv -f utf-16 -t utf-8', or give open(path, encoding='utf-16')"
-)
-_UTF_32 = _UTF_16.replace("utf-16", "utf-32")
 _MAGIC = (
     (b"\x1f\x8b", "is gzip data; name it *.gz, then it is decompressed"),
     (b"\xfd7zXZ\0", "is xz data; name it *.xz, then it is decompressed"),
@@ -56,12 +52,14 @@ _MAGIC = (
     (b"\xff\xd8\xff", "is an image"),
     (b"GGUF", "is a model (GGUF), not text"),
     (b"CPBPEWC", "holds word counts; to train on them, give cpbpe.WordCounts.load(path)"),
-    (b"\xff\xfe\0\0", f"is UTF-32; {_UTF_32}"),
-    (b"\0\0\xfe\xff", f"is UTF-32; {_UTF_32}"),
-    (b"\xff\xfe", f"is UTF-16; {_UTF_16}"),
-    (b"\xfe\xff", f"is UTF-16; {_UTF_16}"),
+    (b"\xff\xfe\0\0", "is UTF-32; {utf_32}"),
+    (b"\0\0\xfe\xff", "is UTF-32; {utf_32}"),
+    (b"\xff\xfe", "is UTF-16; {utf_16}"),
+    (b"\xfe\xff", "is UTF-16; {utf_16}"),
 )
 _BEGINNINGS = tuple(magic for magic, _ in _MAGIC)
+_FOR_PYTHON = (b"ARROW1\0", b"\x93NUMPY", b"SQLite format 3\0", b"\x89HDF\r\n\x1a\n")
+"""Of these, what is said after the semicolon is something to do in Python."""
 _LFS = b"version https://git-lfs.github.com/"
 
 
@@ -84,10 +82,12 @@ def named_as_no_text(path: str) -> str | None:
     if suffix in _TARS:
         return "is a tar archive; unpack it first"
     if suffix == ".csv":
-        return (
-            "is CSV, and only you know which column holds the texts; give that column, as in "
-            f"(row['text'] for row in csv.DictReader(open(path, newline=''))); {_as_text()}"
+        column = advised(
+            "give that column, as in (row['text'] for row in csv.DictReader(open(path, newline='')))",
+            "write that column to a text file, or convert the table to .parquet and give "
+            f"{given('column', ...)}",
         )
+        return f"is CSV, and only you know which column holds the texts; {column}; {_as_text()}"
     if suffix == ".json":
         return _json(path)
     if suffix == ".model":
@@ -108,16 +108,27 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
     if head.startswith(_BEGINNINGS) and not _is_clean(head):  # a text may begin with BZh or %PDF
         for magic, what in _MAGIC:
             if head.startswith(magic):
-                return what.format(parquet=given("format", "parquet"))
+                said = what.format(
+                    parquet=given("format", "parquet"),
+                    utf_16=_to_utf_8("utf-16"),
+                    utf_32=_to_utf_8("utf-32"),
+                )
+                if magic not in _FOR_PYTHON:
+                    return said
+                return advised(said, f"{said.partition(';')[0]}; write its texts to a text file first")
     if any_text or b"\0" not in head:
         return None
     if head[257:262] == b"ustar":
         return "is a tar archive; unpack it first"
     for at, end in ((1, "le"), (0, "be")):
         if head[at::2].count(0) * 4 > len(head) >= 8 and not head[1 - at :: 2].count(0):
-            utf_16 = _UTF_16.replace("utf-16", f"utf-16{end}")
-            return f"looks like UTF-16 without a byte order mark; {utf_16}; {_as_text()}"
+            return f"looks like UTF-16 without a byte order mark; {_to_utf_8(f'utf-16{end}')}; {_as_text()}"
     return f"{BINARY}, because it holds NUL bytes; {_as_text()}"
+
+
+def _to_utf_8(encoding: str) -> str:
+    iconv = f"convert it to UTF-8, for example with 'iconv -f {encoding} -t utf-8'"
+    return advised(f"{iconv}, or give open(path, encoding='{encoding}')", iconv)
 
 
 def _as_text() -> str:
@@ -156,7 +167,9 @@ def _json(path: str) -> str:
                 f"is JSON Lines, so give {given('format', 'jsonl')}; the text is in the field 'text', or in "
                 f"the one that you name with {given('field', ...)}; {_as_text()}"
             )
-    return (
-        "is JSON; give the texts in it, as in [row['text'] for row in json.load(open(path))], or write one "
-        f"object per line and name it *.jsonl; {_as_text()}"
+    lines = "write one object per line and name it *.jsonl"
+    texts = advised(
+        f"give the texts in it, as in [row['text'] for row in json.load(open(path))], or {lines}",
+        f"{lines}, for example with 'jq -c .[]'",
     )
+    return f"is JSON; {texts}; {_as_text()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cpbpe.spelling import advised
 from cpbpe.text.utf8 import is_valid_utf8
 from cpbpe.training.corpus import Block, Corpus, shown_path
 
@@ -61,9 +62,13 @@ class Broken:
 
 def warnings_of_files(corpus: Corpus) -> list[str]:
     """What is to be said about the files of a corpus that was read."""
+    without = advised(
+        "save it without one, or give open(path, encoding='utf-8-sig')",
+        "save it without one, for example with 'tail -c +4'",
+    )
     found = [
         f"{name}: begins with a byte order mark (U+FEFF), which is trained on like any character, as in "
-        f"sentencepiece; save it without one, or give open(path, encoding='utf-8-sig')"
+        f"sentencepiece; {without}"
         for name in corpus.marked[:_MOST]
     ]
     if len(corpus.marked) > _MOST:
@@ -87,10 +92,9 @@ def _about(name: str, file: _BrokenFile) -> str:
         remedy = "if text is in another encoding, such as Latin-1, give text.decode('latin-1')"
     else:
         what = f"line of {name} is" if one else f"lines of {name} are"
-        remedy = (
-            "if the file is in another encoding, such as Latin-1, convert it (iconv -f latin1 -t utf-8), or "
-            "give open(path, encoding='latin-1')"
-        )
+        convert = "convert it (iconv -f latin1 -t utf-8)"
+        convert = advised(f"{convert}, or give open(path, encoding='latin-1')", convert)
+        remedy = f"if the file is in another encoding, such as Latin-1, {convert}"
     return (
         f"{file.sentences:,} {what} not valid UTF-8, the first at {file.where} ({text}); every byte that is "
         f"no character is trained on as U+FFFD; {remedy}"

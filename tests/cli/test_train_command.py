@@ -68,6 +68,37 @@ def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixtur
     assert "give --format jsonl; the text is in the field 'text', or in the one" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    ("name", "data", "code", "way_out"),
+    [
+        (
+            "a.json",
+            b'["text"]',
+            1,
+            "write one object per line and name it *.jsonl, for example with 'jq -c .[]'; -",
+        ),
+        (
+            "a.csv",
+            b"id,text\n1,one\n",
+            1,
+            "or convert the table to .parquet and give --column COLUMN; --format",
+        ),
+        ("a.txt", "text".encode("utf-16"), 1, "for example with 'iconv -f utf-16 -t utf-8'\n"),
+        ("a.txt", b"\x93NUMPY\1", 1, "is a numpy array; write its texts to a text file first\n"),
+        ("a.txt", b"\xe9t\xe9\n", 0, "such as Latin-1, convert it (iconv -f latin1 -t utf-8)\n"),
+        ("a.txt", b"\xef\xbb\xbfone\n", 0, "save it without one, for example with 'tail -c +4'\n"),
+    ],
+)
+def test_ways_out_are_for_a_shell(
+    corpus: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, code: int, way_out: str
+) -> None:
+    Path(name).write_bytes(data)
+    options = ["--vocab-size", "270", "--no-hard-vocab-limit", "--out", "my"]
+    assert main(["train", name, *options]) == code
+    assert way_out in "".join(capsys.readouterr())
+
+
 def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["count", "corpus.txt", "--out", "one.counts", "--memory-limit", "100MB"]) == 0
     assert main(["count", "other.txt", "-q", "--out", "two.counts"]) == 0
@@ -165,6 +196,12 @@ def test_every_option_has_a_flag() -> None:
         (["corpus.txt"], 2, "to train on these files, type: cpbpe train corpus.txt --out my"),
         (["encode", "Hello"], 2, "in Python, cpbpe.load('my.model') gives what encodes"),
         (["--vocab-size", "5"], 2, "the command comes first"),
+        (["--versoin"], 2, "there is no option --versoin; did you mean --version?"),
+        (
+            ["train", "the cat sat on the mat", "--out", "my"],
+            1,
+            "write it to a file, or pipe it in and give -\n",
+        ),
         (["train"], 2, "there is no corpus; name a file or a folder"),
         (["train", "corpus.txt"], 2, "the model has no name; give one with --out"),
         (["count", "corpus.txt"], 2, "the result has no name; give one with --out"),
