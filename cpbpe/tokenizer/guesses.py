@@ -1,6 +1,6 @@
-"""How other libraries call what a Tokenizer can do, for messages that say how it is called here.
+"""The names that other libraries use for what a Tokenizer can do, for messages that name it here.
 
-Asked only when a name was not found. The names are those of sentencepiece, tokenizers, transformers and
+Imported only when a name was not found. The names are those of sentencepiece, tokenizers, transformers and
 tiktoken.
 """
 
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 _COMPAT = "cpbpe.compat.transformers has it"
 
 _ATTRIBUTES = {
-    # What encodes.
+    # Encoding.
     "encodeasids": "encode(text)",
     "encodeaspieces": "encode_pieces(text)",
     "encodeasnumpy": "encode_array(text)",
@@ -33,7 +33,7 @@ _ATTRIBUTES = {
     "pad": "encode_arrays(texts).padded()",
     "enablepadding": "encode_arrays(texts).padded()",
     "enabletruncation": "truncate(text, max_tokens)",
-    # What decodes.
+    # Decoding.
     "decodeids": "decode(ids)",
     "batchdecode": "decode_batch(batch)",
     "decodesingletokenbytes": "vocab.id_to_bytes(id)",
@@ -111,7 +111,7 @@ _OPTIONS = {
     "max_length": "truncate(text, max_tokens) cuts, and encode_arrays(texts).padded(max_length=...) fills up",
     "enable_sampling": "alpha above 0 samples",
     "nbest_size": "BPE has one best segmentation; alpha above 0 samples others",
-    "emit_unk_piece": "what is unknown has the id unk_id, and stands for itself in pieces",
+    "emit_unk_piece": "unknown text has the id unk_id, and is copied into the pieces",
     "num_threads": "calls with several texts have threads",
     "is_split_into_words": "encode_parts(parts) encodes a text in parts",
     "is_pretokenized": "encode_parts(parts) encodes a text in parts",
@@ -142,7 +142,7 @@ _MODULE = {
 
 
 def attribute_hint(name: str, there: Iterable[str]) -> str:
-    """What to say of an attribute that a Tokenizer does not have, after a semicolon; perhaps nothing.
+    """What to say, after a semicolon, about an attribute that a Tokenizer does not have; perhaps nothing.
 
     >>> attribute_hint("EncodeAsIds", []), attribute_hint("IdToPiece", ["id_to_piece"])
     ('; use encode(text)', '; use id_to_piece')
@@ -155,7 +155,7 @@ def attribute_hint(name: str, there: Iterable[str]) -> str:
 
 
 def option_hint(name: str, there: Iterable[str]) -> str:
-    """The same of an option.
+    """The same for an option.
 
     >>> option_hint("bos", ["add_bos"]), option_hint("skip_special", ["skip_special_tokens"])
     ('; it is called add_bos', '; is it skip_special_tokens?')
@@ -164,7 +164,7 @@ def option_hint(name: str, there: Iterable[str]) -> str:
 
 
 def module_hint(name: str, there: Iterable[str]) -> str:
-    """The same of a name in the module `cpbpe`."""
+    """The same for a name in the module `cpbpe`."""
     return f"; {_MODULE[_plain(name)]}" if _plain(name) in _MODULE else _close(name, there)
 
 

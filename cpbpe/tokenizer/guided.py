@@ -1,4 +1,4 @@
-"""A base class that refuses what other tokenizers have and this one has not, and names the way out."""
+"""A base class that refuses what only other libraries' tokenizers have, and says what to use instead."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from cpbpe.lazy import imported
 
 
 class Guided:
-    """Calls, indices and names that a Tokenizer does not have, and other libraries' tokenizers do."""
+    """Calls, indices and names that a Tokenizer lacks but other libraries' tokenizers have."""
 
     __slots__ = ()
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: transformers' users expect something else here than everybody else."""
+        """Refuse: users of transformers expect another result here than everybody else."""
         raise TypeError(
             "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
             "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
         )
 
-    if not TYPE_CHECKING:  # type checkers shall go on telling what there is not
+    if not TYPE_CHECKING:  # type checkers should still report missing names
         __iter__ = None  # with __getitem__ alone, Python would try 0, 1, 2 ...
 
         def __getitem__(self, key: object) -> NoReturn:
@@ -30,7 +30,7 @@ class Guided:
             )
 
         def __getattr__(self, name: str) -> Any:
-            """Refuse, with the name by which this is called here."""
+            """Refuse, and name what to use here."""
             hint = ""
             if not name.startswith("_"):
                 hint = imported("cpbpe.tokenizer.guesses").attribute_hint(name, dir(type(self)))

@@ -121,8 +121,8 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("alpha=inf", lambda tok: tok.encode("ab", alpha=float("inf")), ValueError, "from 0 to 1, not inf"),
     ("alpha=array", lambda tok: tok.encode("ab", alpha=np.array([0.1, 0.2])), ValueError, "from 0 to 1, not array"),
     ("alpha=-1", lambda tok: tok.encode("ab", alpha=-1), ValueError, "from 0 to 1, not -1"),
-    ("alpha=None", lambda tok: tok.encode("ab", alpha=None), TypeError, "alpha is a number from 0 to 1"),
-    ("seed=1.5", lambda tok: tok.encode("ab", alpha=0.5, seed=1.5), TypeError, "seed is an integer or None"),
+    ("alpha=None", lambda tok: tok.encode("ab", alpha=None), TypeError, "alpha must be a number from 0 to 1"),
+    ("seed=1.5", lambda tok: tok.encode("ab", alpha=0.5, seed=1.5), TypeError, "seed must be an integer or None"),
     # Ids.
     ("decode(str)", lambda tok: tok.decode("text"), TypeError, "for pieces use decode_pieces"),
     ("decode(pieces)", lambda tok: tok.decode(["▁a"]), TypeError, "for pieces use decode_pieces"),

@@ -269,9 +269,9 @@ def test_wrong_threads(tok: Tokenizer) -> None:
     calls: list[Any] = [tok.encode_array, tok.encode_batch, tok.encode_arrays]
     for call in calls:
         given: Any = "text" if call == tok.encode_array else ["text"]
-        with pytest.raises(ValueError, match="threads is at least 1, not 0"):
+        with pytest.raises(ValueError, match="threads must be at least 1, not 0"):
             call(given, threads=0)
-        with pytest.raises(TypeError, match="threads is an integer, not str"):
+        with pytest.raises(TypeError, match="threads must be an integer, not str"):
             call(given, threads="2")
 
 
