@@ -72,7 +72,7 @@ def test_wrong_sources() -> None:
         cpbpe.load(Path(__file__).parent)
     with pytest.raises(TypeError, match="path or an open binary file, not int"):
         cpbpe.load(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"binary mode \('rb'\), its read\(\) gave str"):
+    with pytest.raises(TypeError, match=r"binary mode \('rb'\), its read\(\) returned str"):
         cpbpe.load(io.StringIO("x"))  # type: ignore[arg-type]
     with pytest.raises(
         TypeError, match=r"takes the bytes of a model, not str; to load a file, use Tokenizer\(path\)"
@@ -453,7 +453,7 @@ def test_memory_of_the_reference_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 def test_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpbpe.engine_name() == engine
     monkeypatch.setenv("CPBPE_ENGINE", "fast")
-    with pytest.raises(ValueError, match='CPBPE_ENGINE is "core" or "reference", not \'fast\''):
+    with pytest.raises(ValueError, match='CPBPE_ENGINE must be "core" or "reference", not \'fast\''):
         cpbpe.engine_name()
 
 
