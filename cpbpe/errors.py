@@ -33,5 +33,5 @@ class TrainingError(ValueError):
     >>> cpbpe.TrainOptions(character_coverage=0.5)
     Traceback (most recent call last):
     ...
-    cpbpe.errors.TrainingError: character_coverage is 0.98 to 1.0, not 0.5
+    cpbpe.errors.TrainingError: character_coverage must be 0.98 to 1.0, not 0.5
     """

@@ -1,9 +1,9 @@
 """How messages spell options: as arguments of Python, or as the reader would have to type them.
 
-A message is put together where something goes wrong, deep in training, and read by somebody who called a
-Python function or typed a command. So a message does not spell an option itself: it calls `named`, `given`
-or `advised`, and whoever shows messages chooses the spelling with `spelled_as`. (The spelling is in a context
-variable because the functions in between have no use for it.)
+A message is written where something goes wrong, deep in training. It is read by somebody who called a Python
+function or typed a command. So a message does not spell an option itself: it calls `named`, `given` or
+`advised`, and the code that shows messages chooses the spelling with `spelled_as`. (The spelling is in a
+context variable because the functions in between do not need it.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Spelling:
         return option
 
     def given(self, option: str, value: object) -> str:
-        """An option with a value; `...` stands for a value that the reader knows."""
+        """An option with a value; `...` is a value that the reader knows."""
         return f"{option}={'...' if value is ... else repr(value)}"
 
     def value(self, value: object) -> str:
@@ -34,15 +34,15 @@ class Spelling:
         return python
 
 
-_SPELLING = ContextVar("spelling", default=Spelling())  # noqa: B039  # it holds nothing that could change
+_SPELLING = ContextVar("spelling", default=Spelling())  # noqa: B039  # a Spelling has no state
 _MARKED = re.compile(r"`(\w+)(?:=(True|False))?`")
 
 
 def named(option: str) -> str:
     """An option, for a message.
 
-    >>> f"{named('threads')} is at least 1"
-    'threads is at least 1'
+    >>> f"{named('threads')} must be at least 1"
+    'threads must be at least 1'
     """
     return _SPELLING.get().name(option)
 
@@ -71,7 +71,7 @@ def advised(python: str, command: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """A text in which options stand in backquotes, for tables that are written before anybody reads them.
+    """A text with options in backquotes, spelled. Tables are written before the spelling is known.
 
     >>> spelled("it needs `byte_fallback=True`")
     'it needs byte_fallback=True'
@@ -84,7 +84,7 @@ def spelled(text: str) -> str:
 
 @contextmanager
 def spelled_as(spelling: Spelling) -> Iterator[None]:
-    """Messages that are put together inside spell options in this way."""
+    """Messages that are written inside this context spell options in this way."""
     before = _SPELLING.set(spelling)
     try:
         yield

@@ -1,7 +1,7 @@
 """The command ``cpbpe``. Each subcommand has a file of its own here.
 
-Exit codes: 0 when all went well; 1 when the work could not be done, with the reason on the error output; 2
-when the command was not understood; 130 when it was interrupted.
+Exit codes: 0 on success; 1 if the work could not be done, with the reason on the error output; 2 if the
+command was not understood; 130 if it was interrupted.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
         if sys.stdout is not None:
-            sys.stdout.flush()  # now, because Python would show what fails at its end as a traceback
+            sys.stdout.flush()  # now, because Python would show a failure at exit as a traceback
         return code
     except KeyboardInterrupt:
         return _fail("interrupted; nothing was written", 130)
-    except BrokenPipeError:  # whoever read the output, such as `head`, has enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has stopped reading
         _discard_output()
         return 0
-    except OSError as error:  # of the flush: the disk is full
+    except OSError as error:  # from the flush: the disk is full
         _discard_output()
         return _fail(_describe(error), 1)
 
 
 def _run(arguments: list[str]) -> int:
-    # 1. What is not a command.
+    # 1. Arguments that are not a command.
     if not arguments:
         print(_overview(), end="", file=sys.stderr)
         return 2
@@ -159,8 +159,8 @@ def _not_understood(message: str, help: str) -> int:
 
 
 def _discard_output() -> None:
-    """Make what is still to be written to the output go nowhere, so that Python does not fail at its end."""
-    with suppress(OSError, ValueError):  # in a test, the output may be no file
+    """Discard what is still to be written to the output, so that Python does not fail at exit."""
+    with suppress(OSError, ValueError):  # in a test, the output may not be a file
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)

@@ -82,7 +82,7 @@ def add_options(parser: Parser) -> None:
 
 
 def corpus_of(arguments: argparse.Namespace, example: str) -> list[str]:
-    """The corpus, named as here or as for spm_train."""
+    """The corpus, named as for this command or as for spm_train."""
     paths: list[str] = [*arguments.corpus, *(path for paths in arguments.input or [] for path in paths)]
     if not paths:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder: {example}")
@@ -90,7 +90,7 @@ def corpus_of(arguments: argparse.Namespace, example: str) -> list[str]:
 
 
 def options_of(arguments: argparse.Namespace) -> TrainOptions:
-    """The options that the arguments stand for."""
+    """The options that the arguments ask for."""
     kind = arguments.model_type
     if kind is not None and kind.lower() != "bpe":
         raise NotUnderstoodError(f"--model-type: cpbpe trains bpe only, not {kind!r}; leave it out")

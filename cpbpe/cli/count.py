@@ -42,7 +42,7 @@ def parser() -> Parser:
 
 
 def refuse_options(arguments: argparse.Namespace) -> None:
-    """Refuse options where counts are merged: they were made under options of their own."""
+    """Refuse options when counts are merged: the counts were made with options of their own."""
     for name in ("format", "memory_limit", "preset", *OPTIONS):
         if getattr(arguments, name, None) is not None:
             raise TrainingError(

@@ -50,7 +50,7 @@ def flag(option: str) -> str:
 
 
 THEIRS = {"model-prefix": "out", "num-threads": "threads", "input-format": "format"}
-"""Flags of spm_train that have another name here and the same meaning."""
+"""Flags of spm_train that have another name but the same meaning here."""
 
 _OUT = "the model is named with --out"
 _PROGRESS = "progress is shown on a terminal anyway, and --quiet hides it"
@@ -72,4 +72,4 @@ GUESSED = {
     "control-symbols-file": 'give its lines: --control-symbols "$(paste -sd, FILE)"',
     "user-defined-symbols-file": 'give its lines: --user-defined-symbols "$(paste -sd, FILE)"',
 }
-"""What people give to a command, and what to say to them; `cpbpe.training.options_refused` has the rest."""
+"""Flags that people guess, and what to tell them; `cpbpe.training.options_refused` has the rest."""

@@ -1,4 +1,4 @@
-"""Where results go: checked before the work, which may take hours, and made after it."""
+"""The folders and files of results: checked before the work, which may take hours, and made after it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def check_outputs(paths: Sequence[str], corpus: Sequence[str]) -> None:
 
 
 def say(message: str) -> None:
-    """Write to the error output. That nobody reads it is no reason to stop working."""
+    """Write to the error output. If it is closed, go on without it."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"cpbpe: {message}", file=sys.stderr)
 
 
 def _check_folder(folder: str) -> None:
-    """Check that a folder can be written to, or made in the nearest one that exists."""
+    """Check that a folder can be written to, or created in the nearest folder that exists."""
     import tempfile
 
     while not os.path.lexists(folder):
@@ -48,7 +48,7 @@ def _check_folder(folder: str) -> None:
             f"{folder!r} is not a folder, so nothing can be written there; choose another"
         )
     try:
-        with tempfile.TemporaryFile(dir=folder):  # to ask for permission is not enough: a disk can be full
+        with tempfile.TemporaryFile(dir=folder):  # checking permissions is not enough: the disk can be full
             pass
     except OSError as error:
         raise PermissionError(
@@ -63,6 +63,6 @@ def make_folder(path: str) -> None:
 
 
 def existing(paths: Sequence[str]) -> str:
-    """What to say of files that are going to be replaced."""
+    """What to say about files that are going to be replaced."""
     number = sum(map(os.path.exists, paths))
     return f" (replacing {counted(number, 'file')})" if number else ""

@@ -1,4 +1,4 @@
-"""A parser of arguments that takes sentencepiece's spelling too, and says what was meant when it fails."""
+"""A parser of arguments that also takes sentencepiece's spelling. Its errors say what was meant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FALSE = ("false", "f", "no", "n", "0")
 
 
 class NotUnderstoodError(Exception):
-    """The arguments make no sense; the message says why, and what would."""
+    """The arguments were not understood; the message says why, and what to type instead."""
 
 
 class HelpShown(Exception):  # noqa: N818  # nothing went wrong
@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any):
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,  # or a new option would change what an old command means
+            allow_abbrev=False,  # otherwise a new option could change what an old command means
             **settings,
         )
 
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         }
 
     def flags(self) -> list[str]:
-        """All options, as names of Python."""
+        """All options, by their names in Python."""
         long = (option for action in self._actions for option in action.option_strings)
         return [option[2:].replace("-", "_") for option in long if option.startswith("--")]
 
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
             return f"there is no option {given}{f'; {way_out}' if way_out else ''}"
 
     def print_help(self, file: Any = None) -> None:
-        """Print the help; argparse would hide it if that failed."""
+        """Print the help; argparse would hide a failure to print it."""
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def our_spelling(arguments: Sequence[str], switches: Collection[str]) -> list[str]:
-    """Arguments as spm_train takes them, as this command spells them: hyphens, and no values of switches.
+    """The arguments of spm_train in the spelling of this command: hyphens, and switches without values.
 
     >>> our_spelling(["--vocab_size=9", "--byte_fallback=false", "a_b", "--", "--c_d"], {"byte-fallback"})
     ['--vocab-size=9', '--no-byte-fallback', 'a_b', '--', '--c_d']
@@ -121,7 +121,7 @@ def _switch(name: str, value: str) -> str:
 
 
 def whole_number(text: str) -> int:
-    """An integer; digits can be grouped, as people do."""
+    """An integer; its digits can be grouped, as in 32,000."""
     if re.fullmatch(r"[+-]?[0-9]+([_,][0-9]{3})*", text.strip()) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{_thousands(text)}")
     return int(re.sub("[_,]", "", text))
@@ -133,7 +133,7 @@ def _thousands(text: str) -> str:
 
 
 def number(text: str) -> float:
-    """A number with a decimal point."""
+    """A number, perhaps with a decimal point."""
     try:
         return float(text)
     except ValueError:
@@ -146,7 +146,7 @@ def one_of(names: Sequence[str]) -> Any:
 
     def check(text: str) -> str:
         if text not in names:
-            raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(names)}")
         return text
 
     return check

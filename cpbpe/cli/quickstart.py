@@ -1,4 +1,4 @@
-"""``cpbpe quickstart``: training, encoding and decoding in a few seconds, without any file of your own."""
+"""``cpbpe quickstart``: training, encoding and decoding in a few seconds, without a file of your own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parser() -> Parser:
         prog="cpbpe quickstart",
         usage="cpbpe quickstart [TEXT] [--out FOLDER]",
         description="Train a small model on a text that comes with cpbpe, encode a sentence with\n"
-        "it, decode it again, and save everything in a folder, for you to go on with.",
+        "it, decode it again, and save everything in a folder, for you to continue with.",
     )
     parser.add_argument("text", nargs="?", default=TEXT, metavar="TEXT", help="the sentence to encode")
     parser.add_argument(

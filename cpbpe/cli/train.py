@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cpbpe.model.writing import write_all
     from cpbpe.training.train import train
 
-    # 1. What can be found out before the work.
+    # 1. Checks that come before the work.
     corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my")
     if arguments.out is None:
         raise NotUnderstoodError(

@@ -17,7 +17,7 @@ VARIABLE = "CPBPE_ENGINE"
 
 
 def make_engine(spec: ModelSpec) -> Engine:
-    """The engine for a model: the best there is, or the one that CPBPE_ENGINE names."""
+    """The engine for a model: the best available one, or the one that CPBPE_ENGINE names."""
     if engine_name() == "reference":
         say_if_slow()
         imported("cpbpe.model.validity").check(spec)
@@ -28,7 +28,7 @@ def make_engine(spec: ModelSpec) -> Engine:
     try:
         core: Engine = _core.Engine.from_columns(**columns_of(spec))
     except ValueError as error:
-        imported("cpbpe.model.validity").check(spec)  # says what is wrong, and with which piece
+        imported("cpbpe.model.validity").check(spec)  # its error says what is wrong, and with which piece
         raise RuntimeError(
             "the core refuses a model that the reference accepts; please report this"
         ) from error
@@ -38,8 +38,8 @@ def make_engine(spec: ModelSpec) -> Engine:
 def load_engine(data: bytes) -> Engine:
     """The engine for a `.model` file: that of `make_engine(sentencepiece.read(data))`.
 
-    The core reads the usual files itself, which takes a tenth of the time that protobuf takes in Python. It
-    can give the model back as columns. Files that it cannot read itself are read in Python.
+    The core reads the usual files itself, in a tenth of the time that protobuf takes in Python. It can return
+    the model as columns. Files that it cannot read are read in Python.
     """
     if engine_name() == "core":
         from cpbpe import _core
@@ -60,7 +60,7 @@ def engine_name() -> str:
     """
     chosen = os.environ.get(VARIABLE)
     if chosen not in (None, "", "core", "reference"):
-        raise ValueError(f'{VARIABLE} is "core" or "reference", not {chosen!r}')
+        raise ValueError(f'{VARIABLE} must be "core" or "reference", not {chosen!r}')
     if chosen == "reference":
         return "reference"
     error = _core_error()
@@ -90,7 +90,7 @@ def _say_once() -> None:
 
 
 def _calls_of_ours() -> int:
-    """How many calls lie between a warning in the caller and the line of the user that led to it."""
+    """How many calls there are between a warning in the caller and the user's line that led to it."""
     frame, calls = inspect.currentframe(), -1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cpbpe":
         frame, calls = frame.f_back, calls + 1

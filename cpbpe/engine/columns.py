@@ -11,7 +11,7 @@ NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool]
 
 
 class Columns(TypedDict):
-    """A model without what its file records; see `Pieces` and `ModelSpec` for the meanings."""
+    """A model without its settings; see `Pieces` and `ModelSpec` for the meanings."""
 
     blob: bytes
     ends: bytes

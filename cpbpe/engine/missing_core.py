@@ -1,9 +1,9 @@
-"""Why the compiled core is not used, and what to do about it. Asked only before the slow engine runs.
+"""Why the compiled core is not used, and what to do about it. Used only before the slow engine runs.
 
-There are three reasons. The usual one is that Python imports the sources of cpbpe, because it was started in
-the folder that holds them, while the core is in another folder, where cpbpe was installed. Or the core is
-there and cannot be imported: it is for another Python or machine, or does not go with subinterpreters. Or it
-was never compiled.
+There are three reasons. Usually Python imports the sources of cpbpe, because it was started in the folder
+that holds them, while the core is in the folder where cpbpe was installed. Or the core is there but cannot be
+imported: it is for another Python or machine, or does not support subinterpreters. Or it was never
+compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIBRARIES = (".so", ".pyd", ".dylib")
 
 
 def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: str = _HERE) -> str:
-    """Two sentences: why importing the core failed with `error`, and the way out.
+    """Two sentences: why importing the core failed with `error`, and what to do.
 
     `paths`: where Python looks for packages. `here`: the folder of the package that was imported.
 
@@ -49,7 +49,7 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
 
 
 def _way_out(reason: str) -> str:
-    if "interpreter" in reason:  # PyO3 and Python itself have several sentences for this
+    if "interpreter" in reason:  # PyO3 and Python have several messages for this
         return "Use cpbpe in the main interpreter, or in processes of their own (multiprocessing)"
     return f"Install cpbpe again on this machine, with this Python, {sys.executable}"
 
@@ -63,7 +63,7 @@ def _cores(package: str) -> Iterator[str]:
 
 
 def _libraries(package: str) -> Iterator[str]:
-    """The names of the compiled cores in a package's folder, for whatever Python."""
+    """The names of the compiled cores in a package's folder, for any Python."""
     try:
         names = sorted(os.listdir(package))
     except OSError:

@@ -1,8 +1,8 @@
-"""What every engine offers. An engine does all the work that concerns one model.
+"""What every engine offers. An engine does all the work for one model.
 
 It looks pieces up, turns text into ids and ids into text. `cpbpe.tokenizer` has checked the arguments.
 Text is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is
-one; the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
+one engine; the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Engine(Protocol):
         """The model that the engine was built from."""
 
     def variant(self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False) -> Engine:
-        """The same engine with other options. It shares everything else, and is built once.
+        """The same engine with other options. It shares everything else. Each variant is built once.
 
         `prefix`: whether to add a dummy prefix, instead of what the model says. `keep_space`: whether
-        decoding keeps a space at the beginning. `raw`: text is taken as already normalized.
+        decoding keeps a space at the beginning. `raw`: text is already normalized.
         """
 
     def finder(self, keys: list[bytes]) -> Finder:
@@ -86,12 +86,12 @@ class Engine(Protocol):
         """The normalized text, which is what is merged into pieces."""
 
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
-        """The normalized text, and for each of its bytes, and its end, the place it came from."""
+        """The normalized text, and for each of its bytes and for its end, the place it came from."""
 
     def cut(self, text: bytes) -> int:
-        """The last place in a normalized text after which nothing can change the ids of what stands before.
+        """The last place in a normalized text after which nothing can change the ids of the text before it.
 
-        More text may follow. 0 if there is no such place; a raw variant encodes both sides.
+        More text may follow. 0 if there is no such place. A raw variant encodes both sides.
         """
 
     def encode(self, text: Text) -> list[int]:
@@ -115,17 +115,17 @@ class Engine(Protocol):
     def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
         """The tokens of a text.
 
-        With `alpha` every merge is left out with that chance; `seed` is a number of 64 bits.
+        With `alpha` every merge is skipped with this probability; `seed` is a number of 64 bits.
         """
 
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
     ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
-        """The tokens of many texts: ids and offsets as `encode_arrays`, the spans as rows, unknown pieces.
+        """The tokens of many texts: ids and offsets as in `encode_arrays`, spans as rows, unknown pieces.
 
-        Spans count characters or bytes, as `chars` says; None: characters in str, bytes in bytes. For each
-        token of the UNKNOWN piece there is its place in the ids, and its text. With `alpha` the first text
-        is sampled with `seed`, the next with the number after it.
+        Spans count characters or bytes, as `chars` says; None: characters in str, bytes in bytes. Each
+        token of the UNKNOWN piece is listed with its place in the ids and its text. With `alpha` the first
+        text is sampled with `seed`, the next with the number after it.
         """
 
     # --- Ids to text ------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Engine(Protocol):
         """The same as bytes; those that belong to no character stay as they are."""
 
     def decode_pieces(self, pieces: list[bytes]) -> bytes:
-        """The text of pieces; one that the vocabulary does not hold stands for itself."""
+        """The text of pieces; an unknown one is copied."""
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""

@@ -80,7 +80,7 @@ class PythonEngine:
         reference = self._reference
         if reference.joinable is None:
             return 0
-        end = len(text) - self._longest_key + 1  # a user-defined piece may begin there and go on
+        end = len(text) - self._longest_key + 1  # a user-defined piece may begin there and continue
         cut = at = 0
         before = b""
         while at < end:

@@ -21,17 +21,17 @@ class Counter(Protocol):
         """Count sentences, each once or `counts` times (1 to 2**63 - 1)."""
 
     def add_block(self, data: bytes, threads: int = 1) -> None:
-        r"""Count the lines of a part of a file: split at \n only; whole lines, the last may lack its \n."""
+        r"""Count the lines of a part of a file: split at \n only; whole lines; the last may lack its \n."""
 
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
         """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
 
-        For a pretokenizer that is a Python function: it cuts what this gives, and the parts, joined
+        For a pretokenizer that is a Python function: it cuts these sentences, and the parts, joined
         by BOUNDARY, go to `add_prepared`. Tallies count a sentence here, not there.
         """
 
     def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        """Count sentences that `prepare` has prepared, and that only need to be cut into words."""
+        """Count sentences that `prepare` has prepared. They only need to be cut into words."""
 
     def add_words(self, words: Words) -> None:
         """Count words that another counter with the same spec has counted. No tallies."""
@@ -50,7 +50,7 @@ class Counter(Protocol):
 
 
 def make_counter(spec: CountSpec) -> Counter:
-    """A counter of the best engine there is, or of the one that CPBPE_ENGINE names."""
+    """A counter of the best available engine, or of the one that CPBPE_ENGINE names."""
     if engine_name() == "reference":
         from cpbpe.reference.training import ReferenceCounter
 

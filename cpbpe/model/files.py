@@ -1,4 +1,4 @@
-"""Reading the file of a model: where it is, and when it is not worth reading."""
+"""Reading a model file: finding it, and refusing one that cannot be a model without reading all of it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
 
 MAX_FILE_BYTES = (1 << 31) - 1
-"""Protobuf reads no message beyond this."""
+"""Protobuf reads no longer messages."""
 
 NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-"""The names of models in the folders of transformers and others, in the order in which they are tried."""
+"""The names of models in folders of transformers and others, in the order in which they are tried."""
 
 _HEAD_BYTES = 4096
 
 
 def read_model_file(source: Source) -> bytes:
-    """The bytes of a model's file. A folder stands for the model file in it, see `NAMES`.
+    """The bytes of a model's file. A folder means the model file in it, see `NAMES`.
 
-    A file that begins as no model can is not read further: its beginning is returned, for the reader of the
-    format to refuse it.
+    If a file begins as no model can, the rest is not read. Its beginning is returned, and the reader of the
+    format refuses it.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         try:
             file = open(_in_folder(path) if os.path.isdir(path) else path, "rb")  # noqa: SIM115
         except FileNotFoundError as error:
-            if error.errno is None:  # of _in_folder, which has said more
+            if error.errno is None:  # from _in_folder, whose message says more
                 raise
             missing = "no such file or folder; cpbpe downloads nothing, give the path of a model"
             if os.path.isfile(f"{path}.model"):
@@ -47,17 +47,19 @@ def read_model_file(source: Source) -> bytes:
     head = source.read(_HEAD_BYTES)
     if not isinstance(head, bytes):
         raise TypeError(
-            f"the model file must be opened in binary mode ('rb'), its read() gave {type(head).__name__}"
+            f"the model file must be opened in binary mode ('rb'), its read() returned {type(head).__name__}"
         )
     if describe(head, complete=False) is not None:
         return head
     data = bytearray(head)
     while len(data) <= MAX_FILE_BYTES:
-        part = source.read(1 << 20)  # a pipe or a socket may give less, and more the next time
+        part = source.read(1 << 20)  # a pipe or a socket may return less, and more the next time
         if not part:
             return bytes(data)
         data += part
-    raise ModelError("not a SentencePiece model: the file is larger than 2 GiB, the most that one can be")
+    raise ModelError(
+        "not a SentencePiece model: the file is larger than 2 GiB, the most that a model can have"
+    )
 
 
 def _in_folder(folder: str) -> str:

@@ -1,7 +1,7 @@
-"""A BPE model as a value: every reader of a file makes one, every writer and every engine takes one.
+"""A BPE model as a value: every reader of a file returns one, every writer and every engine takes one.
 
-No protobuf and no algorithm here, so that formats and engines can be replaced without each other. Nothing in
-these classes checks what it is given: `cpbpe.model.validity` does, when an engine is built.
+There is no protobuf and no algorithm here, so that formats and engines can be replaced independently. These
+classes check nothing: `cpbpe.model.validity` does, when an engine is built.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PieceType(IntEnum):
     NORMAL = 1
     """Learned from text: takes part in merging."""
     UNKNOWN = 2
-    """Stands for what the vocabulary does not hold. A model has at most one."""
+    """Replaces text that the vocabulary does not hold. A model has at most one."""
     CONTROL = 3
     """A mark such as ``<s>``: added by the program, never found in text, invisible when decoded."""
     USER_DEFINED = 4
@@ -76,7 +76,7 @@ class Pieces(Sequence[Piece]):
 
     @classmethod
     def of_lists(cls, texts: Sequence[bytes], scores: Iterable[float], types: Iterable[int]) -> Pieces:
-        """The same for columns that are lists, which are faster to make."""
+        """The same from columns as lists, which are faster to make."""
         ends = array("I", accumulate(map(len, texts)))
         return cls(b"".join(texts), ends.tobytes(), array("f", scores).tobytes(), bytes(types))
 
@@ -125,7 +125,7 @@ class NormalizerSpec:
     """How text is rewritten before it is cut into pieces (or, for a denormalizer, after decoding)."""
 
     name: str = ""
-    """What the model calls its rules, for people; nothing depends on it."""
+    """The name that the model gives its rules. It is for people: nothing depends on it."""
     charsmap: bytes = field(default=b"", repr=False)
     """The rules, compiled (see `cpbpe.text.charsmap`); empty when there are none."""
     add_dummy_prefix: bool = True
@@ -140,7 +140,7 @@ class NormalizerSpec:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a model file says of itself: the fields that it sets, by the names that the format gives them.
+    """What a model file says about itself: the fields that it sets, by their names in the format.
 
     Most of them only record how the model was trained. Fields that the file does not set are missing here.
     """
@@ -153,7 +153,7 @@ class Settings:
     """The fields of denormalizer_spec, if there is one."""
 
     def __repr__(self) -> str:
-        """The fields; of a charsmap only the size, because one can have hundreds of kilobytes."""
+        """The fields; of a charsmap only the size, because it can be hundreds of kilobytes."""
         specs = []
         for name in ("trainer", "normalizer", "denormalizer"):
             fields: Mapping[str, Any] | None = getattr(self, name)
@@ -183,7 +183,7 @@ class ModelSpec:
     normalizer: NormalizerSpec = NormalizerSpec()
     """Applied to text before it is cut into pieces."""
     denormalizer: NormalizerSpec | None = None
-    """Applied to text after decoding, where the model has one."""
+    """Applied to text after decoding, if the model has one."""
     byte_fallback: bool = False
     """Unknown characters become BYTE pieces instead of the UNKNOWN one."""
     unk_surface: bytes = " \u2047 ".encode()
@@ -193,13 +193,13 @@ class ModelSpec:
     added: tuple[tuple[bytes, int], ...] = ()
     """Special tokens that were added to the model, with their ids."""
     settings: Settings = field(default=Settings(), repr=False)
-    """What the file records beyond that."""
+    """What else the file records."""
     file: bytes | None = field(default=None, repr=False, compare=False)
     """The file it was read from, so that it can be saved as it was."""
 
     @kept
     def ids(self) -> dict[bytes, int]:
-        """The id of each piece. (sentencepiece finds no piece that is one NUL character.)"""
+        """The id of each piece. (sentencepiece never finds the piece that is one NUL character.)"""
         return {text: id for id, text in enumerate(self.pieces.texts) if text != b"\0"}
 
     @kept
@@ -212,7 +212,7 @@ class ModelSpec:
     def unk_id(self) -> int | None:
         """The id to report as unk; None if there is none, here and below.
 
-        Only unk has this quirk: when no piece has its name, the UNKNOWN piece is meant.
+        Only unk has this quirk: if no piece has its name, it is the UNKNOWN piece.
         """
         return self._special(0, PieceType.UNKNOWN)
 

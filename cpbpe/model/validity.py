@@ -14,13 +14,13 @@ BYTE_PIECES = tuple(b"<0x%02X>" % byte for byte in range(256))
 
 
 def check(spec: ModelSpec) -> None:
-    """Raise a ModelError if an engine cannot be built from this.
+    """Raise a ModelError if no engine can be built from this model.
 
     >>> from cpbpe.model.spec import Piece, Pieces
     >>> check(ModelSpec(Pieces.of([Piece(b"a"), Piece(b"a")])))
     Traceback (most recent call last):
     ...
-    cpbpe.errors.ModelError: piece 1, 'a', is there twice: it is piece 0 as well
+    cpbpe.errors.ModelError: piece 1, 'a', occurs twice: it is also piece 0
     """
     _check_pieces(spec)
     if spec.normalizer.charsmap:
@@ -52,10 +52,12 @@ def _check_pieces(spec: ModelSpec) -> None:
         if b"\0" in piece:
             raise blame(id, "contains a NUL character (U+0000)")
         if ids.setdefault(piece, id) != id:
-            raise blame(id, f"is there twice: it is piece {ids[piece]} as well")
+            raise blame(id, f"occurs twice: it is also piece {ids[piece]}")
         if type == PieceType.UNKNOWN:
             if unknown is not None:
-                raise blame(id, f"has the type UNKNOWN, and so has piece {unknown}; there can be one only")
+                raise blame(
+                    id, f"has the type UNKNOWN, and so has piece {unknown}; only one piece can have it"
+                )
             unknown = id
         if type == PieceType.BYTE:
             if not spec.byte_fallback:

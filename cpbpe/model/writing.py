@@ -1,4 +1,4 @@
-"""Writing files: none is ever left half written, or with another mode than it had."""
+"""Writing files: none is ever left half written, and an existing file keeps its mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cpbpe.lazy import imported
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
-except ImportError:  # Windows, where a file that is open cannot be deleted, which does as well
+except ImportError:  # Windows does not need locks: it does not delete open files
     HAS_LOCKS = False
 else:
     HAS_LOCKS = True
@@ -22,16 +22,16 @@ else:
 _SUFFIX = ".cpbpe.tmp"
 """How temporary names end."""
 _MAX_STEM = 200
-"""So many bytes of a name are in the temporary one: a name has 255 at most."""
+"""How many bytes of a name are kept in the temporary one. A name has 255 at most."""
 
 
 def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
-    """Write several files: each under a temporary name beside it; when all are complete, all are renamed.
+    """Write several files, each under a temporary name; once all are complete, all are renamed.
 
-    A file is given as its bytes, or as a function that writes it. One that is there already keeps its mode
-    and, as far as that is allowed, its owner; a link stays a link. A pipe or a device is written to directly.
-    Whatever goes wrong, no temporary file stays; what a process that was killed has left behind is removed by
-    the next one that writes the same file.
+    A file is given as its bytes, or as a function that writes it. One that exists already keeps its mode
+    and, if that is allowed, its owner; a link stays a link. A pipe or a device is written to directly.
+    Whatever goes wrong, no temporary file stays. What a killed process has left behind is removed by the next
+    one that writes the same file.
     """
     temporary: list[_Temporary] = []
     try:
@@ -59,7 +59,7 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
 
 
 def saving_path(path: str | os.PathLike[str], method: str, instead: str) -> str:
-    """The path that a user gave for a file; a TypeError names what to use `instead` for anything else."""
+    """The path that a user gave for a file. For anything else a TypeError says what to use `instead`."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"{method}() takes a path, not {type(path).__name__}; {instead}")
     return os.fsdecode(path)
@@ -70,15 +70,15 @@ def _write(data: bytes, file: BinaryIO) -> None:
 
 
 class _Temporary:
-    """A file under a temporary name, beside the one whose place it takes.
+    """A file under a temporary name, beside the one that it replaces.
 
     It is locked until it has its own name. So another process can tell a file that is being written from one
-    that was left behind. (The number of the process in the name would not do: on a disk that is shared it may
-    be that of a process in another container, or on another machine.)
+    that was left behind. (The process number in the name would not be enough: on a shared disk it may belong
+    to a process in another container, or on another machine.)
     """
 
     def __init__(self, path: str, name: str):
-        """`path` is where it will be, and `name` what the user calls that."""
+        """`path` is where it will be, and `name` is what the user calls that path."""
         self._path = path
         self._before = _stat(path)
         folder, base = os.path.split(path)
@@ -88,24 +88,24 @@ class _Temporary:
             self._file = self._open()
         except FileNotFoundError as error:
             raise FileNotFoundError(ENOENT, f"there is no folder {folder!r}; make it first", name) from error
-        except OSError as error:  # its own text would speak of the temporary name
+        except OSError as error:  # its own text would mention the temporary name
             rights = "a file is written under another name first, so its folder must allow new ones"
             why = f"{error.strerror}; {rights}"
             raise OSError(error.errno, why, name) from error
 
     def _open(self) -> BinaryIO:
-        # What was private shall not be readable for anybody meanwhile.
+        # A private file must not become readable for others meanwhile.
         mode = 0o666 if self._before is None else 0o600
         while True:
             self._name = f"{self._stem}.{imported('secrets').token_hex(8)}{_SUFFIX}"
             file: BinaryIO = open(self._name, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115
-            # Between opening and locking it somebody else may have taken it for an abandoned one.
+            # Between opening and locking it, another process may have removed it as abandoned.
             if _lock(file) is not False and _is_still_there(self._name, file):
                 return file
             file.close()
 
     def write(self, write: Callable[[BinaryIO], object]) -> None:
-        """Write all of it, and give it the mode of the file whose place it takes."""
+        """Write all of it, and give it the mode of the file that it replaces."""
         write(self._file)
         self._file.flush()
         if self._before is not None:
@@ -130,7 +130,7 @@ class _Temporary:
 
 
 def _remove_abandoned(stem: str) -> None:
-    """Delete the temporary files of a path that nobody is writing any more."""
+    """Delete the temporary files of a path that nobody is still writing."""
     folder, base = os.path.split(stem)
     ours = re.compile(re.escape(base) + r"\.[0-9a-f]{16}" + re.escape(_SUFFIX))
     with suppress(OSError):
@@ -146,7 +146,7 @@ def _remove_abandoned(stem: str) -> None:
 
 
 def _stat(path: str) -> os.stat_result | None:
-    """What there is at a path."""
+    """The status of the file at a path; None if there is none."""
     try:
         return os.stat(path)
     except OSError:
@@ -159,7 +159,7 @@ def _is_still_there(path: str, file: BinaryIO) -> bool:
 
 
 def _lock(file: BinaryIO) -> bool | None:
-    """Lock a file until it is closed: whether that is done; None where files cannot be locked."""
+    """Lock a file until it is closed. False if another process has locked it; None if locks do not work."""
     if not HAS_LOCKS:
         return None
     try:

@@ -1,7 +1,7 @@
-"""How one text becomes ids, step by step: what `ReferenceEngine.encode` does, for people to look at.
+"""How one text becomes ids, step by step: what `ReferenceEngine.encode` does, for people to read.
 
-Nothing is cut, remembered or kept in a heap here. After every merge all pairs are compared again, which is
-what "merge the best pair, again and again" says, and what the engines save themselves.
+Nothing is cut, remembered or kept in a heap here. After every merge all pairs are compared again. This is
+what "merge the best pair, again and again" means; the engines avoid that work.
 
 >>> from cpbpe.model.spec import Piece, Pieces
 >>> texts = ["ab", "ra", "abra", "▁", "a", "b", "r"]
@@ -15,7 +15,7 @@ begin    ▁ a b r a !
 merge    ▁ [a b] r a !      ab has the score 0.0, the highest; below it ra -1.0
 merge    ▁ ab [r a] !       ra has the score -1.0, and there is no other pair
 merge    ▁ [ab ra] !        abra has the score -2.0, and there is no other pair
-unknown  ▁ abra [!]         ! is no piece; it becomes <unk>
+unknown  ▁ abra [!]         ! is not a piece; it becomes <unk>
 end      ▁ abra <unk>       the ids are 4, 3, 0
 """
 
@@ -40,7 +40,7 @@ from cpbpe.text.utf8 import character_length, text_of
 _COLUMN = 28
 """Where the remarks of printed steps begin, if there is room."""
 _MAX_SHOWN = 3
-"""So many of the pairs that were not chosen are printed."""
+"""How many of the pairs that were not chosen are printed."""
 
 
 class _HasSpec(Protocol):
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     left: int
     """The place of the left symbol."""
     piece: bytes
-    """The piece that they would make."""
+    """The piece that they would become."""
     score: float
     """Its score."""
 
@@ -72,9 +72,9 @@ class Step:
     end: int
     """The place after the last one."""
     made: tuple[bytes, ...]
-    """What stands there afterwards."""
+    """The symbols that replace them."""
     score: float | None = None
-    """The score of the piece that a merge makes."""
+    """The score of the piece that a merge forms."""
     others: tuple[Pair, ...] = ()
     """The pairs that a merge was preferred to, the best first."""
     ids: tuple[int, ...] = ()
@@ -102,7 +102,7 @@ class Step:
         if self.kind == "split":
             return f"{old} is UNUSED, and taken apart again: {made}"
         if self.kind == "unknown":
-            return f"{old} is no piece; it becomes {made}"
+            return f"{old} is not a piece; it becomes {made}"
         if self.kind == "end":
             return f"the ids are {', '.join(map(str, self.ids))}"
         return ""
@@ -119,9 +119,9 @@ class Step:
 
 
 def steps(model: ModelSpec | _HasSpec, text: str | bytes) -> Iterator[Step]:
-    """The steps from a text to its ids, of which the last one has the ids.
+    """The steps from a text to its ids; the last step has the ids.
 
-    `model` is a `ModelSpec`, or a tokenizer. The time is the square of the length of the text.
+    `model` is a `ModelSpec`, or a tokenizer. The time is quadratic in the length of the text.
     """
     spec = model if isinstance(model, ModelSpec) else getattr(model, "spec", None)
     if not isinstance(spec, ModelSpec):
@@ -135,7 +135,7 @@ def steps(model: ModelSpec | _HasSpec, text: str | bytes) -> Iterator[Step]:
 
 
 class _Replay:
-    """What is looked up in a model."""
+    """The tables of one model."""
 
     def __init__(self, spec: ModelSpec):
         self._spec = spec
@@ -152,8 +152,8 @@ class _Replay:
         symbols, frozen = self._symbols(self._normalizer.normalize(text)[0])
         yield Step("begin", tuple(symbols), 0, 0, ())
 
-        # 2. Merge the pair with the highest score, the leftmost of equals, until none is left. For UNUSED
-        #    pieces the pair is remembered that was the last one to be seen.
+        # 2. Merge the pair with the highest score, the leftmost of equals, until none is left. For each
+        #    UNUSED piece remember the last pair that was seen to form it.
         seen: dict[bytes, tuple[bytes, bytes]] = {}
         self._look_at(symbols, frozen, range(len(symbols) - 1), seen)
         while pairs := self._pairs(symbols, frozen):
@@ -176,8 +176,8 @@ class _Replay:
             symbols[at : at + 1] = parts
             ids += [id for _, id in split]
 
-        # 4. What is no piece becomes bytes; or, without byte_fallback, all of it that stands side by side
-        #    becomes the UNKNOWN piece.
+        # 4. A symbol that is not a piece becomes bytes. Without byte_fallback a run of such symbols becomes
+        #    the UNKNOWN piece.
         at = 0
         while at < len(symbols):
             end = at + 1
@@ -209,7 +209,7 @@ class _Replay:
         return id is not None and self._types[id] in types
 
     def _pairs(self, symbols: list[bytes], frozen: list[bool]) -> list[Pair]:
-        """All pairs that could merge, the one whose turn it is first."""
+        """All pairs that could merge, the next one to merge first."""
         pairs = []
         for at in range(len(symbols) - 1):
             joined = symbols[at] + symbols[at + 1]
@@ -224,7 +224,7 @@ class _Replay:
         places: range | tuple[int, int],
         seen: dict[bytes, tuple[bytes, bytes]],
     ) -> None:
-        """Remember what would make an UNUSED piece, of pairs that have just become neighbours."""
+        """Of pairs that have just become neighbours, remember those that would form an UNUSED piece."""
         for at in places:
             if 0 <= at < len(symbols) - 1 and not frozen[at] and not frozen[at + 1]:
                 joined = symbols[at] + symbols[at + 1]
@@ -234,7 +234,7 @@ class _Replay:
     def _split(
         self, symbol: bytes, seen: dict[bytes, tuple[bytes, bytes]], unknown: int, depth: int = 0
     ) -> list[tuple[bytes, int]]:
-        """A symbol with its id; or, if it is UNUSED, the two that were seen to make it, split again."""
+        """A symbol with its id; or, if it is UNUSED, the pair that was seen to form it, split again."""
         if depth > MAX_SPLIT_DEPTH:
             return [(symbol, self._ids.get(symbol, unknown))]
         if symbol in seen:
@@ -243,7 +243,7 @@ class _Replay:
         return [(symbol, self._ids[symbol] if is_piece else unknown)]
 
     def _unknown(self, symbol: bytes, unknown: int) -> tuple[list[bytes], list[int]]:
-        """The pieces, and their ids, that stand for what is unknown."""
+        """The pieces for an unknown symbol, and their ids."""
         if not self._spec.byte_fallback:
             return [self._spec.pieces.texts[unknown]], [unknown]
         made = [BYTE_PIECES[byte] for byte in symbol]

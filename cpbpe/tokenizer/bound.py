@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def bind(tokenizer: T, options: Mapping[str, Any]) -> T:
-    """The same tokenizer with options bound, which have been checked; it may have some already."""
+    """The same tokenizer with options bound. They have been checked; it may have others already."""
     given: Any = tokenizer
     plain: Any = given.unbound if hasattr(given, "unbound") else type(given)
     kept = {name: _lasting(value) for name, value in options.items()}
@@ -25,7 +25,7 @@ def bind(tokenizer: T, options: Mapping[str, Any]) -> T:
 
 
 def _lasting(value: Any) -> Any:
-    """A value that does not change when its owner's does, and that is pickled alike in every process."""
+    """A copy of a value that cannot change, and that is pickled the same way in every process."""
     return (
         tuple(sorted(set(value))) if isinstance(value, Collection) and not isinstance(value, str) else value
     )
@@ -71,13 +71,13 @@ def bound_class(tokenizer: type) -> Any:
 
 
 def _described(tokenizer: type, name: str) -> Any:
-    """The call with options, see `described`, that a method is, or that it overrides in a subclass."""
+    """The method with options (see `described`) that this name has, or overrides in a subclass."""
     methods = (vars(kind).get(name) for kind in tokenizer.__mro__)
     return next((method for method in methods if hasattr(method, "__signature__")), None)
 
 
 def _bound(call: Any, described: Any) -> Any:
-    """The call with the bound options, as far as it has them. Those that it refuses, it shall refuse."""
+    """The call with those bound options that it knows. It also gets those that it refuses, to refuse them."""
     known = {*signature(described).parameters, *REFUSED.get(described.__name__, ())}
 
     @wraps(call)

@@ -1,6 +1,6 @@
-"""What the calls of a Tokenizer do where options are given: the facade has only the plain way of each.
+"""What the calls of a Tokenizer do when options are given; the facade handles calls without any.
 
-Text and ids have been checked for their types by then, and a plan says what the options come to.
+The types of text and ids have been checked by then, and a plan has been made from the options.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def decode(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> str
     ids = repeatable(ids)
     plain = _plain(decoder)
     text = None if plain is None else plain.decode(_given(facts, ids, "decode"))
-    if text is None:  # there is a special token, or something wrong
+    if text is None:  # there is a special token, or an id is wrong
         text = decoder.decode(facts.check_ids(ids, "decode"))
     return _known(text)
 
@@ -155,7 +155,7 @@ def _row(ids: Any, row: int) -> Any:
 
 
 def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:
-    """The engine that decodes most ids, and says None to others; ids need not be checked for it."""
+    """The engine that decodes most ids, and returns None for others; it takes unchecked ids."""
     return decoder.plain if isinstance(decoder, SpecialDecoder) else decoder
 
 
@@ -170,12 +170,12 @@ def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
 
 
 def _known(text: T | None) -> T:
-    """What an engine gives for ids that have been checked, which is never None."""
+    """The engine's result for checked ids, which is never None."""
     assert text is not None
     return text
 
 
-# --- What is imported when it is first asked for: most programs never do ---------------------------
+# --- Imported on first use: most programs never need these -----------------------------------------
 
 
 def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:

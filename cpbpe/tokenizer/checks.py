@@ -1,6 +1,6 @@
-"""What comes in from users: is it text, is it ids, and what to say if it is not.
+"""Checks of what users pass in: whether it is text, or ids, and what to say if it is not.
 
-Messages name the method, what came, and what to do instead.
+Messages name the method, what it was given, and what to do instead.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from cpbpe.spelling import named
 Text = str | bytes
 
 THREAD_ITEMS = 1 << 16
-"""This many characters, or ids, keep a thread busy for longer than it takes to start."""
+"""This many characters or ids keep a thread busy for longer than starting it takes."""
 
 MAX_THREADS = 256
-"""More threads than this are not started, whatever is asked for."""
+"""No more threads than this are started, however many are asked for."""
 
 _TEXTS = (str, bytes, bytearray, memoryview)
 
@@ -129,7 +129,7 @@ def listed_column(texts: Any) -> Any:
 
 
 def table_way_out(table: Any) -> str | None:
-    """What to say to somebody who gives a whole table where texts are expected; None if it is none."""
+    """What to say to somebody who gives a whole table instead of texts; None if it is not a table."""
     for kind in type(table).__mro__:  # GeoPandas and others have subclasses
         library, name = kind.__module__.partition(".")[0], kind.__name__
         if library == "datasets" and name in _DATASETS:
@@ -153,13 +153,13 @@ _DATASETS = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
 
 
 def checked_threads(threads: SupportsIndex) -> int:
-    """How many threads to use, at least one; more than MAX_THREADS are never of use."""
+    """How many threads to use, at least one; MAX_THREADS at most."""
     try:
         number = index(threads)
     except TypeError:
-        raise TypeError(f"{named('threads')} is an integer, not {type(threads).__name__}") from None
+        raise TypeError(f"{named('threads')} must be an integer, not {type(threads).__name__}") from None
     if number < 1:
-        raise ValueError(f"{named('threads')} is at least 1, not {number}")
+        raise ValueError(f"{named('threads')} must be at least 1, not {number}")
     return min(number, MAX_THREADS)
 
 
@@ -183,12 +183,12 @@ def cores() -> int:
 
 
 def bounds(size: int) -> str:
-    """The ids there are, for messages."""
+    """The range of ids, for messages."""
     return f"{size} pieces, 0 to {size - 1}"
 
 
 def refuse_single(items: object, single: tuple[type, ...], method: str, what: str) -> None:
-    """Refuse one sequence of ids, or one piece, where a list of them is meant."""
+    """Refuse one sequence of ids, or one piece, where a list of them is expected."""
     if isinstance(items, single) or not isinstance(items, Iterable):
         raise TypeError(f"{method}() takes a list of {what}, not {type(items).__name__}")
 
@@ -198,7 +198,7 @@ def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
     np = sys.modules.get("numpy")
     if np and isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         narrow = ids.dtype.itemsize <= 4 or not len(ids) or (ids.min() >= 0 and ids.max() < 1 << 32)
-        if narrow:  # a negative number becomes one that is outside of any vocabulary
+        if narrow:  # a negative number becomes one outside any vocabulary
             data: bytes = ids.astype(np.uint32).tobytes()
             return data
     return check_ids(ids, size, method)
@@ -210,7 +210,7 @@ def repeatable(ids: Any) -> Any:
 
 
 def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
-    """Ids as a list of int, each in the vocabulary. `of` says more of where they are."""
+    """Ids as a list of int, each in the vocabulary. `of` says where they are."""
     if isinstance(ids, (str, bytes, bytearray)):
         hint = "; for pieces use decode_pieces" if method.startswith("decode") else ""
         raise TypeError(f"{method}() takes ids (integers), not {type(ids).__name__}{hint}")
@@ -246,7 +246,7 @@ def checked_limit(number: SupportsIndex, name: str, least: int = 0) -> int:
     try:
         checked = index(number)
     except TypeError:
-        raise TypeError(f"{name} is an integer, not {type(number).__name__}") from None
+        raise TypeError(f"{name} must be an integer, not {type(number).__name__}") from None
     if checked < least:
-        raise ValueError(f"{name} is at least {least}, not {checked}")
+        raise ValueError(f"{name} must be at least {least}, not {checked}")
     return checked

@@ -1,7 +1,6 @@
-"""`ModelFacts`: one tokenizer's model, and the tables that are made of it when somebody first needs them.
+"""`ModelFacts`: one tokenizer's model, and the tables that are built from it when they are first needed.
 
-A Tokenizer, its vocabulary and its streams hold the same one. Nothing of it changes; no table is made when a
-model is loaded.
+A Tokenizer, its vocabulary and its streams share one. It never changes, and loading a model builds no table.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class StreamTexts(NamedTuple):
     """What every id adds to a text that arrives id by id."""
 
     plain: list[str | None]
-    """In the middle of it; None for an id in `raw`, for an added token, and for an id that is not in use."""
+    """In the middle; None for an id in `raw`, for an added token, and for an id that is not in use."""
     raw: dict[int, int | bytes]
     """A BYTE piece's byte; the bytes of a piece that is not UTF-8."""
 
@@ -35,21 +34,21 @@ class StreamPlan(NamedTuple):
     """How a model's text is encoded when it arrives in parts."""
 
     shape: Shape | None
-    """How it is normalized; None if all of it must be there."""
+    """How it is normalized; None if the whole text is needed."""
     unk: int
-    """The id that is given once for unknown characters side by side, -1 if there is none."""
+    """The id that a run of unknown characters gets once, -1 if there is none."""
 
 
 _NO_TEXT = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
-"""The types of pieces that do not stand for their own text."""
+"""The types of pieces that do not decode to their own text."""
 
 MAX_KEY = 100
-"""Rules with longer keys, which nobody has, leave nothing certain."""
+"""With longer rules, which are unheard of, no part of a text is ever final."""
 NO_END = 1 << 62
 """More bytes than any text has."""
 
 _PROBE = "".join(map(chr, range(0xF0000, 0xF0000 + 2100))).encode()
-"""Characters that nobody has side by side in a piece, and more of them than a piece is long."""
+"""Characters that no real piece contains side by side, and more of them than a piece is long."""
 
 
 class ModelFacts:
@@ -67,13 +66,13 @@ class ModelFacts:
 
     @kept
     def spec(self) -> ModelSpec:
-        """The model as a value. It is made when it is asked for: to hold it would take a megabyte."""
+        """The model as a value. It is built on request: holding it would take megabytes."""
         added = tuple((text.encode(), id) for text, id in self.special.added.items())
         return replace(spec_of(self.engine.columns(), self.file), added=added)
 
     @kept
     def settings(self) -> Settings:
-        """What the file says of itself."""
+        """What the file says about itself."""
         return self.full_spec().settings
 
     @kept
@@ -93,7 +92,7 @@ class ModelFacts:
     # --- Ids from users ---------------------------------------------------------------------------
 
     def check_ids(self, ids: Any, method: str, of: str = "") -> list[int]:
-        """Ids as a list of int, each in use. `of` says more of where they are."""
+        """Ids as a list of int, each in use. `of` says where they are."""
         special, size = self.special, self.engine.size
         checked = checks.check_ids(ids, special.size, method, of)
         if special.size > size + len(special.added):  # there are gaps
@@ -121,10 +120,10 @@ class ModelFacts:
         """The piece, or the added token, of an id that is in use."""
         return text_of(self.engine.piece(id)) if id < self.engine.size else self.special.texts[id]
 
-    # --- What ids stand for -----------------------------------------------------------------------
+    # --- What ids decode to -----------------------------------------------------------------------
 
     def bytes_of(self, id: int) -> bytes:
-        """What an id, which is in use, adds in the middle of a text."""
+        """What an id that is in use adds in the middle of a text."""
         engine = self.engine
         if id >= engine.size:
             return self.special.texts[id].encode()
@@ -152,7 +151,7 @@ class ModelFacts:
 
     @kept
     def pieces(self) -> list[str]:
-        """The text of every id, as pieces have it; what is not UTF-8 with U+FFFD."""
+        """The text of every id, as pieces spell it, with U+FFFD for bytes that are not UTF-8."""
         engine, special = self.engine, self.special
         pieces = [text_of(engine.piece(id)) for id in range(engine.size)]
         return pieces + [special.texts.get(id, "") for id in range(engine.size, special.size)]
@@ -166,7 +165,7 @@ class ModelFacts:
 
     @kept
     def lookahead(self) -> int:
-        """How many bytes decide at most how the first of them are rewritten."""
+        """The most bytes that decide how the first of them are rewritten."""
         spec = self.spec
         longest: int | None = 0
         if spec.normalizer.charsmap:

@@ -1,98 +1,99 @@
-"""How other libraries call what a Tokenizer can do, for messages that say how it is called here.
+"""The names that other libraries use for what a Tokenizer can do, for messages that name it here.
 
-Asked only when a name was not found. The names are those of sentencepiece, tokenizers, transformers and
-tiktoken.
+The names are those of sentencepiece, tokenizers, transformers and tiktoken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 
 _COMPAT = "cpbpe.compat.transformers has it"
 
-_ATTRIBUTES = {
-    # What encodes.
-    "encodeasids": "encode(text)",
-    "encodeaspieces": "encode_pieces(text)",
-    "encodeasnumpy": "encode_array(text)",
-    "encodeasproto": "align(text)",
-    "encodeasimmutableproto": "align(text)",
-    "encodeasserializedproto": "align(text)",
-    "encodeasoffsetmapping": "align(text)",
-    "encodeordinary": "encode(text)",
-    "encodeordinarybatch": "encode_batch(texts)",
-    "encodetonumpy": "encode_array(text)",
-    "encodesingletoken": "piece_to_id(piece)",
-    "encodeplus": "encode(text), or align(text)",
-    "batchencode": "encode_batch(texts)",
-    "batchencodeplus": "encode_batch(texts), or encode_arrays(texts)",
-    "sampleencodeasids": "encode(text, alpha=0.1)",
-    "sampleencodeaspieces": "encode_pieces(text, alpha=0.1)",
-    "parallelencode": "encode_array(text, threads=4)",
+ATTRIBUTES = {
+    # Encoding.
+    "encode_as_ids": "encode(text)",
+    "encode_as_pieces": "encode_pieces(text)",
+    "encode_as_numpy": "encode_array(text)",
+    "encode_as_proto": "align(text)",
+    "encode_as_immutable_proto": "align(text)",
+    "encode_as_serialized_proto": "align(text)",
+    "encode_as_offset_mapping": "align(text)",
+    "encode_ordinary": "encode(text)",
+    "encode_ordinary_batch": "encode_batch(texts)",
+    "encode_to_numpy": "encode_array(text)",
+    "encode_single_token": "piece_to_id(piece)",
+    "encode_plus": "encode(text), or align(text)",
+    "batch_encode": "encode_batch(texts)",
+    "batch_encode_plus": "encode_batch(texts), or encode_arrays(texts)",
+    "sample_encode_as_ids": "encode(text, alpha=0.1)",
+    "sample_encode_as_pieces": "encode_pieces(text, alpha=0.1)",
+    "parallel_encode": "encode_array(text, threads=4)",
     "padded": "encode_arrays(texts).padded()",
     "pad": "encode_arrays(texts).padded()",
-    "enablepadding": "encode_arrays(texts).padded()",
-    "enabletruncation": "truncate(text, max_tokens)",
-    # What decodes.
-    "decodeids": "decode(ids)",
-    "batchdecode": "decode_batch(batch)",
-    "decodesingletokenbytes": "vocab.id_to_bytes(id)",
-    "decodetokensbytes": "vocab.id_to_bytes(id)",
-    "convertidstostring": "decode(ids)",
-    "converttokenstostring": "decode_pieces(pieces)",
-    "tokenbytevalues": "vocab.token_bytes()",
+    "enable_padding": "encode_arrays(texts).padded()",
+    "enable_truncation": "truncate(text, max_tokens)",
+    # Decoding.
+    "decode_ids": "decode(ids)",
+    "batch_decode": "decode_batch(batch)",
+    "decode_single_token_bytes": "vocab.id_to_bytes(id)",
+    "decode_tokens_bytes": "vocab.id_to_bytes(id)",
+    "convert_ids_to_string": "decode(ids)",
+    "convert_tokens_to_string": "decode_pieces(pieces)",
+    "token_byte_values": "vocab.token_bytes()",
     # The vocabulary.
-    "piecesize": "vocab_size",
-    "getpiecesize": "vocab_size",
-    "getvocabsize": "vocab_size",
-    "nvocab": "vocab_size",
-    "nwords": "vocab_size",
-    "idtotoken": "id_to_piece(id)",
-    "convertidstotokens": "id_to_piece(id)",
-    "tokentoid": "piece_to_id(piece)",
-    "converttokenstoids": "piece_to_id(piece)",
-    "getscore": "vocab.score(id)",
-    "isunknown": "vocab.piece_type(id)",
-    "iscontrol": "vocab.piece_type(id)",
-    "isunused": "vocab.piece_type(id)",
-    "isbyte": "vocab.piece_type(id)",
+    "piece_size": "vocab_size",
+    "get_piece_size": "vocab_size",
+    "get_vocab_size": "vocab_size",
+    "n_vocab": "vocab_size",
+    "n_words": "vocab_size",
+    "id_to_token": "id_to_piece(id)",
+    "convert_ids_to_tokens": "id_to_piece(id)",
+    "token_to_id": "piece_to_id(piece)",
+    "convert_tokens_to_ids": "piece_to_id(piece)",
+    "get_score": "vocab.score(id)",
+    "is_unknown": "vocab.piece_type(id)",
+    "is_control": "vocab.piece_type(id)",
+    "is_unused": "vocab.piece_type(id)",
+    "is_byte": "vocab.piece_type(id)",
     # Special tokens.
-    "unktokenid": "unk_id",
-    "bostokenid": "bos_id",
-    "eostokenid": "eos_id",
-    "padtokenid": "pad_id",
-    "eotid": "eos_id",
-    "eottoken": "eos_id",
-    "bostoken": "id_to_piece(tok.bos_id)",
-    "eostoken": "id_to_piece(tok.eos_id)",
-    "padtoken": "id_to_piece(tok.pad_id)",
-    "unktoken": "id_to_piece(tok.unk_id)",
-    "allspecialtokens": "vocab.special_tokens",
-    "allspecialids": "vocab.special_tokens",
-    "specialtokensset": "vocab.special_tokens",
-    "addtokens": "with_special_tokens(tokens), which gives a new tokenizer",
-    "addspecialtokens": "with_special_tokens(tokens), which gives a new tokenizer",
-    "getaddedvocab": "vocab.added_tokens",
+    "unk_token_id": "unk_id",
+    "bos_token_id": "bos_id",
+    "eos_token_id": "eos_id",
+    "pad_token_id": "pad_id",
+    "eot_id": "eos_id",
+    "eot_token": "eos_id",
+    "bos_token": "id_to_piece(tok.bos_id)",
+    "eos_token": "id_to_piece(tok.eos_id)",
+    "pad_token": "id_to_piece(tok.pad_id)",
+    "unk_token": "id_to_piece(tok.unk_id)",
+    "all_special_tokens": "vocab.special_tokens",
+    "all_special_ids": "vocab.special_tokens",
+    "special_tokens_set": "vocab.special_tokens",
+    "add_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
+    "add_special_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
+    "get_added_vocab": "vocab.added_tokens",
     # Files.
-    "frompretrained": "cpbpe.load(path); nothing is downloaded",
-    "fromfile": "cpbpe.load(path)",
+    "from_pretrained": "cpbpe.load(path); nothing is downloaded",
+    "from_file": "cpbpe.load(path)",
     "load": "cpbpe.load(path)",
-    "loadfromfile": "cpbpe.load(path)",
-    "fromserializedproto": "from_bytes(data)",
-    "loadfromserializedproto": "from_bytes(data)",
-    "frombuffer": "from_bytes(data)",
-    "serializedmodelproto": "to_bytes()",
-    "savepretrained": "save(path)",
-    "savemodel": "save(path)",
-    "savevocabulary": "save(path)",
-    "tostr": "to_bytes()",
+    "load_from_file": "cpbpe.load(path)",
+    "from_serialized_proto": "from_bytes(data)",
+    "load_from_serialized_proto": "from_bytes(data)",
+    "from_buffer": "from_bytes(data)",
+    "serialized_model_proto": "to_bytes()",
+    "save_pretrained": "save(path)",
+    "save_model": "save(path)",
+    "save_vocabulary": "save(path)",
+    "to_str": "to_bytes()",
     "train": "cpbpe.train(corpus)",
-    "trainfromiterator": "cpbpe.train(texts)",
-    "applychattemplate": f"encode_parts(parts) for tokens around texts; {_COMPAT}",
-    "inputids": "encode(text)",
+    "train_from_iterator": "cpbpe.train(texts)",
+    "apply_chat_template": f"encode_parts(parts) for tokens around texts; {_COMPAT}",
+    "input_ids": "encode(text)",
 }
-"""By their names in small letters without underscores."""
+"""What to use instead of names that a Tokenizer lacks. Each is also meant in CamelCase."""
+
+IN_CAMEL_CASE = ("encode", "decode", "normalize", "id_to_piece", "piece_to_id", "decode_pieces")
+"""Names of a Tokenizer that sentencepiece has in CamelCase as well."""
 
 _OPTIONS = {
     "out_type": "encode gives ids, encode_pieces gives pieces, encode_array an array of numpy",
@@ -112,7 +113,7 @@ _OPTIONS = {
     "max_length": "truncate(text, max_tokens) cuts, and encode_arrays(texts).padded(max_length=...) fills up",
     "enable_sampling": "alpha above 0 samples",
     "nbest_size": "BPE has one best segmentation; alpha above 0 samples others",
-    "emit_unk_piece": "what is unknown has the id unk_id, and stands for itself in pieces",
+    "emit_unk_piece": "unknown text has the id unk_id, and is copied into the pieces",
     "num_threads": "calls with several texts have threads",
     "is_split_into_words": "encode_parts(parts) encodes a text in parts",
     "is_pretokenized": "encode_parts(parts) encodes a text in parts",
@@ -145,21 +146,8 @@ _MODULE = {
 _TRAINING = ("vocab_size", "corpus", "texts", "files")
 
 
-def attribute_hint(name: str, there: Iterable[str]) -> str:
-    """What to say of an attribute that a Tokenizer does not have, after a semicolon; perhaps nothing.
-
-    >>> attribute_hint("EncodeAsIds", []), attribute_hint("IdToPiece", ["id_to_piece"])
-    ('; use encode(text)', '; use id_to_piece')
-    """
-    plain = _plain(name)
-    if plain in _ATTRIBUTES:
-        return f"; use {_ATTRIBUTES[plain]}"
-    same = next((other for other in there if _plain(other) == plain), None)
-    return f"; use {same}" if same else _close(name, there)
-
-
 def option_hint(name: str, there: Iterable[str]) -> str:
-    """The same of an option.
+    """The same for an option.
 
     >>> option_hint("bos", ["add_bos"]), option_hint("skip_special", ["skip_special_tokens"])
     ('; it is called add_bos', '; is it skip_special_tokens?')
@@ -186,7 +174,7 @@ def loading_hint(name: str, value: object, call: str, bindable: Collection[str])
 
 
 def module_hint(name: str, there: Iterable[str]) -> str:
-    """The same of a name in the module `cpbpe`."""
+    """The same for a name in the module `cpbpe`."""
     return f"; {_MODULE[_plain(name)]}" if _plain(name) in _MODULE else _close(name, there)
 
 
@@ -195,5 +183,7 @@ def _plain(name: str) -> str:
 
 
 def _close(name: str, there: Iterable[str]) -> str:
+    from difflib import get_close_matches  # takes longer to import than most modules of cpbpe
+
     close = get_close_matches(name, list(there), 1, 0.75)
     return f"; is it {close[0]}?" if close else ""

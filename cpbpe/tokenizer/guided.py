@@ -1,29 +1,40 @@
-"""A base class that refuses what other tokenizers have and this one has not, and names the way out."""
+"""A base class that refuses what other tokenizers have and this one lacks, and names what to use here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from cpbpe.lazy import imported
+from cpbpe.tokenizer.guesses import ATTRIBUTES, IN_CAMEL_CASE, loading_hint
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class GuidedClass(type):
-    """The same for names of the class, such as `Tokenizer.from_file`."""
+class Elsewhere:
+    """A name that other libraries' tokenizers have. Looking it up says what to use here.
 
-    if not TYPE_CHECKING:
+    (A `__getattr__` could answer every name. But Python takes a slower way to all attributes of an object
+    that has one, and a short call took up to 1.7 times as long.)
+    """
 
-        def __getattr__(cls, name: str) -> Any:
-            """Refuse, with the name by which this is called here."""
-            message = f"type object {cls.__name__!r} has no attribute {name!r}{_hint(name, cls)}"
-            raise AttributeError(message, name=name, obj=cls)
+    def __init__(self, use: str):
+        self._use = use
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<not here: use {self._use}>"
+
+    def __get__(self, instance: object | None, owner: type) -> NoReturn:
+        kind = "object" if instance is not None else "class"
+        message = f"{owner.__name__!r} {kind} has no attribute {self._name!r}; use {self._use}"
+        raise AttributeError(message, name=self._name, obj=owner if instance is None else instance)
 
 
-class Guided(metaclass=GuidedClass):
-    """Calls, indices and names that a Tokenizer does not have, and other libraries' tokenizers do."""
+class Guided:
+    """Calls, indices and names that a Tokenizer lacks but other libraries' tokenizers have."""
 
     __slots__ = ()
 
@@ -34,7 +45,7 @@ class Guided(metaclass=GuidedClass):
             "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
         )
 
-    if not TYPE_CHECKING:  # type checkers shall go on telling what there is not
+    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
         __iter__ = None  # with __getitem__ alone, Python would try 0, 1, 2 ...
 
         def __getitem__(self, key: object) -> NoReturn:
@@ -44,17 +55,28 @@ class Guided(metaclass=GuidedClass):
                 f"a Tokenizer has no items; tok.vocab[{shown}] gives the id of a piece, or the piece of an id"
             )
 
-        def __getattr__(self, name: str) -> Any:
-            """Refuse, with the name by which this is called here."""
-            message = f"{type(self).__name__!r} object has no attribute {name!r}{_hint(name, type(self))}"
-            raise AttributeError(message, name=name, obj=self)
+        def __dir__(self) -> Iterable[str]:
+            """The names that there are, for completion."""
+            return [
+                name for name in object.__dir__(self) if not isinstance(vars(Guided).get(name), Elsewhere)
+            ]
 
 
-def _hint(name: str, cls: type) -> str:
-    if name.startswith("_"):
-        return ""
-    hint: str = imported("cpbpe.tokenizer.guesses").attribute_hint(name, dir(cls))
-    return hint
+def _in_camel_case(name: str) -> str:
+    return "".join(map(str.capitalize, name.split("_")))
+
+
+def _add(name: str, use: str) -> None:
+    elsewhere = Elsewhere(use)
+    elsewhere.__set_name__(Guided, name)
+    setattr(Guided, name, elsewhere)
+
+
+for _name, _use in ATTRIBUTES.items():
+    _add(_name, _use)
+    _add(_in_camel_case(_name), _use)
+for _name in IN_CAMEL_CASE:
+    _add(_in_camel_case(_name), _name)
 
 
 def takes_a_source(call: str, bindable: Collection[str]) -> Callable[[F], F]:
@@ -65,8 +87,7 @@ def takes_a_source(call: str, bindable: Collection[str]) -> Callable[[F], F]:
         def guided(*given: Any, **options: Any) -> Any:
             for name in options:
                 if name != "source":
-                    guesses = imported("cpbpe.tokenizer.guesses")
-                    hint = guesses.loading_hint(name, options[name], call, bindable)
+                    hint = loading_hint(name, options[name], call, bindable)
                     raise TypeError(f"{call}() has no option {name!r}; {hint}")
             return function(*given, **options)
 

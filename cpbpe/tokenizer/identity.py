@@ -1,4 +1,4 @@
-"""From the bytes of a model, or its spec, to what a Tokenizer holds; and the hash that tells models apart."""
+"""From a model's bytes or spec to what a Tokenizer holds, and the hash that tells models apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
 
 BEHAVIOUR = 1
-"""Part of every fingerprint: it goes up when the same model would give other ids, or other text."""
+"""Part of every fingerprint. It goes up when the same model would give other ids or other text."""
 
 
 class SpecialId:
@@ -26,7 +26,7 @@ class SpecialId:
         self.__doc__ = meaning
 
     def __get__(self, tokenizer: Any, owner: type) -> int | None:
-        """The id; of the class, None."""
+        """The id; None for the class itself."""
         specials: list[int | None] = [None] * 4 if tokenizer is None else tokenizer.facts.engine.specials
         return specials[self._place]
 
@@ -36,7 +36,7 @@ class SpecialId:
 
 
 def _model_file() -> Any:
-    """What writes model files, and brings protobuf along."""
+    """The module that writes model files; it imports protobuf."""
     return imported("cpbpe.model.formats.sentencepiece")
 
 
@@ -57,7 +57,7 @@ def facts_of_spec(spec: ModelSpec) -> ModelFacts:
 
 
 def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str]) -> ModelFacts:
-    """The same model with more special tokens, which stand at the end of its file."""
+    """The same model with more special tokens, written at the end of its file."""
     new = checked_tokens(facts.engine, facts.special, tokens)
     special = SpecialTokens(facts.engine, {**facts.special.added, **new})
     return ModelFacts(facts.engine, special, facts.file + _model_file().added_fields(new))
@@ -78,10 +78,10 @@ def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
 
 
 def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any] | None = None) -> Any:
-    """What a pickle calls: a function with a name, so that nothing of it is in the pickle but this name.
+    """What a pickle calls. The pickle contains only the name of this function.
 
-    The behaviour is there for what is derived from pickles, as the caches of datasets are: when it changes,
-    they are made anew.
+    `behaviour` is in the pickle for whatever is derived from pickles, such as the caches of datasets: when it
+    changes, they are built again.
     """
     tokenizer = cls.from_bytes(file)
     return tokenizer.using(**bound_options) if bound_options else tokenizer

@@ -23,10 +23,10 @@ _RARE = "\U0010fffd"
 _STRANGERS = "é€中日ж☃🦙" + _RARE
 _REWRITTEN = ("ﬁ", "①", "Ａ", "A", "é", "\t", "\n", "…")
 _MAX_NODES = 1 << 20
-"""A crafted charsmap may have rules without end; no more nodes of it than this are visited. (Those of the
-largest named rules are 400,000.)"""
+"""A crafted charsmap may have endless rules, so at most this many of its nodes are visited. (The largest
+named rules have 400,000.)"""
 _MAX_EXAMPLES = 1 << 14
-"""For one reason no more texts than this are tried."""
+"""At most this many texts are tried for one reason."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Losslessness:
 def losslessness(spec: ModelSpec) -> Losslessness:
     """Whether every text comes back, with what is lost where it does not.
 
-    ModelError where that cannot be told: no text was found that does not come back, and the model's rules are
-    more than can be looked at.
+    ModelError if this cannot be decided: every text that was tried comes back, but the model has too many
+    rules to try them all.
     """
     engine: ReferenceEngine | None = None
     found = []
@@ -128,12 +128,18 @@ def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
         name = f", {normalizer.name!r}," if normalizer.name else ""
         yield f"The normalization rules{name} rewrite some characters.", _rewritten(spec, rules)
     if normalizer.add_dummy_prefix and normalizer.suffix:
-        yield "A space is added behind the text and not dropped: treat_whitespace_as_suffix is on.", ["a"]
+        yield (
+            "A space is added after the text, and decoding keeps it: treat_whitespace_as_suffix is on.",
+            ["a"],
+        )
     elif normalizer.add_dummy_prefix and not normalizer.escape_whitespaces:
-        yield "The dummy prefix is a plain space and not dropped: escape_whitespaces is off.", ["a"]
+        yield (
+            "The dummy prefix is a plain space, and decoding keeps it: escape_whitespaces is off.",
+            ["a"],
+        )
     if not _has_piece(types, "▁"):
         yield (
-            "A space that merges with nothing does not come back: '▁' is no piece that text can yield.",
+            "A space that merges with nothing does not come back: text cannot yield the piece '▁'.",
             chain(["a b", " "], (f"{rare} {rare}" for rare in map(chr, range(0x10FFFD, 0x10F000, -1)))),
         )
     broken = [piece for piece, type in types.items() if type == PieceType.USER_DEFINED and _is_broken(piece)]
@@ -185,12 +191,12 @@ def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
             yield text
     for key, value in _rules(rules):
         escapes = spec.normalizer.escape_whitespaces and value.replace(SPACE, b" ") == key
-        # A rule may turn a space into `▁`, which would happen later anyway. A rule whose key is no whole
-        # character takes one apart, even if it changes nothing.
+        # A rule may turn a space into `▁`, which would happen later anyway. A rule whose key is not a
+        # whole character takes one apart, even if it changes nothing.
         if (value != key and not escapes) or _is_broken(key):
             yield from _completed(key)
 
 
 def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:
-    """The rules of a charsmap as pairs of key and replacement; at last a ModelError if they have no end."""
+    """The rules of a charsmap as pairs of key and replacement; a ModelError if there are too many."""
     return charsmap.rules(_MAX_NODES, shortest_first=True)

@@ -1,8 +1,8 @@
-"""The options of encoding and decoding: one table, from which every call has its signature and its help.
+"""The options of encoding and decoding: one table, from which every call takes its signature and its help.
 
-They are passed on as they came (`**options`), because Python looks up the default of every keyword-only
-parameter in every call, and this many of them took a third of the time of a short text. `described` gives
-`help()` and editors what that hides from them.
+Calls pass them on unchanged (`**options`). Python looks up the default of every keyword-only parameter in
+every call, and for this many parameters that took a third of the time of a short text. `described` shows
+`help()` and editors the options that `**options` hides.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Option(NamedTuple):
     """One option."""
 
     default: object
-    """What it is when it is not given."""
+    """Its value if it is not given."""
     annotation: str
     """Its type, for people."""
     meaning: str
@@ -66,21 +66,21 @@ ENCODE = {
         (),
         "Collection[str] | Literal['all']",
         "special tokens that become ids where the text spells them out, or 'all'. Without it a text never "
-        "yields one. The longest wins; what stands between two is encoded as if it were a text by itself",
+        "yields one. The longest wins; the text between two is encoded like a text of its own",
     ),
     "disallowed_special": Option(
         (),
         "Collection[str] | Literal['raise']",
-        "special tokens that the text must not hold (ValueError), or 'raise': any that is not allowed",
+        "special tokens that the text must not contain (ValueError), or 'raise': any that is not allowed",
     ),
     "prefix_after_special": Option(True, "bool", "False: no dummy prefix after a special token"),
     "alpha": Option(
         0.0,
         "float",
-        "the chance of every merge to be left out (BPE-dropout). The texts of a batch are sampled with "
+        "the chance that a merge is skipped (BPE-dropout). The texts of a batch are sampled with "
         "`seed`, the number after it, and so on",
     ),
-    "seed": Option(None, "int | None", "with alpha: equal seeds give equal ids; None: others every time"),
+    "seed": Option(None, "int | None", "with alpha: equal seeds give equal ids; None: new ones every time"),
 }
 """The options of encoding."""
 
@@ -88,8 +88,8 @@ DECODE = {
     "skip_special_tokens": Option(
         None,
         "bool | None",
-        "None: CONTROL pieces leave nothing, as in sentencepiece, and added tokens their text; True: both "
-        "leave nothing; False: both leave their text",
+        "None: CONTROL pieces decode to nothing, as in sentencepiece, and added tokens to their text; True: "
+        "both to nothing; False: both to their text",
     ),
     "keep_prefix_space": Option(
         False, "bool", "keep a space at the beginning that a dummy prefix may have put there"
@@ -97,13 +97,13 @@ DECODE = {
     "prefix_after_special": Option(
         True,
         "bool",
-        "False, if the ids were encoded so: a space after a special token that is shown is not dropped",
+        "False if the ids were encoded that way: a space after a special token that is shown is kept",
     ),
 }
 """The options of decoding."""
 
-_SAMPLED_AGAIN = "what it gives is text, and would be sampled again when that is encoded; leave it out"
-_NOT_YET = "the ids of a stream are given out before the text has ended; encode the whole text with encode()"
+_SAMPLED_AGAIN = "the result is text, and encoding it would sample again; leave it out"
+_NOT_YET = "a stream returns ids before the text has ended; encode the whole text with encode()"
 
 ENCODE_DEFAULTS = {name: option.default for name, option in ENCODE.items()}
 DECODE_DEFAULTS = {name: option.default for name, option in DECODE.items()}
@@ -125,7 +125,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "seed": "without alpha it has no meaning; leave it out",
     },
 }
-"""The options that a call cannot have, with the reason, as the second half of a sentence."""
+"""The options that a call refuses, each with the reason as the second half of a sentence."""
 
 
 def described(table: Mapping[str, Option]) -> Callable[[F], F]:
@@ -151,7 +151,7 @@ def described(table: Mapping[str, Option]) -> Callable[[F], F]:
 
 
 def check_names(options: Mapping[str, object], method: str, table: Mapping[str, Option]) -> None:
-    """Refuse what is no option, as Python does with other parameters, and what this call cannot have."""
+    """Refuse unknown options, as Python does with parameters, and those that this call does not take."""
     refused = REFUSED.get(method, {})
     for name in options:
         if name not in table:
@@ -163,31 +163,31 @@ def check_names(options: Mapping[str, object], method: str, table: Mapping[str, 
 
 
 def checked_flag(name: str, value: Any, or_none: bool = False) -> Any:
-    """An option that is True or False, or perhaps None. Numbers and numpy's bool that equal one are taken.
+    """An option that is True or False, or perhaps None. Equal numbers and numpy's bools are accepted.
 
-    What is merely truthy is not: "no" and "false" would mean the opposite of what they say.
+    Other truthy values are not: "no" and "false" would mean the opposite of what they say.
     """
     if isinstance(value, bool) or (or_none and value is None):
         return value
     with suppress(TypeError, ValueError):  # arrays do not compare
         if value in (True, False):
             return bool(value)
-    raise TypeError(f"{name} is {'True, False or None' if or_none else 'True or False'}, not {value!r}")
+    raise TypeError(f"{name} must be {'True, False or None' if or_none else 'True or False'}, not {value!r}")
 
 
 def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:
-    """The chance and the seed. Without a seed there is another one every time."""
+    """The chance and the seed. Without a seed, every call gets a new one."""
     if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
-        raise TypeError(f"alpha is a number from 0 to 1, not {alpha!r}")
+        raise TypeError(f"alpha must be a number from 0 to 1, not {alpha!r}")
     chance = -1.0
     with suppress(ArithmeticError, TypeError, ValueError):  # too large a number, an array, a signaling NaN
         chance = float(alpha)
     if not 0 <= chance <= 1:
         shown = repr(alpha)
         shown = shown if len(shown) <= 40 else f"{shown[:40]}..."
-        raise ValueError(f"alpha is the chance of a merge to be left out, from 0 to 1, not {shown}")
+        raise ValueError(f"alpha is the chance that a merge is skipped; it must be from 0 to 1, not {shown}")
     if seed is None:
         return chance, imported("secrets").randbits(64)
     if not hasattr(seed, "__index__"):
-        raise TypeError(f"seed is an integer or None, not {type(seed).__name__}")
+        raise TypeError(f"seed must be an integer or None, not {type(seed).__name__}")
     return chance, seed.__index__() % (1 << 64)

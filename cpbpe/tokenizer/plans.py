@@ -1,4 +1,4 @@
-"""What the options of one call come to: which encoder does the work, and what is put around its ids."""
+"""The plan that follows from the options of one call: its encoder, and the ids around the text's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
 
 _LASTING = {bool, type(None), str, tuple, frozenset}
-"""Values of these types do not change, so what they come to may be remembered."""
+"""Values of these types do not change, so their plan may be kept."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class EncodePlan:
     prefix_after_special: bool
     """Whether there is one after a special token."""
     alpha: float | None = None
-    """The chance of every merge to be left out."""
+    """The chance that a merge is skipped."""
     seed: int = 0
-    """What sampling goes by."""
+    """The seed of sampling."""
 
     @property
     def around(self) -> int:
@@ -59,7 +59,7 @@ class EncodePlan:
         return len(self.front) + len(self.back)
 
     def later(self, engine: Engine) -> Engine:
-        """The engine for what stands after a special token, where this one encodes the beginning."""
+        """The engine for text after a special token; the given one encodes the beginning."""
         return engine if self.prefix_after_special else engine.variant(prefix=False)
 
     def finish(self, ids: list[int]) -> list[int]:
@@ -75,7 +75,7 @@ class EncodePlan:
         return finished
 
     def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:
-        """The same for many; `lengths` are those of the texts, where the rows have spans."""
+        """The same for many texts; `lengths` are theirs, needed if the rows have spans."""
         if not (self.reverse or self.around):
             return rows
         np = numpy()
@@ -103,7 +103,7 @@ class EncodePlan:
 
 
 class Plans:
-    """The plans for one tokenizer; those for options that come again and again are kept."""
+    """The plans for one tokenizer; those for options that recur are kept."""
 
     def __init__(self, facts: ModelFacts):
         self._facts = facts
@@ -118,10 +118,10 @@ class Plans:
         key: tuple[tuple[str, object], ...] = tuple(options.items())
         plan = None
         lasting = {type(value) for _, value in key} <= _LASTING
-        if not lasting:  # a set may change, what it holds now does not
+        if not lasting:  # a set may change, so copy what it holds now
             key = tuple((name, frozenset(value) if type(value) is set else value) for name, value in key)
             lasting = {type(value) for _, value in key} <= _LASTING
-        with suppress(TypeError):  # a tuple that holds what cannot be a key; `_make` says what is wrong
+        with suppress(TypeError):  # an item of a tuple cannot be a key; `_make` says what is wrong
             plan = self._kept.get(key) if lasting else None
         if plan is None:
             check_names(options, method, ENCODE)
@@ -138,7 +138,7 @@ class Plans:
         return plan
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse what every call would refuse of options that are to be bound."""
+        """Check options that are to be bound, as every call would check them."""
         check_names(options, "using", {**ENCODE, **DECODE})
         encode, decode = (
             {name: options[name] for name in options if name in table} for table in (ENCODE, DECODE)
@@ -175,7 +175,7 @@ class Plans:
         return around[0], around[1]
 
     def decode(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
-        """What decodes ids that have been checked, as the options ask for."""
+        """The decoder for checked ids, with these options."""
         key = tuple(options.items())
         lasting = {type(value) for _, value in key} <= _LASTING
         decoder = self._decoders.get(key) if lasting else None

@@ -40,9 +40,9 @@ class Ragged:
     ids: NDArray[np.uint32]
     """The ids of all sequences."""
     offsets: NDArray[np.int64]
-    """Where each sequence begins in `ids`, and the end; one more than there are sequences."""
+    """Where each sequence begins in `ids`, and where the last one ends: one more than there are sequences."""
     spans: NDArray[np.int64] | None
-    """For each id a row with begin and end of what it came from in its text, if they were asked for."""
+    """For each id a row with the begin and end of its span in the text, if spans were asked for."""
     pad_id: int | None
     """The id that `padded` fills rows with: that of the model's pad piece, None if it has none."""
 
@@ -80,7 +80,7 @@ class Ragged:
             return self._pick(range(begin, end, step))
         count = len(self)
         if not -count <= index < count:
-            raise IndexError(f"sequence {index} is outside of {count}")
+            raise IndexError(f"sequence {index} is out of range: there are {count}")
         at = index % count
         return self.ids[self.offsets[at] : self.offsets[at + 1]]
 
@@ -132,7 +132,7 @@ class Ragged:
         """
         lib = numpy()
         if side not in ("left", "right"):
-            raise ValueError(f"side is 'left' or 'right', not {side!r}")
+            raise ValueError(f"side must be 'left' or 'right', not {side!r}")
         fill = self._fill_id(pad_id)
         lengths = lib.diff(self.offsets)
         limit = None if max_length is None else checked_limit(max_length, "max_length")
@@ -162,7 +162,7 @@ class Ragged:
                 'token: tok = tok.with_special_tokens(["<pad>"]), and pad_id=tok.vocab["<pad>"]'
             )
         if id >> 32:
-            raise ValueError(f"pad_id is less than 2**32, not {id}")
+            raise ValueError(f"pad_id must be less than 2**32, not {id}")
         return id
 
     def tolist(self) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Normalizes a text that arrives in parts, as `Normalizer` in `cpbpe.reference.encoding` does a whole one.
 
 Three things have to wait for the next part: an incomplete character; text that may be the beginning of a
-longer key, that is, of a rule or a user-defined piece; and, if extra whitespace is removed, spaces, because
-they are removed if nothing follows.
+longer key (of a rule, or a user-defined piece); and, if extra whitespace is removed, spaces, because they are
+dropped if nothing follows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Shape:
     def __init__(self, spec: NormalizerSpec, user_defined: list[bytes], max_key: int = 100):
         """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked.
 
-        `max_key`: longer rules are not waited for. (In a crafted charsmap they may have no end, and every
-        place of a text could be the beginning of one that goes on to the end of it.)
+        `max_key`: longer rules are not waited for. (In a crafted charsmap rules may be endless, and at every
+        place of a text one could begin that continues to the end.)
         """
         self.spec = spec
         self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
@@ -31,7 +31,7 @@ class Shape:
         self.has_parts = self.charsmap is None or (
             self.charsmap.makes_text() and self.charsmap.longest_key(max_key, follow_empty=True) is not None
         )
-        """Whether a text can be normalized in parts: not if rules have no end, or make what is not UTF-8."""
+        """Whether a text can be normalized in parts: not if rules are endless, or yield invalid UTF-8."""
         # Nothing is rewritten but spaces. User-defined pieces are copied, which makes no difference here: in
         # valid text everything is copied, and in other text the pieces are, because they are valid
         # themselves.
@@ -39,7 +39,7 @@ class Shape:
         self.space = SPACE if spec.escape_whitespaces else b" "
         plain = bytes(range(0x21, 0x7F)) if self.charsmap is None else self.charsmap.unchanged_ascii()
         plain = bytes(byte for byte in plain if byte not in self.user_defined.first_bytes)
-        # A run of characters that can be copied without looking at each: most of a usual text.
+        # A run of characters that can be copied without looking at each; most text consists of such runs.
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
 
@@ -56,8 +56,8 @@ class StreamNormalizer:
     def __init__(self, shape: Shape, prefix: bool):
         self.shape = shape
         self._prefix = prefix
-        self._pending = b""  # what more text could still change
-        self._started = False  # whether there was anything but spaces that are removed
+        self._pending = b""  # text whose form may still depend on what follows
+        self._started = False  # whether there was anything but dropped spaces
         self._drop_spaces = shape.spec.remove_extra_whitespaces
         self._spaces = 0  # how many spaces wait for what follows them
 

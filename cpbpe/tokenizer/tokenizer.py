@@ -70,7 +70,7 @@ class Tokenizer(Guided):
     bound_options: Mapping[str, Any] = MappingProxyType({})
     """The options that `using` has bound to this tokenizer."""
 
-    # --- Making one -------------------------------------------------------------------------------
+    # --- Construction -----------------------------------------------------------------------------
 
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
@@ -103,11 +103,11 @@ class Tokenizer(Guided):
         return cls._of(identity.facts_of_spec(spec))
 
     def with_special_tokens(self: Self, tokens: Mapping[str, int] | Iterable[str]) -> Self:
-        """The same tokenizer with more special tokens, which are no pieces of the model.
+        """The same tokenizer with more special tokens, which are not pieces of the model.
 
         Without ids they get the next free ones, in the order given. Like a CONTROL piece, an added token is
         never found in text without permission (`allowed_special`). It is saved with the model, in a field of
-        its own that other readers of the file pass over.
+        its own that other readers of the file skip.
 
         >>> tok = Tokenizer("tokenizer.model").with_special_tokens(["<|user|>", "<|end|>"])
         >>> tok.encode("<|user|>Hi<|end|>", allowed_special="all")
@@ -116,7 +116,7 @@ class Tokenizer(Guided):
         return self._like(identity.facts_with_added(self._facts, tokens))
 
     def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
-        """The same tokenizer with other defaults: its calls have these options, unless they are given others.
+        """The same tokenizer with other defaults: its calls use these options unless they are given others.
 
         >>> tok = Tokenizer("tokenizer.model").using(add_bos=True, allowed_special="all")
         >>> tok.encode("Hi</s>"), tok.count("Hi"), tok.encode("Hi", add_bos=False)
@@ -134,7 +134,7 @@ class Tokenizer(Guided):
 
     @property
     def settings(self) -> Settings:
-        """What the model file says of itself: how it was trained, and how it normalizes.
+        """What the model file says about itself: how it was trained, and how it normalizes.
 
         >>> Tokenizer("tokenizer.model").settings.trainer["byte_fallback"]
         True
@@ -143,17 +143,17 @@ class Tokenizer(Guided):
 
     @property
     def spec(self) -> ModelSpec:
-        """The model as a value, which can be changed and made a tokenizer again: `from_spec`."""
+        """The model as a value. A changed copy can become a tokenizer again with `from_spec`."""
         return self._facts.full_spec()
 
     @property
     def facts(self) -> ModelFacts:
-        """The engine and the tables that are made of the model, for other parts of cpbpe."""
+        """The engine and the tables built from the model, for other parts of cpbpe."""
         return self._facts
 
     @property
     def vocab_size(self) -> int:
-        """The highest id and one, which is how many rows an embedding needs; also `len(tok)`."""
+        """The highest id plus one, which is how many rows an embedding needs; also `len(tok)`."""
         return self._facts.special.size
 
     def __len__(self) -> int:
@@ -169,7 +169,7 @@ class Tokenizer(Guided):
         return self._facts.piece(self._facts.check_id(id, "id_to_piece"))
 
     def piece_to_id(self, piece: str | bytes) -> int | None:
-        """The id of a piece, of any type, or of an added token; None if there is no such piece."""
+        """The id of a piece, of any type, or of an added token; None if there is none."""
         return find_piece(self._facts, piece)
 
     def get_vocab(self) -> dict[str, int]:
@@ -245,8 +245,8 @@ class Tokenizer(Guided):
     ) -> Ragged:
         """The ids of many texts in one numpy array, with the places where each begins. See `Ragged`.
 
-        With `spans` also what each id came from: in characters for `str` and in bytes for `bytes`, or as
-        `unit` ("char" or "byte") says.
+        With `spans` also the span of each id: in characters for `str`, in bytes for `bytes`, or as `unit`
+        ("char" or "byte") says.
 
         >>> rows = Tokenizer("tokenizer.model").encode_arrays(["Hi", "Hello world"], spans=True)
         >>> rows.ids, rows.spans.tolist()
@@ -270,7 +270,7 @@ class Tokenizer(Guided):
 
     @described(ENCODE)
     def encode_pieces(self, text: Text, **options: Unpack[EncodeOptions]) -> list[str]:
-        """The pieces of a text, also called `tokenize`. An unknown part stands for itself.
+        """The pieces of a text, also called `tokenize`. An unknown part is copied as it is.
 
         >>> Tokenizer("tokenizer.model").encode_pieces("Hi 你好 🦙")
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
@@ -313,7 +313,7 @@ class Tokenizer(Guided):
 
     @described(ENCODE)
     def count(self, text: Text, **options: Unpack[EncodeOptions]) -> int:
-        """How many ids a text has, which are counted and not built.
+        """How many ids a text has. They are counted without being built.
 
         >>> Tokenizer("tokenizer.model").count("Hello world", add_bos=True)
         3
@@ -355,7 +355,7 @@ class Tokenizer(Guided):
     def split(
         self, text: AnyText, max_tokens: int, *, overlap: int = 0, **options: Unpack[EncodeOptions]
     ) -> list[AnyText]:
-        """A text in parts of at most `max_tokens` ids each, about `overlap` of which are in the next, too.
+        """A text in parts of at most `max_tokens` ids; each shares about `overlap` ids with the next.
 
         >>> Tokenizer("tokenizer.model").split("Hello world, and more", 2)
         ['Hello world', ', and', ' more']
@@ -378,8 +378,8 @@ class Tokenizer(Guided):
     def decode(self, ids: Ids, **options: Unpack[DecodeOptions]) -> str:
         """The text of ids: any sequence of integers, a numpy array, or one integer.
 
-        CONTROL pieces are left out, unless asked for. Bytes that make no character read as U+FFFD, one
-        for each.
+        CONTROL pieces are left out, unless asked for. Each byte that belongs to no character reads as
+        U+FFFD.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> tok.decode([1, 15359, 28808, 2]), tok.decode([1, 15359, 2], skip_special_tokens=False)
@@ -397,7 +397,7 @@ class Tokenizer(Guided):
 
     @described(DECODE)
     def decode_bytes(self, ids: Ids, **options: Unpack[DecodeOptions]) -> bytes:
-        r"""The same text in UTF-8, except that bytes which make no character stay what they are.
+        r"""The same text in UTF-8, except that bytes which belong to no character stay as they are.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> llama = tok.encode("🦙")
@@ -412,7 +412,7 @@ class Tokenizer(Guided):
 
     @described(DECODE)
     def decode_pieces(self, pieces: Iterable[str | bytes], **options: Unpack[DecodeOptions]) -> str:
-        """The text of pieces. One that the vocabulary does not hold stands for itself.
+        """The text of pieces. One that the vocabulary does not hold is copied as it is.
 
         >>> Tokenizer("tokenizer.model").decode_pieces(["▁Hi", "▁there", "🦙"])
         'Hi there🦙'
@@ -423,7 +423,7 @@ class Tokenizer(Guided):
     def decode_batch(
         self, batch: Iterable[Ids] | Ragged, *, threads: int | None = None, **options: Unpack[DecodeOptions]
     ) -> list[str]:
-        """The texts of many sequences of ids: a list of such, a `Ragged`, or a two-dimensional array.
+        """The texts of many sequences of ids: a list of them, a `Ragged`, or a two-dimensional array.
 
         >>> Tokenizer("tokenizer.model").decode_batch([[15359], [22557, 1526], []])
         ['Hi', 'Hello world', '']
@@ -435,7 +435,7 @@ class Tokenizer(Guided):
     def stream_decoder(
         self, prompt_ids: Ids | None = None, **options: Unpack[DecodeOptions]
     ) -> StreamDecoder:
-        """A decoder for ids that arrive one by one; the text of `prompt_ids` is not given out.
+        """A decoder for ids that arrive one by one; the text of `prompt_ids` is not returned.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> stream = tok.stream_decoder()
@@ -447,7 +447,7 @@ class Tokenizer(Guided):
     # --- Being a value ----------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """The model file, byte for byte as it was loaded, and tokens that were added at its end."""
+        """The model file, byte for byte as it was loaded, followed by the tokens that were added."""
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""Checks of what `cpbpe.train` and `WordCounts.build` take besides the options, before any work starts."""
+"""Checks of the arguments of `cpbpe.train` and `WordCounts.build` that are not options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 def checked_memory_limit(limit: Any) -> int | None:
-    """A number of bytes, or a size that people write, as a number of bytes.
+    """A memory limit as a number of bytes; it may be given as a size such as "4GB".
 
     >>> checked_memory_limit("500MB"), checked_memory_limit("1.5 GiB"), checked_memory_limit(4e9)
     (500000000, 1610612736, 4000000000)
@@ -28,8 +28,8 @@ def checked_memory_limit(limit: Any) -> int | None:
     if size is None or size < LEAST_MEMORY:
         kind = TrainingError if isinstance(limit, (str, int, float)) else TypeError
         raise kind(
-            f"{named('memory_limit')} is a size such as 500MB or 4GB, or a number of bytes, and at least 1 "
-            f"MiB; it cannot be {limit!r}"
+            f"{named('memory_limit')} must be a size such as 500MB or 4GB, or a number of bytes, and at "
+            f"least 1 MiB; it cannot be {limit!r}"
         )
     return size
 
@@ -50,11 +50,11 @@ def _bytes_of(limit: Any) -> int | None:
 
 
 def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> None:
-    """Raise an error for values that would otherwise fail later, or do nothing in silence."""
+    """Raise an error for values that would otherwise fail later, or be silently ignored."""
     if threads is not None:
         checked_threads(threads)
     for name, value in (("field", field), ("column", column)):
         if not isinstance(value, str):
-            raise TypeError(f"{named(name)} is a name (str), not {value!r}")
+            raise TypeError(f"{named(name)} must be a name (str), not {value!r}")
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"{named('progress')} is True, False, None or a function, not {progress!r}")
+        raise TypeError(f"{named('progress')} must be True, False, None or a function, not {progress!r}")

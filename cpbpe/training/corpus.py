@@ -1,8 +1,8 @@
-"""A corpus: whatever holds text, as a stream of blocks of sentences.
+"""A corpus: any source of text, as a stream of blocks of sentences.
 
 Files are split at newlines and nothing else (a carriage return stays). Texts from an iterable are sentences,
 without the newlines at their ends. sentencepiece does both. Documents in JSON Lines and Parquet are treated
-like files: each line is a sentence. In `cpbpe.training`, `corpus_find` finds files, `corpus_kinds` tells what
+like files: each line is a sentence. In `cpbpe.training`, `corpus_find` finds files, `corpus_kinds` says what
 they are, `corpus_files` and `decompression` read them, and `records` takes records apart.
 """
 
@@ -48,18 +48,18 @@ class Block:
     sentences: list[bytes] = field(default_factory=list)
     """Sentences, where `lines` is None."""
     counts: list[int] | None = None
-    """How often each of `sentences` counts; None for once."""
+    """How many times each of `sentences` counts; None for once."""
     sizes: list[int] | None = None
-    """How many sentences each record of a file has; None where a record is one sentence."""
+    """How many sentences each record of a file has; None if each record is one sentence."""
     left_away: int = 0
-    """How many bytes of the first line are not there, because it is too long to be counted in any case."""
+    """How many bytes of the first line were dropped, because it is too long to be counted anyway."""
 
     def as_sentences(self, keep_newlines: bool) -> list[bytes]:
-        """The sentences, whichever way they are held."""
+        """The sentences, from `lines` or `sentences`."""
         return self.sentences if self.lines is None else split_lines(self.lines, keep_newlines)
 
     def where(self, index: int, keep_newlines: bool = False) -> str:
-        """Where one of the sentences stands, for people."""
+        """Where one of the sentences is, for people."""
         if self.lines is not None and keep_newlines:
             before = _SENTENCES.findall(self.lines)[:index]
             index = sum(sentence.count(b"\n") for sentence in before)
@@ -105,7 +105,7 @@ class Corpus:
     ):
         """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit."""
         if format is not None and format not in FORMATS:
-            raise TrainingError(f"{named('format')} is one of {', '.join(FORMATS)}, not {format!r}")
+            raise TrainingError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
         self._format = format
         self._field = field
         self._column = column
@@ -122,7 +122,7 @@ class Corpus:
         self.marked: list[str] = []
         """Files that begin with a byte order mark, as far as they have been read."""
         self.total: int | None = None
-        """The size of the files together on the disk, if that is known."""
+        """The total size of the files on the disk, if it is known."""
         self.read = 0
         """How much of `total` has been read."""
         self.nulls = 0
@@ -175,7 +175,7 @@ class Corpus:
             self._items = listed_column(source)
         else:
             raise TypeError(
-                "source is a path, several of them, an open file or an iterable of texts, "
+                "source must be a path, several of them, an open file or an iterable of texts, "
                 f"not {type(source).__name__}"
             )
 
@@ -183,7 +183,7 @@ class Corpus:
         for path in paths:
             name = os.fspath(path)
             if not isinstance(name, str):
-                raise TypeError(f"a path is str or a Path, not {name!r}")
+                raise TypeError(f"a path must be a str or a Path, not {name!r}")
             if not name or "\0" in name or not _is_encodable(name):
                 raise FileNotFoundError(f"no such file or directory: {name!r}")
             if self._raw:
@@ -195,13 +195,13 @@ class Corpus:
             self.left_out.update(found.left_out)
             self.again += found.again
         if self.files.count("-") > 1:
-            raise TrainingError("the standard input ('-') can be read once only; give it once")
+            raise TrainingError("the standard input ('-') can be read only once; give it once")
         if "-" in self.files and self._format == "parquet":
             raise TrainingError("Parquet cannot be read from the standard input ('-'); give a file")
         self.total = size_of(self.files)
 
     def _are_paths(self, items: list[Any] | tuple[Any, ...]) -> bool:
-        """Whether a list names files, or holds texts; refuse what could be either."""
+        """Whether a list names files rather than holding texts; refuse one that could be either."""
         if any(isinstance(item, os.PathLike) for item in items):
             for index, item in enumerate(items):
                 if not isinstance(item, (str, os.PathLike)):
@@ -274,7 +274,7 @@ class Corpus:
         self.read = before + size
 
     def _documents(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
-        """The lines of documents. The end of a document ends its last line, too."""
+        """The lines of documents. The end of a document also ends its last line."""
         sentences: list[bytes] = []
         sizes: list[int] = []
         for document in documents:
@@ -362,10 +362,10 @@ def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Ite
 
 def _checked_count(count: object, where: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"{where}: the count is an integer, not {type(count).__name__}")
+        raise TypeError(f"{where}: the count must be an integer, not {type(count).__name__}")
     if not 1 <= count < 1 << 63:
         what = str(count) if count.bit_length() < 100 else f"a number of {count.bit_length():,} bits"
-        raise TrainingError(f"{where}: the count is 1 to 2**63 - 1, not {what}")
+        raise TrainingError(f"{where}: the count must be 1 to 2**63 - 1, not {what}")
     return count
 
 
@@ -380,7 +380,7 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
                 f"{name}: is not {error.encoding} ({error.reason} in line {lines + 1} or later); open it "
                 f"with another encoding=, or as bytes, with 'rb'"
             ) from None
-        except (EOFError, OSError) as error:  # as of an open gzip file, which names nothing
+        except (EOFError, OSError) as error:  # such as those of an open gzip file, which do not name it
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise TrainingError(f"{name}: cannot be read to its end: {error}") from error
@@ -396,7 +396,7 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
 
 
 def shown_path(path: str) -> str:
-    r"""A path as it is named in a report, which is text: bytes of a name that are none are escaped.
+    r"""A path as it is shown in a report: bytes of a name that are not text are escaped.
 
     >>> shown_path("caf\udce9.txt"), shown_path("-")
     ('caf\\xe9.txt', 'stdin')
@@ -420,5 +420,5 @@ def _after_line(name: str, line: int) -> str:
 
 
 def _place(name: str, first: int, index: int) -> str:
-    """Where a line of a file stands."""
+    """Where a line of a file is."""
     return f"{name}:{first + index}"

@@ -1,6 +1,6 @@
 """Files of a corpus: reading them in large parts, compressed or not.
 
-What a file's content means (lines, records) is the business of `cpbpe.training.corpus`.
+`cpbpe.training.corpus` knows what the content means (lines, records).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from cpbpe.training.corpus_kinds import COMPRESSED, HEAD_BYTES, is_no_text
 from cpbpe.training.decompression import Decompressed
 
 PART_BYTES = 4 << 20
-"""Files are read in parts of this size: large against the cost of a call, small against memory."""
+"""Files are read in parts of this size: large enough to make calls cheap, and small next to memory."""
 
 
 def parts(
     path: str, advanced: Callable[[int], object], *, raw: bool = False, any_text: bool = False
 ) -> Iterator[bytes]:
-    """The content of a file in parts. `advanced` is told how many bytes of the file were read.
+    """The content of a file in parts. `advanced` is called with the number of bytes read.
 
-    `raw` files are taken as they are, whatever they look like. With `any_text` only what certainly is no text
-    is refused.
+    `raw` files are taken as they are, whatever they look like. With `any_text` only files that certainly are
+    not text are refused.
     """
     with _open(path) as file:
         suffix = "" if raw else os.path.splitext(path.lower())[1]
@@ -58,10 +58,10 @@ def parts(
 def shortened(
     file_parts: Iterable[bytes], longest: int, left_away: Callable[[int], object]
 ) -> Iterator[bytes]:
-    r"""The same parts, without what lies in later parts of lines that are longer than `longest` in any case.
+    r"""The same parts, but once a line is longer than `longest`, the rest of it is dropped.
 
-    So that a line of any length takes little memory, if lines that long are not counted. `left_away` is told
-    how many bytes of the line are not there, before the part in which it ends.
+    Lines that long are not counted anyway, so a line of any length takes little memory. `left_away` is called
+    with the number of bytes dropped, before the part in which the line ends.
 
     >>> list(shortened([b"ab\nlong ", b"long ", b"long\nc"], 4, print))
     5
@@ -83,7 +83,7 @@ def shortened(
 
 
 def _size(file: BinaryIO) -> int:
-    """The size of a file on the disk; 0 for what is none (a pipe)."""
+    """The size of a file on the disk; 0 if it is not one (a pipe)."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
@@ -94,7 +94,7 @@ def _open(path: str) -> BinaryIO:
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path!r} was there when training began, and is gone") from None
+        raise FileNotFoundError(f"{path!r} was there when training began, but is gone now") from None
 
 
 def _read(path: str, file: BinaryIO | Decompressed) -> bytes:

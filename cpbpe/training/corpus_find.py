@@ -1,8 +1,8 @@
-"""Finding the files of a corpus: what a path, a glob or a directory stands for, each file once.
+"""Finding the files of a corpus: the files that a path, a glob or a directory names, each of them once.
 
-Links can make one file appear under several names, and a folder appear inside itself. Whatever has been
-visited is not visited again, and what was passed over for that reason is told. Folders that cannot be
-read are errors: the texts in them would be lost in silence.
+Links can make one file appear under several names, and a folder appear inside itself. Nothing is visited
+twice, and links that were skipped for this reason are reported. Folders that cannot be read are errors: the
+texts in them would be lost silently.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Found:
 
 
 def expand(path: str, any_text: bool = False) -> Found:
-    """The files that a path, a glob or a directory stands for.
+    """The files that a path, a glob or a directory names.
 
-    A directory stands for every text file below it, in sorted order, except those whose name begins with a
-    dot. `any_text`: files are taken for text whatever their names say.
+    A directory names every text file below it, in sorted order, except those whose names begin with a
+    dot. `any_text`: files are treated as text whatever their names say.
     """
     if path == "-":
         return Found([path])
@@ -72,7 +72,7 @@ def expand(path: str, any_text: bool = False) -> Found:
 
 
 def size_of(paths: Iterable[str]) -> int | None:
-    """The size of the files together on the disk; None if one of them is not a regular file (a pipe)."""
+    """The total size of the files on the disk; None if one of them is not a regular file (a pipe)."""
     total = 0
     for path in paths:
         if path == "-":
@@ -110,7 +110,7 @@ def _of_directory(path: str, any_text: bool) -> Found:
 
 
 def _not_text(path: str) -> str | None:
-    """What a file in a directory is that is not text; None for text, compressed files and Parquet."""
+    """What a file in a directory is if it is not text; None for text, compressed files and Parquet."""
     if path.lower().endswith(COMPRESSED) or format_of(path) == "parquet":
         return None
     with open(path, "rb") as file:
@@ -144,9 +144,9 @@ def _check_readable(path: str) -> None:
 
 
 def _once(paths: Iterable[str], found: Found) -> list[str]:
-    """Those paths that are files, sorted, and each file under one name: its own rather than that of a link.
+    """Those paths that are files, sorted. Each file appears once, under its own name rather than a link's.
 
-    What is neither a file nor a folder (a pipe, a link to nothing) is left out.
+    Anything that is neither a file nor a folder (a pipe, a link to nothing) is left out.
     """
     links: list[str] = []
     regular: list[str] = []
@@ -170,10 +170,10 @@ def _once(paths: Iterable[str], found: Found) -> list[str]:
         if stat.S_ISDIR(status.st_mode):
             continue
         if not stat.S_ISREG(status.st_mode):
-            found.left_out[path] = "is a pipe, a socket or a device; give it by its name, if it is meant"
+            found.left_out[path] = "is a pipe, a socket or a device; give it by name if you mean it"
             continue
         first = seen.setdefault(_identity(path, status), path)
-        # Numbers of files cannot be trusted on every file system, so they are not all that is compared.
+        # Inode numbers are unreliable on some file systems, so they are not the only thing compared.
         if first != path and (status.st_nlink > 1 or os.path.realpath(first) == os.path.realpath(path)):
             found.again.append(path)
         else:
@@ -186,9 +186,9 @@ def _identity(path: str, status: os.stat_result) -> object:
 
 
 def _folders_below(bases: Iterable[str], found: Found) -> list[str]:
-    """These folders and all below them, without those whose name begins with a dot; each folder once.
+    """These folders and all below them, without those whose names begin with a dot; each folder once.
 
-    What lies in a folder comes before what links in it lead to, so links lose against the things themselves.
+    The contents of a folder come before the targets of its links, so a folder is found under its own name.
     """
     seen: dict[object, str] = {}
     waiting = list(bases)
@@ -226,16 +226,16 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _matching(pattern: str, found: Found) -> list[str]:
-    """What matches a pattern, as `glob.glob` finds it, but folders that may not be read are errors.
+    """The paths that match a pattern, as `glob.glob` finds them; but folders that cannot be read are errors.
 
-    `**` goes into each folder once, whatever links there are.
+    `**` enters each folder once, whatever links there are.
     """
     drive, rest = os.path.splitdrive(pattern)
     names = rest.replace(os.altsep, os.sep) if os.altsep else rest
     root = drive + os.sep if names.startswith(os.sep) else drive
     parts = [part for part in names.split(os.sep) if part]
     if names.endswith(os.sep):
-        return []  # only folders match, and what is in them does not
+        return []  # only folders match, not the files in them
     paths = [root]
     for number, part in enumerate(parts):
         if part == "**":

@@ -1,7 +1,7 @@
-"""What a file of a corpus is, by its name and by its first bytes, and the way out where it is not text.
+"""What kind of file a corpus file is, by its name and first bytes, and what to do if it is not text.
 
-Files that are not text could be trained on without an error, so what they are is looked at beforehand. The
-sentences here are the ends of messages that begin with the name of the file.
+Training on files that are not text would raise no error, so their kind is checked beforehand. The phrases
+here end messages that begin with the name of the file.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ FORMATS = ("text", "tsv", "jsonl", "parquet")
 """The formats of a corpus file."""
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
-"""Files whose name ends so are decompressed."""
+"""Files whose names end like this are decompressed."""
 
 BINARY = "is not text"
-"""Said of files of which no more is known."""
+"""Said about files of which nothing else is known."""
 
 HEAD_BYTES = 8192
-"""This much of a file is looked at to find out whether it is text."""
+"""How many bytes of a file are checked to find out whether it is text."""
 
 _SUFFIXES = {
     ".tsv": "tsv",
@@ -64,7 +64,7 @@ _LFS = b"version https://git-lfs.github.com/"
 
 
 def format_of(path: str) -> str:
-    """The format that a file's name tells; "text" for all other names.
+    """The format that a file's name implies; "text" by default.
 
     >>> format_of("a.jsonl.zst"), format_of("a.py")
     ('jsonl', 'text')
@@ -73,7 +73,7 @@ def format_of(path: str) -> str:
 
 
 def named_as_no_text(path: str) -> str | None:
-    """What a file is that is not text, going by its name; None for all other names.
+    """What a file is if its name says that it is not text; otherwise None.
 
     >>> named_as_no_text("corpus.tar.gz")
     'is a tar archive; unpack it first'
@@ -96,9 +96,9 @@ def named_as_no_text(path: str) -> str | None:
 
 
 def is_no_text(head: bytes, any_text: bool = False) -> str | None:
-    r"""What a file is that is not text, going by its first bytes; None where it may be text.
+    r"""What a file is if its first bytes show that it is not text; None if it may be text.
 
-    `any_text`: the user said that it is text, so only what certainly is none is told.
+    `any_text`: the user said that it is text, so the answer is None unless it certainly is not.
 
     >>> is_no_text(b"a text"), is_no_text(b"\1\0\0\0\2\0\0\0")
     (None, "is not text, because it holds NUL bytes; format='text' takes its lines as they are")
@@ -136,7 +136,7 @@ def _as_text() -> str:
 
 
 def _suffix(path: str) -> str:
-    """The end of a name that tells what the file holds once it is decompressed."""
+    """The suffix that tells what the file contains once it is decompressed."""
     base = path.lower()
     for suffix in COMPRESSED:
         base = base.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""What may be wrong with a corpus that can be trained on, as sentences that name the file and a way out."""
+"""What may be wrong with a usable corpus, as sentences that name the file and say what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cpbpe.text.utf8 import is_valid_utf8
 from cpbpe.training.corpus import Block, Corpus, shown_path
 
 _MOST = 5
-"""This many files are named for one reason."""
+"""At most this many files are named for one reason."""
 
 
 @dataclass
@@ -20,7 +20,7 @@ class _BrokenFile:
 
 
 class Broken:
-    """The sentences that are not valid UTF-8: they are counted, with U+FFFD for every byte that is none."""
+    """The sentences that are not valid UTF-8. They are counted, with U+FFFD for every invalid byte."""
 
     def __init__(self) -> None:
         self._files: dict[str, _BrokenFile] = {}
@@ -31,7 +31,7 @@ class Broken:
         return sum(file.sentences for file in self._files.values())
 
     def add(self, block: Block, number: int, keep_newlines: bool) -> None:
-        """Note that this many sentences of a block are broken."""
+        """Record that this many sentences of a block are broken."""
         known = self._files.get(block.name)
         if known is not None:
             known.sentences += number
@@ -42,7 +42,7 @@ class Broken:
                 return
 
     def look(self, block: Block, sentences: list[bytes], keep_newlines: bool) -> None:
-        """Find the broken sentences of a block that no counter sees whole."""
+        """Find the broken sentences of a block that no counter sees as a whole."""
         if block.lines is not None and is_valid_utf8(block.lines):
             return
         number = sum(not is_valid_utf8(sentence) for sentence in sentences)
@@ -61,7 +61,7 @@ class Broken:
 
 
 def warnings_of_files(corpus: Corpus) -> list[str]:
-    """What is to be said about the files of a corpus that was read."""
+    """What to say about the files of a corpus that was read."""
     without = advised(
         "save it without one, or give open(path, encoding='utf-8-sig')",
         "save it without one, for example with 'tail -c +4'",
@@ -75,7 +75,7 @@ def warnings_of_files(corpus: Corpus) -> list[str]:
         found.append(f"{len(corpus.marked) - _MOST:,} more files begin with a byte order mark (U+FEFF)")
     reasons: dict[str, list[str]] = {}
     for path, what in corpus.left_out.items():
-        if ";" in what:  # there is a way out, so it may hold text after all
+        if ";" in what:  # the reason says what to do, so the file may hold text after all
             reasons.setdefault(what, []).append(path)
     for what, paths in list(reasons.items())[:_MOST]:
         more = f", and {len(paths) - 1:,} more like it" if len(paths) > 1 else ""

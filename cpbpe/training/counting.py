@@ -32,7 +32,7 @@ from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
 _SAMPLED = "sample"  # the name of blocks of these
-_SPILL_SHARE = 3  # of the limit: the words are copied when they are sorted
+_SPILL_SHARE = 3  # the limit is divided by this, because words are copied when they are sorted
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CountSetup:
     """Everything that the counts of a corpus depend on. Only counts of equal setups can be merged."""
 
     spec: CountSpec
-    """What an engine needs to know."""
+    """The part that an engine takes."""
     pretokenizer: str = ""
     """The name of the function that cuts sentences, if there is one."""
     sample: tuple[int, bool, int] | None = None
@@ -57,7 +57,7 @@ class CountSetup:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
-        """The setup of which `to_dict` made these values."""
+        """The setup that `to_dict` turned into these values."""
         spec = dict(values["spec"])
         spec["limits"] = PieceLimits(**spec["limits"])
         spec["charsmap"] = bytes.fromhex(spec["charsmap"])
@@ -89,7 +89,7 @@ class CountSetup:
 
 
 def _check_types(values: Mapping[str, Any], examples: Mapping[str, Any]) -> None:
-    """Raise a ValueError for what has another type than its example: a file may hold anything."""
+    """Raise a ValueError for a value whose type is not that of its example: a file may hold anything."""
     for name, value in values.items():
         if isinstance(value, dict) and isinstance(examples[name], dict):
             _check_types(value, examples[name])
@@ -203,7 +203,7 @@ def count_corpus(
 
 
 class _Counting:
-    """A counter, with what it needs from Python: the sample, the pretokenizer, and where examples stand."""
+    """A counter, with what it needs from Python: the sample, the pretokenizer, and where examples are."""
 
     def __init__(
         self, setup: CountSetup, pretokenizer: Pretokenizer | None, inconsistent: bool, threads: int
@@ -213,14 +213,14 @@ class _Counting:
         self._pretokenizer = pretokenizer
         self._inconsistent = inconsistent
         self._threads = threads
-        self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it stands
+        self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it is
         self._counted = 0
-        self._broken_before = 0  # sentences that are not valid UTF-8, in the blocks before
-        self._left_away = 0  # bytes of lines that are too long, which are not in their blocks
+        self._broken_before = 0  # sentences that are not valid UTF-8, in earlier blocks
+        self._left_away = 0  # bytes of too long lines that were dropped from their blocks
         self.broken = Broken()
         """The sentences that are not valid UTF-8."""
         self._sample = None
-        # Of the sentences that a sample is chosen from, for the counter sees the chosen ones only:
+        # About the sentences that a sample is chosen from (the counter sees only the chosen ones):
         self._skipped: dict[str, LeftOut] = {}  # those that were left out, by reason
         self._sentences = self._bytes = 0  # all of them
         if setup.sample is not None:
@@ -233,7 +233,7 @@ class _Counting:
         return len(self._sample.sentences) if self._sample else 0
 
     def take(self, block: Block) -> bool:
-        """Count a block, or sample from it. False when no more blocks are of use."""
+        """Count a block, or sample from it. False if no more blocks are needed."""
         if self._sample is None:
             self.count(block)
             return True
@@ -257,7 +257,7 @@ class _Counting:
         ]
 
     def count(self, block: Block) -> None:
-        """Count a block, and note where the examples of sentences that were left out stand."""
+        """Count a block, and record where the examples of left out sentences are."""
         keep = self._spec.keep_newlines
         if self._pretokenizer is not None:
             self._pretokenize(block)
@@ -281,7 +281,7 @@ class _Counting:
         self._counted = tallies.sentences
 
     def reading(self) -> Reading:
-        """What was read, and what of it was sampled."""
+        """What was read, and how much of it was sampled."""
         tallies = self.counter.tallies()
         left_out = {
             reason: LeftOut(
@@ -305,11 +305,11 @@ class _Counting:
             sampled_from=self._sample.offered,
             sampled=self.chosen,
         )
-        # The chosen sentences are in both, and are read once.
+        # The chosen sentences are in both, but were read once.
         return replace(sampling + counted, sentences=sampling.sentences, bytes=sampling.bytes)
 
     def _as_lines(self, block: Block) -> bytes | None:
-        """Sentences as lines, which the counter can share among threads; None where that is impossible."""
+        """Sentences as lines, which the counter can share among threads; None if that is impossible."""
         if self._threads == 1 or block.counts is not None or self._spec.keep_newlines or not block.sentences:
             return None
         lines = b"\n".join(block.sentences) + b"\n"
@@ -353,14 +353,16 @@ class _Counting:
         self.counter.add_prepared(texts, counts)
 
     def _chunked(self, text: str, where: Callable[[], str]) -> bytes:
-        """What the pretokenizer makes of a text, with BOUNDARY between the chunks."""
+        """The chunks that the pretokenizer returns for a text, joined by BOUNDARY."""
         assert self._pretokenizer is not None
         made: Any = self._pretokenizer(text)
         # A generator can be read once, so its chunks are listed before anything looks at them.
         chunks = list(made) if isinstance(made, Iterable) and not isinstance(made, str) else None
         if chunks is None or not all(isinstance(chunk, str) for chunk in chunks):
             what = made if chunks is None else chunks
-            raise TypeError(f"the pretokenizer gives a list of str, and gave {what!r:.60} for {where()}")
+            raise TypeError(
+                f"the pretokenizer must return a list of str; it returned {what!r:.60} for {where()}"
+            )
         if not self._inconsistent and "".join(chunks) != text:
             raise TrainingError(
                 f"the chunks of the pretokenizer do not join to the text for {where()}: "
@@ -370,10 +372,10 @@ class _Counting:
         joined = BOUNDARY.decode().join(chunks)
         if " " in joined:
             raise TrainingError(
-                f"the pretokenizer gives a space for {where()}: {chunks!r:.80}; "
+                f"the pretokenizer returned a space for {where()}: {chunks!r:.80}; "
                 f"a space is U+2581 in normalized text"
             )
-        return encoded(joined, lambda: f"what the pretokenizer gives for {where()}")
+        return encoded(joined, lambda: f"what the pretokenizer returned for {where()}")
 
 
 def _name(function: object) -> str:

@@ -1,8 +1,8 @@
-"""Compressed files, whatever compressed them: streams, one after the other, each of which must be complete.
+"""Compressed files of every kind: streams, one after the other, each of which must be complete.
 
-The readers of Python's library take what follows the first stream for the end of the file if it cannot be
-understood, so that one damaged byte could lose most of a corpus without a word. Here it is an error. No
-reader takes more memory than it is asked to, however well its file is compressed.
+If Python's readers cannot understand what follows the first stream, they treat it as the end of the file. So
+one damaged byte could silently lose most of a corpus. Here it is an error. No reader takes more memory than
+it is allowed, however well its file is compressed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, BinaryIO, Protocol, cast
 from cpbpe.errors import TrainingError
 
 _INPUT_BYTES = 1 << 18
-"""This much of a compressed file is read at a time."""
+"""How much of a compressed file is read at a time."""
 
 
 class _Stream(Protocol):
-    """One stream, as Python's decompressors have it."""
+    """One stream, with the interface of Python's decompressors."""
 
     @property
     def eof(self) -> bool:
@@ -26,14 +26,14 @@ class _Stream(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether it gives nothing more without more data."""
+        """Whether it returns nothing more without more data."""
 
     @property
     def unused_data(self) -> bytes:
-        """What follows its end."""
+        """The data after its end."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Take data, and give some of what is in it."""
+        """Take data, and return some of its decompressed content."""
 
 
 class Decompressed:
@@ -48,10 +48,10 @@ class Decompressed:
         self._streams = 0
         self._input = b""  # read, and not yet given to a stream
         self._taken = 0  # how much of the file has been read
-        self._begin = 0  # where in the file the present stream begins
+        self._begin = 0  # where in the file the current stream begins
 
     def read(self, size: int) -> bytes:
-        """About this many bytes; none at the end. EOFError where the file is cut off."""
+        """About this many bytes; none at the end. EOFError if the file is cut off."""
         parts: list[bytes] = []
         length = 0
         while length < size:
@@ -105,7 +105,7 @@ class Decompressed:
 
 
 def _codec(path: str, suffix: str) -> tuple[Callable[[], _Stream], tuple[type[Exception], ...]]:
-    """How a stream is made, and what it raises where its data are damaged."""
+    """A function that makes a stream, and the errors that it raises if its data are damaged."""
     if suffix == ".gz":
         import zlib
 
@@ -162,8 +162,8 @@ class _Gzip:
 class _Zstandard:
     """A frame of a Zstandard file, read with the package zstandard.
 
-    It gives all that is in the data it takes, which could be 30,000 times as much. So it is given little at a
-    time: a block takes 4 bytes or more and gives 128 KB or less.
+    It returns everything that the data decompresses to, which could be 30,000 times as much. So it is given
+    little at a time: a block has at least 4 bytes and decompresses to at most 128 KB.
     """
 
     STEP = 1 << 9

@@ -1,4 +1,4 @@
-"""From what training learned to a model: which piece gets which id and score.
+"""Builds a model from what training learned: which piece gets which id and score.
 
 Merges are learned best first, so a model with any smaller vocabulary can be built from the same values.
 """
@@ -49,8 +49,8 @@ def build(
     """A model of `vocab_size` pieces, or as many as there are.
 
     Special pieces, by id, have a text and a type, and score 0. The free ids are filled with the merges,
-    best first, then the characters, with scores -0, -1, -2 and so on. `base` is the model without its pieces;
-    only the size of the vocabulary in its settings is corrected when it comes out smaller.
+    best first, then the characters, with scores -0, -1, -2 and so on. `base` is the model without its pieces.
+    Only the vocabulary size in its settings is corrected, if the vocabulary turns out smaller.
     """
     merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
     texts = iter([*merges, *(character.encode() for character in characters)])
@@ -83,7 +83,7 @@ def build(
 
 
 def _sized(settings: Settings, size: int) -> Settings:
-    """The settings with the size of the vocabulary, where they must state it."""
+    """The settings with the vocabulary size, if they must state it."""
     trainer = settings.trainer
     if "vocab_size" in trainer or not trainer.get("hard_vocab_limit", True):
         trainer = {**trainer, "vocab_size": size}
@@ -96,9 +96,9 @@ def choose(
     """The merges and characters of a model that has room for this many pieces.
 
     Characters are decided by their coverage, and merges take the room that is left. With
-    auto_character_coverage the two compete. A merge saves one token for each time its pair stood in the
-    text; a character saves the tokens that its bytes would be, less one. So a character of one byte is worth
-    nothing, unless a chosen merge is made of it: then it must be there. For every number of merges, the room
+    auto_character_coverage the two compete. A merge saves one token each time its pair occurs in the
+    text; a character saves the tokens that its bytes would be, minus one. So a character of one byte is worth
+    nothing, unless a chosen merge contains it: then it must be there. For every number of merges, the room
     that is left is filled with the most valuable characters. The number that saves the most tokens is
     chosen; if several save the same, the largest of them.
     """
@@ -115,7 +115,7 @@ def choose(
     rank = {character: place for place, character in enumerate(worthy)}
 
     # For every number of merges: `needed` are their characters; of the others, those in worthy[:end] fill
-    # what room is left. Every merge leaves less room, so `end` only ever moves down.
+    # the room that is left. Every merge leaves less room, so `end` only ever moves down.
     needed: set[str] = set()
     end = fillers = len(worthy)
     filled = sum(map(gain, worthy))
@@ -147,7 +147,7 @@ def choose(
 
 
 def vocab_file(spec: ModelSpec, scores: bool = True) -> bytes:
-    """The `.vocab` file: a piece and its score a line, for people and for grep."""
+    """The `.vocab` file: one piece and its score per line, for people and for grep."""
     if not scores:
         return b"".join(piece + b"\n" for piece in spec.pieces.texts)
     lines = zip(spec.pieces.texts, spec.pieces.numbers(), strict=True)

@@ -1,8 +1,8 @@
 """The options of training: `TrainOptions`, the presets, and every check that needs no corpus.
 
-Names and meanings are those of sentencepiece 0.2.3; the presets have the defaults. `option_table`, in this
-folder, says what each option means; `options_refused` has those that mean nothing for BPE, each with the
-reason.
+Names and meanings are those of sentencepiece 0.2.3; defaults come from the presets. In this folder,
+`option_table` says what each option means, and `options_refused` has those that mean nothing for BPE, each
+with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BYTE_NAMES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 def _names_checked(kind: type[T]) -> type[T]:
-    """A decorator for `TrainOptions`: names that are no options are answered as `refuse_unknown` does."""
+    """A decorator for `TrainOptions`, which passes unknown names to `refuse_unknown`."""
     made = kind.__init__
 
     @wraps(made)
@@ -56,8 +56,8 @@ def _names_checked(kind: type[T]) -> type[T]:
 class TrainOptions:
     """How to train. The defaults are those of Llama 2; see `PRESETS` for the others.
 
-    Options are checked when they are made, before any work starts, and never change. They are shown by what
-    differs from the defaults.
+    Options are checked when they are created, before any work starts, and never change. Their repr shows
+    what differs from the defaults.
 
     >>> TrainOptions(vocab_size=1000, control_symbols=["<sep>"]).control_symbols
     ('<sep>',)
@@ -164,8 +164,8 @@ class TrainOptions:
 
         Given these, a ``sentence_iterator`` and a ``model_writer``, sentencepiece 0.2.3 writes the same
         file, byte for byte. A model file records the options that were given, so only those that differ
-        from sentencepiece's own defaults are given. (What sentencepiece has no name for is left out: `seed`,
-        `keep_newlines`, `keep_reserved`, rules as pairs, and functions.)
+        from sentencepiece's own defaults are given. (Options that sentencepiece does
+        not have are left out: `seed`, `keep_newlines`, `keep_reserved`, rules as pairs, and functions.)
 
         >>> TrainOptions(vocab_size=500, normalization_rule_name="nmt_nfkc").sentencepiece_options()
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -184,8 +184,8 @@ class TrainOptions:
 
 
 _NOT_COMPARED = (
-    # vocab_size is always given. sentencepiece has no names for the others, or they are functions, which no
-    # model records.
+    # vocab_size is always given. The others do not exist in sentencepiece, or are functions, which no model
+    # records.
     "vocab_size",
     "pretokenizer",
     "allow_inconsistent_pretokenization",
@@ -202,13 +202,13 @@ NAMES = tuple(item.name for item in fields(TrainOptions))
 
 
 def refuse_unknown(options: Iterable[str]) -> None:
-    """Raise an error for the first name that is no option, with the option or the call that was meant."""
+    """Raise an error for the first unknown name; it says which option or call was probably meant."""
     for name in options:
         if name in REFUSED:
             raise TrainingError(f"{named(name)}: {spelled(REFUSED[name])}")
         if name in ARGUMENTS:
             raise TypeError(
-                f"{name!r} is an argument of train() and of WordCounts.build(), and no option; give it there"
+                f"{name!r} is an argument of train() and of WordCounts.build(), not an option; give it there"
             )
         if name not in NAMES:
             way_out = advice(name, [*NAMES, *ARGUMENTS]) or "help(cpbpe.TrainOptions) shows all of them"
@@ -232,11 +232,11 @@ def special_pieces(options: TrainOptions) -> dict[int, tuple[str, int]]:
             )
         if id in placed:
             raise TrainingError(
-                f"{named(f'{name}_id')} is {id}, which is the id of {placed[id][0]!r} already; choose another"
+                f"{named(f'{name}_id')} is {id}, which is already the id of {placed[id][0]!r}; choose another"
             )
         if piece in names:
             raise TrainingError(
-                f"{named(f'{name}_piece')} is {piece!r}, which is the piece of id {names[piece]} already; "
+                f"{named(f'{name}_piece')} is {piece!r}, which is already the piece of id {names[piece]}; "
                 f"choose another text"
             )
         placed[id] = piece, unknown if piece == options.unk_piece else control
@@ -256,7 +256,7 @@ def special_pieces(options: TrainOptions) -> dict[int, tuple[str, int]]:
     for where, piece, type in several:
         if piece in seen:
             raise TrainingError(
-                f"{named(where)}: {piece!r} is in {named(seen[piece])} already; list a symbol once"
+                f"{named(where)}: {piece!r} is already in {named(seen[piece])}; list a symbol once"
             )
         if piece == options.unk_piece:
             raise TrainingError(
@@ -273,7 +273,7 @@ def special_pieces(options: TrainOptions) -> dict[int, tuple[str, int]]:
     texts = {piece for piece, _ in placed.values()}
     for character in sorted(required & texts):
         raise TrainingError(
-            f"{named('required_chars')}: {character!r} is a special piece already; leave one of them out"
+            f"{named('required_chars')}: {character!r} is already a special piece; leave one of them out"
         )
     least = len(placed) + len(required) + (1 if options.auto_character_coverage else 0)
     if least > options.vocab_size:
@@ -282,7 +282,7 @@ def special_pieces(options: TrainOptions) -> dict[int, tuple[str, int]]:
             parts.append(counted(len(required), "required character"))
         raise TrainingError(
             f"{named('vocab_size')} is {options.vocab_size}, but {listed(parts)} alone need {least}; choose "
-            f"a larger size, for the characters of the corpus come on top"
+            f"a larger size, because the characters of the corpus need room too"
         )
     return dict(sorted(placed.items()))
 
@@ -303,26 +303,28 @@ def _check_types(options: TrainOptions) -> None:
         value = getattr(options, item.name)
         kind = str(item.type)
         if kind == "bool" and not isinstance(value, bool):
-            raise TypeError(f"{named(item.name)} is True or False, not {value!r}")
+            raise TypeError(f"{named(item.name)} must be True or False, not {value!r}")
         if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"{named(item.name)} is an integer, not {value!r}")
+            raise TypeError(f"{named(item.name)} must be an integer, not {value!r}")
         bits = 64 if item.name in ("input_sentence_size", "seed") else 32
         if kind == "int" and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             raise TrainingError(f"{named(item.name)} does not fit into {bits} bits: {value}")
         if kind == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            raise TypeError(f"{named(item.name)} is a number, not {value!r}")
+            raise TypeError(f"{named(item.name)} must be a number, not {value!r}")
         if kind == "str":
             if not isinstance(value, str):
-                raise TypeError(f"{named(item.name)} is text (str), not {value!r}")
+                raise TypeError(f"{named(item.name)} must be text (str), not {value!r}")
             _check_unicode(item.name, value)
     if options.pretokenizer is not None and not callable(options.pretokenizer):
-        raise TypeError(f"pretokenizer is a function from str to a list of str, not {options.pretokenizer!r}")
+        raise TypeError(
+            f"pretokenizer must be a function from str to a list of str, not {options.pretokenizer!r}"
+        )
 
 
 def _check_values(options: TrainOptions) -> None:
     def check(name: str, good: bool, allowed: str) -> None:
         if not good:
-            raise TrainingError(f"{named(name)} is {allowed}, not {getattr(options, name)!r}")
+            raise TrainingError(f"{named(name)} must be {allowed}, not {getattr(options, name)!r}")
 
     check("vocab_size", options.vocab_size > 0, "at least 1")
     coverage = _float32(options.character_coverage)
@@ -396,11 +398,11 @@ def _float32(value: float) -> float:
 
 def _strings(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{named(name)} is a list of str, not {value!r}")
+        raise TypeError(f"{named(name)} must be a list of str, not {value!r}")
     items = tuple(value)
     for item in items:
         if not isinstance(item, str):
-            raise TypeError(f"{named(name)} is a list of str, and holds {item!r}")
+            raise TypeError(f"{named(name)} must be a list of str, but it contains {item!r}")
         _check_unicode(name, item)
     return items
 
@@ -409,17 +411,17 @@ def _rules(name: str, value: object) -> tuple[tuple[str, str], ...]:
     if isinstance(value, Mapping):
         value = value.items()
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{named(name)} is a list of pairs of str, not {value!r}")
+        raise TypeError(f"{named(name)} must be a list of pairs of str, not {value!r}")
     rules: dict[str, str] = {}
     for pair in value:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise TypeError(f"{named(name)} is a list of pairs of str, and holds {pair!r}")
+            raise TypeError(f"{named(name)} must be a list of pairs of str, but it contains {pair!r}")
         source, target = pair
         if not isinstance(source, str) or not isinstance(target, str):
-            raise TypeError(f"{named(name)} is a list of pairs of str, and holds {pair!r}")
+            raise TypeError(f"{named(name)} must be a list of pairs of str, but it contains {pair!r}")
         if not source:
             raise TrainingError(
-                f"{named(name)}: a rule for nothing, {pair!r}; the left side needs a character"
+                f"{named(name)}: the left side of the rule {pair!r} is empty; it needs a character"
             )
         if "\0" in source or "\0" in target:
             raise TrainingError(
@@ -436,7 +438,7 @@ def _path(name: str, value: object) -> str:
         path = value.__fspath__()
         if isinstance(path, str):
             return path
-    raise TypeError(f"{named(name)} is a path, not {value!r}")
+    raise TypeError(f"{named(name)} must be a path, not {value!r}")
 
 
 PRESETS: dict[str, TrainOptions] = {
@@ -472,7 +474,7 @@ def preset(options: str | TrainOptions) -> TrainOptions:
     if isinstance(options, TrainOptions):
         return options
     if not isinstance(options, str):
-        raise TypeError(f"{named('preset')} is a name or TrainOptions, not {options!r}")
+        raise TypeError(f"{named('preset')} must be a name or TrainOptions, not {options!r}")
     if options not in PRESETS:
         raise TrainingError(f"there is no preset {options!r}; there are {', '.join(PRESETS)}")
     return PRESETS[options]

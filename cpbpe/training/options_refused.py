@@ -1,6 +1,6 @@
-"""Names that are no options here, and what to say to somebody who gives one.
+"""Names that are not options here, and what to say to somebody who gives one.
 
-Silently accepting what does nothing would hide a misunderstanding, and whoever comes from another library
+Silently accepting an option that does nothing would hide a misunderstanding, and users of other libraries
 should not have to guess twice. `names in backquotes` are options, spelled as the reader has to type them.
 """
 
@@ -65,7 +65,7 @@ _FOREIGN = {
         "that are found in text"
     ),
     "min_frequency min_freq min_count minimum_frequency min_pair_frequency": "training goes on until there "
-    "are `vocab_size` pieces, however rare they are; a smaller vocabulary has more frequent ones only",
+    "are `vocab_size` pieces, however rare they are; a smaller vocabulary has only more frequent ones",
     "unk_token unk unknown_token": _CALLED.format("`unk_piece`"),
     "bos_token bos cls_token begin_token start_token": _CALLED.format("`bos_piece`"),
     "eos_token eos sep_token end_token": _CALLED.format("`eos_piece`"),
@@ -101,13 +101,13 @@ _FOREIGN = {
     "prefix out output output_dir output_path save save_path out_prefix": "the result of train() has "
     "save(prefix)",
 }
-"""What other libraries call things, and what people guess: names, and the second half of a sentence."""
+"""What other libraries call options, and what people guess: names, with the second half of a sentence."""
 
 FOREIGN = {name: advice for names, advice in _FOREIGN.items() for name in names.split()}
 
 
 def advice(name: str, names: Sequence[str]) -> str:
-    """The second half of a sentence that says that there is no such option; `names` are those there are.
+    """The second half of a message about an option that does not exist; `names` are those that do.
 
     >>> advice("special_token", ["vocab_size", "pretokenizer", "control_symbols"])[:23]
     'give control_symbols fo'

@@ -20,7 +20,7 @@ class Step:
     phase: str
     """What is being done: "reading", "joining", "characters", "pairs", "merges" or "writing"."""
     done: int
-    """How much of it is done: bytes in "reading", words in "joining", else what the phase is named after."""
+    """How much of it is done: bytes in "reading", words in "joining", else what the phase is named for."""
     total: int | None
     """How much there is, if that is known."""
     seconds: float
@@ -65,7 +65,7 @@ class Display:
             self._bar = _make_bar(stream or sys.stderr)
 
     def update(self, phase: str, done: int, total: int | None) -> None:
-        """Say how far a phase is. What the callback raises goes through and ends the training."""
+        """Report how far a phase is. An exception of the callback is passed on and ends the training."""
         if self._callback is None and self._bar is None:
             return
         step = Step(phase, done, total, time.monotonic() - self._begun)
@@ -106,7 +106,7 @@ class _Rich:
 
     def show(self, step: Step) -> None:
         if step.phase not in self._tasks:
-            for task in self._progress.tasks:  # earlier phases are over, whatever their last step said
+            for task in self._progress.tasks:  # earlier phases have ended, whatever their last step said
                 self._progress.update(task.id, total=task.total or 1, completed=task.total or 1)
             self._tasks[step.phase] = self._progress.add_task(step.phase, total=step.total)
         self._progress.update(self._tasks[step.phase], completed=step.done, total=step.total)
@@ -142,7 +142,7 @@ class _Tqdm:
 
 
 class _Line:
-    """One line that is written over and over, ten times a second at most."""
+    """One line that is rewritten, at most ten times a second."""
 
     WIDTH = 30
 

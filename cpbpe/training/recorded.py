@@ -1,7 +1,7 @@
-"""What a model file records of its training: the options that were given, as they were given.
+"""What a model file records about its training: the options that were given, as they were given.
 
-sentencepiece stores them so. Equal options give an equal file, byte for byte. Paths are recorded only if
-`record_paths` asks for them: they say more of a machine than most people mean to publish.
+sentencepiece stores them this way. Equal options give an equal file, byte for byte. Paths are recorded only
+if `record_paths` asks for them: they say more about a machine than most people mean to publish.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "normaliza
 
 
 def settings_of(options: TrainOptions) -> Settings:
-    """The settings of a model that was trained with these options. Files of rules are read here only.
+    """The settings of a model that was trained with these options. Files of rules are read only here.
 
     >>> settings_of(TrainOptions(vocab_size=500)).trainer["vocab_size"]
     500

@@ -1,6 +1,6 @@
 """Formats of a corpus in which a file holds records: counted texts (tsv), JSON Lines and Parquet.
 
-Every error names the file and the line or row. A record whose text is null gives None.
+Every error names the file and the line or row. A record whose text is null becomes None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
 
 
 def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list[bytes], list[int]]:
-    """The texts of tsv lines and their counts; `where` names the place of a line by its index."""
+    """The texts of tsv lines and their counts; `where` names the place of a line, given its index."""
     sentences: list[bytes] = []
     counts: list[int] = []
     for index, line in enumerate(lines):
@@ -31,14 +31,16 @@ def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list
         count = _COUNT.fullmatch(columns[1])
         if count is None or not 1 <= int(count[1]) < 1 << 63:
             shown = columns[1][:40].decode(errors="backslashreplace")
-            raise TrainingError(f"{where(index)}: the count is an integer from 1 to 2**63 - 1, not {shown!r}")
+            raise TrainingError(
+                f"{where(index)}: the count must be an integer from 1 to 2**63 - 1, not {shown!r}"
+            )
         sentences.append(columns[0])
         counts.append(int(count[1]))
     return sentences, counts
 
 
 def parse_json(lines: Sequence[bytes], field: str, where: Callable[[int], str]) -> Iterator[bytes | None]:
-    """The texts of lines, each of which holds a JSON object with the text in one field."""
+    """The texts of lines; each line holds a JSON object with the text in one field."""
     for index, line in enumerate(lines):
         if not line or line.isspace():
             yield b""
@@ -67,12 +69,12 @@ def _field(where: Callable[[int], str], index: int, field: str) -> str:
 
 
 def encoded(text: str, where: Callable[[], str]) -> bytes:
-    """Text in UTF-8. Half of a surrogate pair is no character: it is refused, wherever the text is from."""
+    """Text in UTF-8. Half of a surrogate pair is not a character: it is refused, whatever the source."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         raise TrainingError(
-            f"{where()} is not valid Unicode: {error}; mend it, or give the texts as bytes, as in "
+            f"{where()} is not valid Unicode: {error}; correct it, or give the texts as bytes, as in "
             f"text.encode(errors='replace')"
         ) from None
 
@@ -93,11 +95,13 @@ def read_parquet(path: str, column: str) -> Iterator[tuple[list[bytes | None], i
                 yield _bytes_of(batch.column(0)), rows
                 row += batch.num_rows
             if row != rows:
-                raise TrainingError(f"{path}: has {row:,} rows, where its head says {rows:,}; copy it again")
+                raise TrainingError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
     except (TrainingError, MemoryError):
         raise
-    except Exception as error:  # for a damaged file pyarrow raises whatever fits what it read there
-        if isinstance(error, OSError) and error.errno is not None:  # not the content, but the system
+    except Exception as error:  # for a damaged file pyarrow raises many kinds of errors
+        if (
+            isinstance(error, OSError) and error.errno is not None
+        ):  # an error of the system, not of the content
             raise
         if isinstance(error, NotImplementedError):
             raise TrainingError(f"{path}: pyarrow cannot read it: {_reason(error)}") from error
@@ -141,7 +145,7 @@ def _text_types() -> list[Any]:
 
 
 def _bytes_of(column: Any) -> list[bytes | None]:
-    """A column as bytes: what is not UTF-8 is treated as it is in any other file."""
+    """A column as bytes: invalid UTF-8 is treated as in any other file."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(column.type):

@@ -1,4 +1,4 @@
-"""What training did, in numbers: nothing is left out of the model without being named here."""
+"""What training did, in numbers. Everything that is left out of the model is named here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASONS = {
 """Why a sentence is left out, in words: one for each of `SKIP_REASONS`."""
 
 _MOST_SHOWN = 8
-"""Of special pieces, only this many are shown by name."""
+"""Only this many special pieces are shown by name."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Example:
     """One sentence that was left out."""
 
     where: str
-    """Where it stands: a file and a line, or the number of the text."""
+    """Where it is: a file and a line, or the number of the text."""
     text: str
     """How it begins."""
 
@@ -47,10 +47,10 @@ class LeftOut:
 
 @dataclass(frozen=True, repr=False)
 class Reading:
-    """What was read, and what of it was left out.
+    """What was read, and what was left out of it.
 
-    What sentencepiece calls a sentence is a line of a file, or one text of an iterable. For people it is
-    called that (see `unit`).
+    What sentencepiece calls a sentence is a line of a file, or one text of an iterable. The report calls it
+    a line or a text (see `unit`).
     """
 
     sentences: int = 0
@@ -64,21 +64,21 @@ class Reading:
     files_left_out: tuple[str, ...] = ()
     """Files in a directory that are not text."""
     links_left_out: tuple[str, ...] = ()
-    """Links in a directory or a glob to what is read under another name."""
+    """Links in a directory or a glob whose targets are read under another name."""
     nulls: int = 0
     """Records of JSON Lines and Parquet whose text is null."""
     not_utf8: int = 0
     """Sentences that are not valid UTF-8; every byte in them that is no character counts as U+FFFD."""
     warnings: tuple[str, ...] = ()
-    """What may be wrong with the corpus, with the file and a way out."""
+    """What may be wrong with the corpus, with the file and what to do."""
     sampled_from: int | None = None
     """With `input_sentence_size`: how many sentences there were to choose from."""
     sampled: int | None = None
     """With `input_sentence_size`: how many were chosen."""
     spilled_runs: int = 0
-    """How often counts were moved to the disk, to keep to the memory limit."""
+    """How many times counts were moved to the disk because of the memory limit."""
     spilled_bytes: int = 0
-    """The size of what was moved there."""
+    """How many bytes were moved there."""
 
     @property
     def unit(self) -> str:
@@ -116,7 +116,7 @@ class Reading:
         )
 
     def lines(self) -> Iterator[str]:
-        """The part of the report that tells of reading, for people."""
+        """The part of the report about reading, for people."""
         files = f" from {counted(self.files, 'file')}" if self.files else ""
         yield f"read          {counted(self.sentences, self.unit)}, {_size(self.bytes)}{files}"
         if self.sampled is not None and self.sampled_from is not None:
@@ -150,13 +150,13 @@ class Reading:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
-        """A reading from the values that `dataclasses.asdict` made of it."""
+        """The reading that `dataclasses.asdict` turned into these values."""
         for name in ("sentences", "bytes", "files", "nulls"):
             if type(values[name]) is not int:
                 raise ValueError(f"its number of {name} is {values[name]!r:.40}")
         for reason in values["left_out"]:
             if reason not in REASONS:
-                raise ValueError(f"it names a reason that is none: {reason!r:.40}")
+                raise ValueError(f"it names an unknown reason: {reason!r:.40}")
         left_out = {
             reason: LeftOut(
                 skipped["sentences"],
@@ -210,7 +210,7 @@ class Curve:
         return f"<Curve: {self.tokens[0]:,} tokens at {self.first} pieces to {self.tokens[-1]:,} at {last}>"
 
     def tokens_per_byte(self, vocab_size: int) -> float:
-        """For a vocabulary size, the tokens that a byte of the corpus becomes."""
+        """The number of tokens per byte of the corpus, for a vocabulary size."""
         if not self.first <= vocab_size < self.first + len(self.tokens):
             raise ValueError(
                 f"the curve is known from {self.first} to {self.first + len(self.tokens) - 1} pieces, "
@@ -219,7 +219,7 @@ class Curve:
         return self.tokens[vocab_size - self.first] / max(self.text_bytes, 1)
 
     def smallest(self, tokens_per_byte: float) -> int | None:
-        """The smallest vocabulary that needs no more tokens for a byte than this; None if none does."""
+        """The smallest vocabulary size with at most this many tokens per byte; None if there is none."""
         place = bisect_left(self.tokens, -tokens_per_byte * self.text_bytes, key=lambda tokens: -tokens)
         return self.first + place if place < len(self.tokens) else None
 
@@ -243,7 +243,7 @@ class Report:
     characters: int
     """How many are single characters."""
     reading: Reading
-    """What was read and what of it was left out."""
+    """What was read, and what was left out of it."""
     distinct_words: int
     """How many different words the corpus was counted as."""
     text_bytes: int
@@ -255,7 +255,7 @@ class Report:
     byte_fallback: bool
     """Whether these become bytes (true) or the unknown piece."""
     nuls: int
-    """How often U+0000 was seen; no piece can hold it."""
+    """How many times U+0000 occurs; no piece can hold it."""
     boundaries: int
     """Places where a symbol was in the text, or the pretokenizer cut."""
     empty_merges: int
@@ -265,9 +265,9 @@ class Report:
     curve: Curve | None
     """The tokens for every smaller vocabulary; None with auto_character_coverage."""
     phases: tuple[Phase, ...]
-    """What took how long, and how much memory."""
+    """How long each phase took, and how much memory."""
     warnings: tuple[str, ...] = ()
-    """What may not be what was meant."""
+    """Results that may not be intended."""
     special_texts: tuple[str, ...] = ()
     """The texts of `special_pieces`, in the order of their ids; bytes are only counted, in `byte_pieces`."""
     byte_pieces: int = 0
@@ -285,7 +285,7 @@ class Report:
 
     @property
     def bytes_per_token(self) -> float:
-        """How many bytes of the corpus a token stands for."""
+        """How many bytes of the corpus there are for each token."""
         return self.text_bytes / self.tokens if self.tokens else 0.0
 
     def with_phases(self, phases: Iterable[Phase]) -> Report:

@@ -1,4 +1,4 @@
-"""Makes the report of a training (`cpbpe.training.report`) from what was counted and learned."""
+"""Builds the report of a training (`cpbpe.training.report`) from what was counted and learned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPACE = "\u2581"
 
 
 def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, built: Built) -> Report:
-    """The report, without phases: the last of them has not ended yet."""
+    """The report without its phases, because the last one has not ended yet."""
     placed = options.special_pieces()
     special = len(placed)
     special_texts = tuple(text for text, type in placed.values() if type != PieceType.BYTE)
@@ -86,7 +86,7 @@ def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, i
     warnings += reading.warnings
     if characters.get("\ufffd") and not reading.not_utf8:
         warnings.append(
-            f"the text contains U+FFFD {counted(characters[chr(0xFFFD)], 'time')}: it stands for characters "
+            f"the text contains U+FFFD {counted(characters[chr(0xFFFD)], 'time')}: it replaces characters "
             f"that were lost when the text was decoded, before it came here"
         )
     if options.unk_id < 0:

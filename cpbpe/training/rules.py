@@ -40,7 +40,7 @@ def charsmap_of_file(option: str, path: str) -> bytes:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        # Rules are written in ASCII. What is not UTF-8 in a comment does no harm, and elsewhere is no rule.
+        # Rules are written in ASCII. Invalid UTF-8 does no harm in a comment, and is no rule elsewhere.
         return charsmap_from_tsv(data.decode(errors="replace"))
     except ValueError as error:
         hint = ""

@@ -1,6 +1,6 @@
 """Choosing some sentences of a corpus: the first ones, or a sample of all.
 
-sentencepiece draws another sample in every run. This one depends on the corpus and the seed only.
+sentencepiece draws a new sample in every run. This one depends only on the corpus and the seed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from random import Random
 class Sample:
     """Up to `size` of all sentences that are offered, each with the same chance (reservoir sampling).
 
-    Without `shuffle` it is the first ones.
+    Without `shuffle` the sample is the first ones.
 
     >>> sample = Sample(3, shuffle=True, seed=1)
     >>> for number in range(100):
@@ -27,7 +27,7 @@ class Sample:
         self.sentences: list[bytes] = []
         """The sentences chosen so far."""
         self.counts: list[int] = []
-        """How often each of them counts."""
+        """How many times each of them counts."""
         self.offered = 0
         """How many sentences there were to choose from."""
 

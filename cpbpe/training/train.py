@@ -1,4 +1,4 @@
-"""Training: from a corpus to a tokenizer, with a report of all that happened on the way.
+"""Training: from a corpus to a tokenizer, with a report of everything that happened.
 
 This file calls the others. In `cpbpe.training`, `options` checks the options, `corpus` reads the corpus, and
 `counting` counts it; an engine (`cpbpe.engine.training`) learns the merges; and `model_build` puts the model
@@ -70,7 +70,7 @@ class TrainingResult:
 
     @property
     def model_bytes(self) -> bytes:
-        """The model file. (With `record_paths`, what `save` writes has the path of the model as well.)"""
+        """The model file. (With `record_paths`, the file that `save` writes also has the model's path.)"""
         return self._built.data
 
     @property
@@ -87,7 +87,7 @@ class TrainingResult:
         """The model file that training with a smaller `vocab_size` would have given, byte for byte."""
         least, most = self._least(), self._options.vocab_size
         if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
-            raise TypeError(f"vocab_size is an integer, not {vocab_size!r}")
+            raise TypeError(f"vocab_size must be an integer, not {vocab_size!r}")
         if not least <= vocab_size <= most:
             raise TrainingError(
                 f"vocab_size is {vocab_size}, and this training gives models of {least} to {most} pieces; "
@@ -151,12 +151,12 @@ def train(
     `source` is where the text is: a path, a glob (``"corpus/**/*.txt"``), a directory, or a list of those;
     an open file; an iterable of texts, str or bytes; a mapping from texts to counts; or `WordCounts`. In
     files each line is a text of its own. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the
-    text is in `field`) or "parquet" (in `column`); by default the file's name tells. Files whose name ends in
-    .gz, .xz, .bz2 or .zst are decompressed. (A list of str names files when all of them exist; Path objects
+    text is in `field`) or "parquet" (in `column`); by default the file's name decides. Files whose names end
+    in .gz, .xz, .bz2 or .zst are decompressed. (A list of str names files if all of them exist; Path objects
     are always files, and the items of an iterator are always texts.)
 
     `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
-    options of it. ``help(cpbpe.TrainOptions)`` explains all of them. Errors in them are raised before work
+    options. ``help(cpbpe.TrainOptions)`` explains all of them. Errors in them are raised before work
     starts.
 
     `threads` is how many are used, by default one for each processor. `memory_limit` is about how much memory
@@ -189,8 +189,8 @@ def train(
                 )
             if complete.record_paths:
                 raise TrainingError(
-                    f"{named('record_paths')} means nothing here: word counts do not know from which files "
-                    f"they were made; train on the files themselves"
+                    f"{named('record_paths')} means nothing here: word counts do not record the files that "
+                    f"they were made from; train on the files themselves"
                 )
             source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
             return train_on_counts(source, complete, settings, threads, display, clock)
@@ -251,8 +251,8 @@ def train_on_counts(
             raise TrainingError(
                 f"{named('vocab_size')} is {options.vocab_size}, and this corpus with these options gives "
                 f"{_smallest_size(options, learned)} to {built.size} pieces; choose a size in "
-                f"this range, train on more text, or give {given('hard_vocab_limit', False)} for what there "
-                f"is"
+                f"this range, train on more text, or give {given('hard_vocab_limit', False)} to accept a "
+                f"smaller one"
             )
         _ = built.data  # writes the file, so that this phase includes it
     return TrainingResult(options, base, learned, built, report.with_phases(clock.phases))

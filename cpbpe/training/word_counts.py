@@ -1,11 +1,11 @@
-"""`WordCounts`: a corpus, counted. It can be saved, merged with others, and trained on again and again.
+"""`WordCounts`: a counted corpus. It can be saved, merged with others, and trained on many times.
 
-Counting is most of the work, and the parts of a corpus can be counted in any order, on many machines. What
-comes after it needs all the words, but those are few. Counts that were merged give the same model as one run
-over everything, byte for byte.
+Counting is most of the work, and the parts of a corpus can be counted in any order, on many machines. The
+rest of training needs all the words, but those are few. Merged counts give the same model as one run over
+everything, byte for byte.
 
 The file: the 8 bytes ``CPBPEWC1``; the length of a header (u64, little-endian) and the header, in JSON;
-the words as `cpbpe.training.words_file` describes; the CRC-32 of all that (u32).
+the words as `cpbpe.training.words_file` describes; the CRC-32 of all of this (u32).
 """
 
 from __future__ import annotations
@@ -148,16 +148,16 @@ class WordCounts:
         return cls(setup, words, reading)
 
     def check_setup(self, options: TrainOptions, charsmap: bytes) -> None:
-        """Raise a TrainingError if the counts were made under other options than these."""
+        """Raise a TrainingError if the counts were made with other options than these."""
         different = self.setup.differences(count_setup(options, charsmap))
         if different:
             raise TrainingError(
-                "the counts were made under other options than training is to use; give it the same, or "
+                "the counts were made with other options than this training uses; give the same options, or "
                 f"count again; these differ: {', '.join(different)}"
             )
 
     def merge(self, *others: WordCounts) -> WordCounts:
-        """The counts of several corpora together. They must have been made under the same options.
+        """The counts of several corpora together. They must have been made with the same options.
 
         >>> one, two = WordCounts.build(["a b"]), WordCounts.build(["b c"])
         >>> dict(one.merge(two))
@@ -165,7 +165,7 @@ class WordCounts:
         >>> one.merge(WordCounts.build(["a b"], split_digits=False))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        cpbpe.errors.TrainingError: counts made under different options ...: split_digits (True and False)
+        cpbpe.errors.TrainingError: counts made with different options ...: split_digits (True and False)
         """
         reading = self.reading
         for other in others:
@@ -174,7 +174,7 @@ class WordCounts:
             different = self.setup.differences(other.setup)
             if different:
                 raise TrainingError(
-                    "counts made under different options cannot be merged; "
+                    "counts made with different options cannot be merged; "
                     f"these differ: {', '.join(different)}"
                 )
             reading = reading + other.reading
@@ -265,7 +265,7 @@ class WordCounts:
         header = json.loads(data)
         words = join_words(read_words(reader.read, trusted=False))
         crc = reader.crc
-        stored = reader.read(5)  # one byte more than there should be, to notice what follows
+        stored = reader.read(5)  # one byte more than there should be, to notice trailing data
         if len(stored) < 4:
             raise EOFError
         if stored != crc.to_bytes(4, "little"):
@@ -295,7 +295,7 @@ class _Reader:
 
 
 def warn(reading: Reading) -> None:
-    """Warn the caller of `train` or `build` of what may be wrong with the corpus. Not all read reports."""
+    """Warn the caller of `train` or `build` about problems of the corpus. Not everybody reads reports."""
     for text in reading.warnings:
         warnings.warn(text, stacklevel=3)
 

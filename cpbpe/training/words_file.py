@@ -1,8 +1,8 @@
-"""Counted words on the disk, in blocks, so that more of them than fit into memory can be merged.
+"""Counted words on the disk, in blocks, so that more words than fit into memory can be merged.
 
 A block is: the number of words n (u64), the bytes of the words together b (u64), where each word ends
 among these bytes (n times u64), the counts (n times u64), the words (b bytes); integers little-endian. Words
-are sorted by their bytes, over all blocks, and no word is there twice. A block of no words ends the list.
+are sorted by their bytes, over all blocks, and no word occurs twice. A block of no words ends the list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cpbpe.text.utf8 import is_valid_utf8
 BLOCK_WORDS = 1 << 16
 """The most words that a block can have."""
 MOST_RUNS = 64
-"""This many files are merged at once. Systems allow a process a few hundred open files."""
+"""How many files are merged at once. Systems allow a process a few hundred open files."""
 
 _HEAD = struct.Struct("<QQ")
 
@@ -40,7 +40,7 @@ def slice_words(words: Words, begin: int, end: int) -> Words:
 
 
 def join_words(parts: Iterable[Words]) -> Words:
-    """One list of several, each of which must begin after the last word of the list before it."""
+    """One list from several; each must begin after the last word of the list before it."""
     blobs: list[bytes] = []
     ends: list[bytes] = []
     counts: list[bytes] = []
@@ -77,12 +77,12 @@ def _write_blocks(file: BinaryIO, words: Words) -> None:
 def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words]:
     """Yield the blocks of a list. EOFError if it is cut off, ValueError if it is not valid.
 
-    Unless it is trusted, because this process wrote it, every word is checked to be in order.
+    The order of the words is checked, unless the list is trusted because this process wrote it.
     """
 
     def exactly(size: int) -> bytes:
         data = bytearray()
-        while len(data) < size:  # in steps, so that a size that is wrong takes no memory
+        while len(data) < size:  # in steps, so that a wrong size takes no memory
             part = read(min(size - len(data), 1 << 24))
             if not part:
                 raise EOFError
@@ -95,7 +95,7 @@ def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words
         if not number:
             return
         if number > BLOCK_WORDS or size > 1 << 40:
-            raise ValueError("a block is larger than blocks are")
+            raise ValueError("a block is larger than a block can be")
         words = Words(b"", exactly(8 * number), exactly(8 * number))
         words = Words(exactly(size), words.ends, words.counts)
         if not trusted:
@@ -107,9 +107,9 @@ def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words
 def merge_lists(lists: Sequence[Iterator[Words]]) -> Iterator[Words]:
     """Merge sorted lists that come in blocks into one that comes in blocks; counts are added up.
 
-    In each round all words up to some bound are merged, which is the least of the last words of the
-    blocks at hand: what comes later in any list is larger. So a few blocks are in memory, whatever the
-    size of the lists.
+    Each round merges all words up to a bound, which is the smallest of the last words of the current
+    blocks: whatever comes later in any list is larger. So only a few blocks are in memory, whatever the size
+    of the lists.
     """
     blocks: dict[int, Words] = {}
     at: dict[int, int] = {}
@@ -143,7 +143,7 @@ class Runs:
         self._folder: str | None = None
         self._levels: list[
             list[str]
-        ] = []  # the files; those of a level were merged from files of the one before
+        ] = []  # the files; those of a level were merged from files of the level before
         self._number = 0
         self.bytes = 0
         """The size of the files."""
@@ -194,7 +194,7 @@ class Runs:
         return path
 
     def merge(self, last: Words, step: Callable[[int], object]) -> Words:
-        """All words that were set aside, and the last ones. `step` is told how many there are so far."""
+        """All words that were set aside, and the last ones. `step` is called with the number so far."""
         if not self._levels:
             return last
         if len(last):
@@ -241,7 +241,7 @@ def _bisect(words: Words, bound: bytes, low: int) -> int:
 
 
 def _joined(parts: list[bytes]) -> bytes:
-    """The parts together. The list is emptied, so that no more than one column is in memory twice."""
+    """The parts, joined. The list is emptied, so that at most one column is in memory twice."""
     joined = b"".join(parts)
     parts.clear()
     return joined

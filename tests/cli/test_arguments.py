@@ -210,7 +210,7 @@ LITERAL = re.compile(rf"(?<!`)\b(?:{'|'.join(SPELLED)}|(?:{'|'.join((*NAMES, *AR
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """The parts of texts in a module that are no docstrings and hold a space."""
+    """The parts of texts in a module that are not docstrings and contain a space."""
     tree = ast.parse(path.read_text())
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -227,7 +227,7 @@ def test_no_message_spells_an_option_itself() -> None:
         if LITERAL.search(text)
     ]
     # Said to callers of Python only (about smaller models, and arguments of functions), or about spm_train.
-    allowed = ("vocab_size is ", "progress=True or progress=False", "--model_prefix")
+    allowed = ("vocab_size is ", "vocab_size must be ", "progress=True or progress=False", "--model_prefix")
     assert [place for place in found if not any(text in place for text in allowed)] == []
 
 

@@ -210,7 +210,7 @@ def test_every_option_has_a_flag() -> None:
         (
             ["train", "corpus.txt", "--out", "my", "--memory-limit", "lots"],
             2,
-            "--memory-limit is a size such",
+            "--memory-limit must be a size such",
         ),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "32k"], 2, "whole number; write 32000"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size"], 2, "--vocab-size needs a value"),

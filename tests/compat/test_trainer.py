@@ -187,7 +187,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input_sentence_size": -1}, "not an integer of 64 bits"),
     ({"character_coverage": "all"}, "character_coverage: 'all' is not a number"),
     ({"byte_fallback": "maybe"}, "byte_fallback: 'maybe' is neither true nor false"),
-    ({"character_coverage": 0.5}, "character_coverage is 0.98 to 1.0"),
+    ({"character_coverage": 0.5}, "character_coverage must be 0.98 to 1.0"),
     ({"max_sentence_length": 0}, "max_sentence_length is 10 to 1073741824, not 0"),
     ({"num_threads": 0}, "num_threads is 1 to 1024, not 0"),
     ({"num_sub_iterations": 11}, "num_sub_iterations is 1 to 10"),

@@ -259,9 +259,9 @@ def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
             found.token_to_chars(token)
     with pytest.raises(TypeError, match="takes an integer, not str"):
         found.char_to_token("0")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_tokens is at least 0, not -1"):
+    with pytest.raises(ValueError, match="max_tokens must be at least 0, not -1"):
         found.truncate(-1)
-    with pytest.raises(TypeError, match="max_tokens is an integer, not float"):
+    with pytest.raises(TypeError, match="max_tokens must be an integer, not float"):
         found.truncate(1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="side must be 'left' or 'right', not 'top'"):
         found.truncate(1, "top")  # type: ignore[arg-type]

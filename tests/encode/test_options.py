@@ -121,14 +121,14 @@ def test_unknown_options(call: str, table: dict[str, Any], engine: str) -> None:
 WRONG: dict[str, list[tuple[Any, type[Exception], str]]] = {
     **{
         flag: [
-            (wrong, TypeError, f"{flag} is True or False, not {shown}")
+            (wrong, TypeError, f"{flag} must be True or False, not {shown}")
             for wrong, shown in (("no", "'no'"), (None, "None"), (2, "2"), ([], r"\[\]"))
         ]
         for flag in ("add_bos", "add_eos", "reverse", "prefix_after_special", "keep_prefix_space")
     },
     **{
         flag: [
-            (wrong, TypeError, f"{flag} is True, False or None, not {shown}")
+            (wrong, TypeError, f"{flag} must be True, False or None, not {shown}")
             for wrong, shown in (("no", "'no'"), (2, "2"), ({}, "{}"))
         ]
         for flag in ("prefix_space", "skip_special_tokens")
@@ -145,11 +145,11 @@ WRONG: dict[str, list[tuple[Any, type[Exception], str]]] = {
         (1.5, ValueError, "from 0 to 1, not 1.5"),
         (-1, ValueError, "from 0 to 1, not -1"),
         (float("nan"), ValueError, "from 0 to 1, not nan"),
-        (None, TypeError, "alpha is a number from 0 to 1, not None"),
-        ("", TypeError, "alpha is a number from 0 to 1, not ''"),
-        ([], TypeError, r"alpha is a number from 0 to 1, not \[\]"),
+        (None, TypeError, "alpha must be a number from 0 to 1, not None"),
+        ("", TypeError, "alpha must be a number from 0 to 1, not ''"),
+        ([], TypeError, r"alpha must be a number from 0 to 1, not \[\]"),
     ],
-    "seed": [("1", TypeError, "seed is an integer or None, not str"), (1.0, TypeError, "not float")],
+    "seed": [("1", TypeError, "seed must be an integer or None, not str"), (1.0, TypeError, "not float")],
 }
 
 

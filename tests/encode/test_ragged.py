@@ -18,16 +18,16 @@ def test_ragged() -> None:
     assert ragged != cpbpe.Ragged(np.arange(6, dtype=np.uint32), np.array([0, 1, 2, 4, 6]))
     assert repr(ragged) == "<cpbpe.Ragged: 4 sequences, 6 ids>"
     for bad in (4, -5):
-        with pytest.raises(IndexError, match=f"sequence {bad} is outside of 4"):
+        with pytest.raises(IndexError, match=f"sequence {bad} is out of range: there are 4"):
             ragged[bad]
     assert ragged.padded(9).tolist() == [[0, 9, 9], [9, 9, 9], [1, 2, 3], [4, 5, 9]]
     assert ragged.padded(9, side="left").tolist() == [[9, 9, 0], [9, 9, 9], [1, 2, 3], [9, 4, 5]]
     assert ragged.padded(9, 2).tolist() == [[0, 9], [9, 9], [1, 2], [4, 5]]
     assert ragged.padded(9, 2, side="left").tolist() == [[9, 0], [9, 9], [2, 3], [4, 5]]
     assert ragged.padded(9, 0, side="left").shape == (4, 0)
-    with pytest.raises(ValueError, match="side is 'left' or 'right'"):
+    with pytest.raises(ValueError, match="side must be 'left' or 'right'"):
         ragged.padded(9, side="middle")  # type: ignore[call-overload]
-    with pytest.raises(ValueError, match="max_length is at least 0"):
+    with pytest.raises(ValueError, match="max_length must be at least 0"):
         ragged.padded(9, -1)
 
 
@@ -77,13 +77,13 @@ def test_attention_mask(side: str, max_length: int | None, multiple_of: int) -> 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"pad_id": -1}, ValueError, "pad_id is at least 0, not -1"),
-        ({"pad_id": 1 << 32}, ValueError, r"pad_id is less than 2\*\*32"),
-        ({"pad_id": 10**400}, ValueError, r"pad_id is less than 2\*\*32"),
-        ({"pad_id": "<pad>"}, TypeError, "pad_id is an integer, not str"),
-        ({"pad_id": 1.5}, TypeError, "pad_id is an integer, not float"),
-        ({"pad_id": 0, "multiple_of": 0}, ValueError, "multiple_of is at least 1"),
-        ({"pad_id": 0, "max_length": "3"}, TypeError, "max_length is an integer, not str"),
+        ({"pad_id": -1}, ValueError, "pad_id must be at least 0, not -1"),
+        ({"pad_id": 1 << 32}, ValueError, r"pad_id must be less than 2\*\*32"),
+        ({"pad_id": 10**400}, ValueError, r"pad_id must be less than 2\*\*32"),
+        ({"pad_id": "<pad>"}, TypeError, "pad_id must be an integer, not str"),
+        ({"pad_id": 1.5}, TypeError, "pad_id must be an integer, not float"),
+        ({"pad_id": 0, "multiple_of": 0}, ValueError, "multiple_of must be at least 1"),
+        ({"pad_id": 0, "max_length": "3"}, TypeError, "max_length must be an integer, not str"),
     ],
 )
 def test_wrong_padding(options: dict[str, int], error: type[Exception], message: str) -> None:

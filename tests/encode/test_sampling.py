@@ -136,9 +136,9 @@ def test_options(engine: str) -> None:
         (1.5, 1, ValueError, "from 0 to 1, not 1.5"),
         (-0.1, 1, ValueError, "from 0 to 1, not -0.1"),
         (float("nan"), 1, ValueError, "from 0 to 1, not nan"),
-        ("x", 1, TypeError, "alpha is a number from 0 to 1, not 'x'"),
-        ("0.5", 1, TypeError, "alpha is a number from 0 to 1, not '0.5'"),
-        (0.5, 1.5, TypeError, "seed is an integer or None, not float"),
+        ("x", 1, TypeError, "alpha must be a number from 0 to 1, not 'x'"),
+        ("0.5", 1, TypeError, "alpha must be a number from 0 to 1, not '0.5'"),
+        (0.5, 1.5, TypeError, "seed must be an integer or None, not float"),
     ):
         with pytest.raises(error, match=message):
             tok.encode(text, alpha=alpha, seed=seed)  # type: ignore[arg-type]

@@ -281,15 +281,15 @@ def test_spaces_that_go(engine: str) -> None:
 
 
 def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
-    with pytest.raises(ValueError, match="max_tokens is at least 0, not -1"):
+    with pytest.raises(ValueError, match="max_tokens must be at least 0, not -1"):
         mistral.truncate("Hi", -1)
-    with pytest.raises(ValueError, match="max_tokens is at least 1, not 0"):
+    with pytest.raises(ValueError, match="max_tokens must be at least 1, not 0"):
         mistral.split("Hi", 0)
     with pytest.raises(ValueError, match="overlap is 3, and must be less than max_tokens, which is 3"):
         mistral.split("Hi", 3, overlap=3)
-    with pytest.raises(ValueError, match="overlap is at least 0, not -1"):
+    with pytest.raises(ValueError, match="overlap must be at least 0, not -1"):
         mistral.split("Hi", 3, overlap=-1)
-    with pytest.raises(TypeError, match="max_tokens is an integer, not float"):
+    with pytest.raises(TypeError, match="max_tokens must be an integer, not float"):
         mistral.truncate("Hi", 1.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"split\(\) takes str or bytes, not list"):
         mistral.split(["Hi"], 3)  # type: ignore[type-var]

@@ -72,7 +72,7 @@ def test_wrong_sources() -> None:
         cpbpe.load(Path(__file__).parent)
     with pytest.raises(TypeError, match="path or an open binary file, not int"):
         cpbpe.load(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"binary mode \('rb'\), its read\(\) gave str"):
+    with pytest.raises(TypeError, match=r"binary mode \('rb'\), its read\(\) returned str"):
         cpbpe.load(io.StringIO("x"))  # type: ignore[arg-type]
     with pytest.raises(
         TypeError, match=r"takes the bytes of a model, not str; to load a file, use Tokenizer\(path\)"
@@ -269,9 +269,9 @@ def test_wrong_threads(tok: Tokenizer) -> None:
     calls: list[Any] = [tok.encode_array, tok.encode_batch, tok.encode_arrays]
     for call in calls:
         given: Any = "text" if call == tok.encode_array else ["text"]
-        with pytest.raises(ValueError, match="threads is at least 1, not 0"):
+        with pytest.raises(ValueError, match="threads must be at least 1, not 0"):
             call(given, threads=0)
-        with pytest.raises(TypeError, match="threads is an integer, not str"):
+        with pytest.raises(TypeError, match="threads must be an integer, not str"):
             call(given, threads="2")
 
 
@@ -453,7 +453,7 @@ def test_memory_of_the_reference_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 def test_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpbpe.engine_name() == engine
     monkeypatch.setenv("CPBPE_ENGINE", "fast")
-    with pytest.raises(ValueError, match='CPBPE_ENGINE is "core" or "reference", not \'fast\''):
+    with pytest.raises(ValueError, match='CPBPE_ENGINE must be "core" or "reference", not \'fast\''):
         cpbpe.engine_name()
 
 

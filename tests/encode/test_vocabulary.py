@@ -262,7 +262,7 @@ def test_a_changed_spec_is_another_model(engine: str) -> None:
     for other in wrong:
         with pytest.raises(TypeError, match=r"from_spec\(\) takes a ModelSpec, not"):
             Tokenizer.from_spec(other)
-    with pytest.raises(ModelError, match="is there twice"):
+    with pytest.raises(ModelError, match="occurs twice"):
         Tokenizer.from_spec(replace(tok.spec, pieces=Pieces.of([*tok.spec.pieces, tok.spec.pieces[9]])))
 
 

@@ -86,7 +86,7 @@ HALF = "half: \ud83d"
 )
 def test_half_a_surrogate_pair_is_refused_wherever_it_is(source: Callable[[], Any], where: str) -> None:
     with pytest.raises(
-        TrainingError, match=rf"^{where} is not valid Unicode: .*; mend it, or give the texts as"
+        TrainingError, match=rf"^{where} is not valid Unicode: .*; correct it, or give the texts as"
     ):
         sentences(source())
 

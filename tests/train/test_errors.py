@@ -20,22 +20,22 @@ TEXTS = ["the cat sat on the mat"] * 3
 
 # Options that are wrong whatever the corpus is, and what the message says.
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"vocab_size": 0}, "vocab_size is at least 1, not 0"),
-    ({"vocab_size": -5}, "vocab_size is at least 1, not -5"),
+    ({"vocab_size": 0}, "vocab_size must be at least 1, not 0"),
+    ({"vocab_size": -5}, "vocab_size must be at least 1, not -5"),
     ({"vocab_size": 1 << 31}, "vocab_size does not fit into 32 bits"),
     ({"vocab_size": 3}, "ids end at|special pieces"),
     ({"vocab_size": 258}, "vocab_size is 258, but 3 special pieces and 256 bytes alone need 259"),
     ({"vocab_size": 260, "required_chars": "abc"}, "bytes and 3 required characters alone need 262"),
-    ({"character_coverage": 0.97}, "character_coverage is 0.98 to 1.0, not 0.97"),
-    ({"character_coverage": 1.01}, "character_coverage is 0.98 to 1.0"),
-    ({"character_coverage": float("nan")}, "character_coverage is 0.98 to 1.0, not nan"),
-    ({"character_coverage": 1e300}, "character_coverage is 0.98 to 1.0"),
-    ({"max_sentencepiece_length": 0}, "max_sentencepiece_length is 1 to 512, not 0"),
-    ({"max_sentencepiece_length": 513}, "max_sentencepiece_length is 1 to 512, not 513"),
-    ({"max_sentence_length": 9}, "max_sentence_length is 10 to 1073741824 bytes, or 0 for no limit, not 9"),
-    ({"max_sentence_length": -1}, "max_sentence_length is 10 to"),
-    ({"input_sentence_size": 100}, "input_sentence_size is more than 100, or 0 for all, not 100"),
-    ({"input_sentence_size": -1}, "input_sentence_size is more than 100"),
+    ({"character_coverage": 0.97}, "character_coverage must be 0.98 to 1.0, not 0.97"),
+    ({"character_coverage": 1.01}, "character_coverage must be 0.98 to 1.0"),
+    ({"character_coverage": float("nan")}, "character_coverage must be 0.98 to 1.0, not nan"),
+    ({"character_coverage": 1e300}, "character_coverage must be 0.98 to 1.0"),
+    ({"max_sentencepiece_length": 0}, "max_sentencepiece_length must be 1 to 512, not 0"),
+    ({"max_sentencepiece_length": 513}, "max_sentencepiece_length must be 1 to 512, not 513"),
+    ({"max_sentence_length": 9}, "max_sentence_length must be 10 to 1073741824 bytes, or 0 for .*, not 9"),
+    ({"max_sentence_length": -1}, "max_sentence_length must be 10 to"),
+    ({"input_sentence_size": 100}, "input_sentence_size must be more than 100, or 0 for all, not 100"),
+    ({"input_sentence_size": -1}, "input_sentence_size must be more than 100"),
     ({"unk_piece": ""}, "unk_piece holds an empty piece"),
     ({"bos_piece": ""}, "bos_piece holds an empty piece"),
     ({"eos_piece": ""}, "eos_piece holds an empty piece"),
@@ -45,28 +45,28 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"control_symbols": ["a" * 8000]}, "longer than 7999 bytes"),
     ({"user_defined_symbols": ["\ud800"]}, "not valid Unicode"),
     ({"unk_surface": "\udcff"}, "unk_surface: .* not valid Unicode"),
-    ({"control_symbols": ["<a>", "<a>"]}, "'<a>' is in control_symbols already"),
-    ({"control_symbols": ["<a>"], "user_defined_symbols": ["<a>"]}, "'<a>' is in control_symbols already"),
-    ({"user_defined_symbols": ["<0x0A>"]}, "byte_fallback: '<0x0A>' is in user_defined_symbols already"),
+    ({"control_symbols": ["<a>", "<a>"]}, "'<a>' is already in control_symbols"),
+    ({"control_symbols": ["<a>"], "user_defined_symbols": ["<a>"]}, "'<a>' is already in control_symbols"),
+    ({"user_defined_symbols": ["<0x0A>"]}, "byte_fallback: '<0x0A>' is already in user_defined_symbols"),
     ({"control_symbols": ["<unk>"]}, "'<unk>' is the unknown piece"),
     ({"user_defined_symbols": ["[U]"], "unk_piece": "[U]"}, "'\\[U\\]' is the unknown piece"),
     ({"unk_id": -1, "byte_fallback": False}, "unk_id is -1, .*needs byte_fallback=True"),
     ({"unk_id": 40000}, "unk_id is 40000, and with 32000 pieces ids end at 31999"),
-    ({"bos_id": 0}, "bos_id is 0, which is the id of '<unk>' already"),
-    ({"pad_id": 2}, "pad_id is 2, which is the id of '</s>' already"),
-    ({"pad_id": 3, "pad_piece": "<s>"}, "pad_piece is '<s>', which is the piece of id 1 already"),
-    ({"bos_piece": "<unk>"}, "bos_piece is '<unk>', which is the piece of id 0 already"),
+    ({"bos_id": 0}, "bos_id is 0, which is already the id of '<unk>'"),
+    ({"pad_id": 2}, "pad_id is 2, which is already the id of '</s>'"),
+    ({"pad_id": 3, "pad_piece": "<s>"}, "pad_piece is '<s>', which is already the piece of id 1"),
+    ({"bos_piece": "<unk>"}, "bos_piece is '<unk>', which is already the piece of id 0"),
     ({"required_chars": "a b"}, "required_chars holds a space"),
     ({"required_chars": "▅"}, "required_chars holds U\\+2585"),
-    ({"required_chars": "ab", "control_symbols": ["a"]}, "required_chars: 'a' is a special piece already"),
+    ({"required_chars": "ab", "control_symbols": ["a"]}, "required_chars: 'a' is already a special piece"),
     ({"auto_character_coverage": True, "byte_fallback": False}, "needs byte_fallback"),
     ({"auto_character_coverage": True, "required_chars": "a"}, "exclude each other"),
     ({"pretokenizer": str.split, "pretokenization_delimiter": "|"}, "exclude each other"),
     ({"allow_inconsistent_pretokenization": True}, "means nothing without a pretokenizer"),
-    ({"normalization_rule_name": "nfd"}, "normalization_rule_name is one of identity, nfkc, .*, not 'nfd'"),
+    ({"normalization_rule_name": "nfd"}, "normalization_rule_name must be one of identity, .*, not 'nfd'"),
     ({"normalization_rule_tsv": "a.tsv", "normalization_rules": {"a": "b"}}, "exclude each other"),
     ({"denormalization_rule_tsv": "a.tsv", "denormalization_rules": {"a": "b"}}, "exclude each other"),
-    ({"normalization_rules": [("", "b")]}, "a rule for nothing"),
+    ({"normalization_rules": [("", "b")]}, r"the left side of the rule \('', 'b'\) is empty"),
     ({"normalization_rules": [("a", "b"), ("a", "c")]}, "two rules for 'a', 'b' and 'c'"),
     ({"normalization_rules": [("a\0", "b")]}, "NUL"),
 ]
@@ -81,21 +81,21 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
 
 
 WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
-    ({"vocab_size": "1000"}, "vocab_size is an integer, not '1000'"),
-    ({"vocab_size": 1000.0}, "vocab_size is an integer"),
-    ({"unk_id": True}, "unk_id is an integer"),
-    ({"split_digits": 1}, "split_digits is True or False, not 1"),
-    ({"split_digits": None}, "split_digits is True or False"),
-    ({"character_coverage": "1"}, "character_coverage is a number"),
-    ({"unk_piece": b"<unk>"}, "unk_piece is text"),
-    ({"control_symbols": "<sep>"}, "control_symbols is a list of str, not '<sep>'"),
-    ({"control_symbols": [b"<sep>"]}, "control_symbols is a list of str, and holds b'<sep>'"),
-    ({"user_defined_symbols": 5}, "user_defined_symbols is a list of str"),
-    ({"pretokenizer": "whitespace"}, "pretokenizer is a function"),
-    ({"normalization_rules": "ab"}, "normalization_rules is a list of pairs"),
-    ({"normalization_rules": ["ab"]}, "normalization_rules is a list of pairs"),
-    ({"normalization_rules": [(1, 2)]}, "normalization_rules is a list of pairs"),
-    ({"normalization_rule_tsv": 5}, "normalization_rule_tsv is a path"),
+    ({"vocab_size": "1000"}, "vocab_size must be an integer, not '1000'"),
+    ({"vocab_size": 1000.0}, "vocab_size must be an integer"),
+    ({"unk_id": True}, "unk_id must be an integer"),
+    ({"split_digits": 1}, "split_digits must be True or False, not 1"),
+    ({"split_digits": None}, "split_digits must be True or False"),
+    ({"character_coverage": "1"}, "character_coverage must be a number"),
+    ({"unk_piece": b"<unk>"}, "unk_piece must be text"),
+    ({"control_symbols": "<sep>"}, "control_symbols must be a list of str, not '<sep>'"),
+    ({"control_symbols": [b"<sep>"]}, "control_symbols must be a list of str, but it contains b'<sep>'"),
+    ({"user_defined_symbols": 5}, "user_defined_symbols must be a list of str"),
+    ({"pretokenizer": "whitespace"}, "pretokenizer must be a function"),
+    ({"normalization_rules": "ab"}, "normalization_rules must be a list of pairs"),
+    ({"normalization_rules": ["ab"]}, "normalization_rules must be a list of pairs"),
+    ({"normalization_rules": [(1, 2)]}, "normalization_rules must be a list of pairs"),
+    ({"normalization_rule_tsv": 5}, "normalization_rule_tsv must be a path"),
     ({"vocabsize": 5}, "no option 'vocabsize'; did you mean vocab_size"),
     ({"zzz": 5}, "no option 'zzz'; help\\(cpbpe.TrainOptions\\) shows all"),
 ]
@@ -174,7 +174,7 @@ def test_sizes_that_a_training_does_not_know(vocab_size: int) -> None:
         TrainingError, match=f"vocab_size is {vocab_size}, and this training gives models of 269 to 280"
     ):
         result.tokenizer_at(vocab_size)
-    with pytest.raises(TypeError, match="vocab_size is an integer"):
+    with pytest.raises(TypeError, match="vocab_size must be an integer"):
         result.tokenizer_at("280")  # type: ignore[arg-type]
 
 
@@ -217,16 +217,16 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: [Path("here.txt"), 5], {}, TypeError, "list of paths, and item 1 is int"),
     (lambda: "empty", {}, TrainingError, "the directory 'empty' holds no text file"),
     (lambda: b"text", {}, TypeError, "source is bytes; for one text, give a list with it"),
-    (lambda: 5, {}, TypeError, "source is a path, .* not int"),
+    (lambda: 5, {}, TypeError, "source must be a path, .* not int"),
     (lambda: None, {}, TypeError, "not NoneType"),
     (lambda: ["one", 2], {}, TypeError, "item 2 is int"),
     (lambda: iter([None]), {}, TypeError, "item 1 is NoneType"),
     (lambda: [{"text": "a"}], {}, TypeError, r"item 1 is dict; give what is in it"),
     (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is not valid Unicode"),
-    (lambda: {"one": 0}, {}, TrainingError, "item 1: the count is 1 to 2\\*\\*63 - 1, not 0"),
-    (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count is an integer, not float"),
-    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count is .*, not 9223372036854775808"),
-    (lambda: {"one": 10**5000}, {}, TrainingError, "item 1: the count is .*, not a number of 16,610 bits"),
+    (lambda: {"one": 0}, {}, TrainingError, "item 1: the count must be 1 to 2\\*\\*63 - 1, not 0"),
+    (lambda: {"one": 1.5}, {}, TypeError, "item 1: the count must be an integer, not float"),
+    (lambda: {"one": 1 << 63}, {}, TrainingError, "item 1: the count must be .*, not 9223372036854775808"),
+    (lambda: {"one": 10**5000}, {}, TrainingError, "item 1: the count must be .*, not a number of 16,610"),
     (
         lambda: gzip.GzipFile(fileobj=io.BytesIO(GZ + b"xx")),
         {},
@@ -244,12 +244,12 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
         lambda: TEXTS,
         {"format": "csv"},
         TrainingError,
-        "format is one of text, tsv, jsonl, parquet, not 'csv'",
+        "format must be one of text, tsv, jsonl, parquet, not 'csv'",
     ),
     (lambda: TEXTS, {"format": "jsonl"}, TrainingError, "format='jsonl' is for files"),
-    (lambda: TEXTS, {"threads": 0}, ValueError, "threads is at least 1"),
-    (lambda: TEXTS, {"threads": "2"}, TypeError, "threads is an integer"),
-    (lambda: ["one\tx"], {"format": "tsv"}, TrainingError, "item 1: the count is an integer"),
+    (lambda: TEXTS, {"threads": 0}, ValueError, "threads must be at least 1"),
+    (lambda: TEXTS, {"threads": "2"}, TypeError, "threads must be an integer"),
+    (lambda: ["one\tx"], {"format": "tsv"}, TrainingError, "item 1: the count must be an integer"),
     (lambda: io.BytesIO(b"a\t1\nb"), {"format": "tsv"}, TrainingError, "file:2: a line of tsv .* has 0 tabs"),
     (lambda: "here.txt", {"normalization_rule_tsv": "none.tsv"}, FileNotFoundError, "none.tsv"),
 ]
@@ -281,7 +281,7 @@ FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
         r"a.tsv:2: a line of tsv is text, one tab and a count, and this has 0 tabs",
     ),
     ("a.tsv", b"one\t1\ntwo\t2\t3\n", {}, r"a.tsv:2: .* has 2 tabs"),
-    ("a.tsv", b"one\t0\n", {}, r"a.tsv:1: the count is an integer from 1 to 2\*\*63 - 1, not '0'"),
+    ("a.tsv", b"one\t0\n", {}, r"a.tsv:1: the count must be an integer from 1 to 2\*\*63 - 1, not '0'"),
     ("a.tsv", b"one\t-1\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t1_000\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t9223372036854775808\n", {}, r"a.tsv:1: the count"),
@@ -382,14 +382,14 @@ def test_bad_pretokenizers(engine: str) -> None:
 
     with pytest.raises(TrainingError, match=r"do not join to the text for item 1: .*allow_inconsistent"):
         run(lambda text: [text[1:]])
-    with pytest.raises(TypeError, match="the pretokenizer gives a list of str"):
+    with pytest.raises(TypeError, match="the pretokenizer must return a list of str"):
         run(lambda text: text)
     for wrong in ([5], (part for part in ["one", 5]), b"one", None, 5, [None], [b"one"]):
-        with pytest.raises(TypeError, match=r"the pretokenizer gives a list of str, and gave .* for item 1"):
+        with pytest.raises(TypeError, match=r"must return a list of str; it returned .* for item 1"):
             run(lambda text, wrong=wrong: wrong)
-    with pytest.raises(TrainingError, match="the pretokenizer gives for item 1 is not valid Unicode"):
+    with pytest.raises(TrainingError, match="the pretokenizer returned for item 1 is not valid Unicode"):
         run(lambda text: ["\ud800"], allow_inconsistent_pretokenization=True)
-    with pytest.raises(TrainingError, match="the pretokenizer gives a space"):
+    with pytest.raises(TrainingError, match="the pretokenizer returned a space"):
         run(lambda text: [" "], allow_inconsistent_pretokenization=True)
     with pytest.raises(ZeroDivisionError):
         run(lambda text: 1 // 0)

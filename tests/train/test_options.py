@@ -103,18 +103,18 @@ def test_arguments_of_train_are_no_options() -> None:
 # --- Wrong values of what is no option ------------------------------------------------------------
 
 ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"memory_limit": "lots"}, TrainingError, "memory_limit is a size such as 500MB .* cannot be 'lots'"),
+    ({"memory_limit": "lots"}, TrainingError, "memory_limit must be a size such as .* cannot be 'lots'"),
     ({"memory_limit": "10kB"}, TrainingError, "at least 1 MiB"),
     ({"memory_limit": 5}, TrainingError, "at least 1 MiB; it cannot be 5"),
     ({"memory_limit": -1}, TrainingError, "it cannot be -1"),
     ({"memory_limit": [5]}, TypeError, r"it cannot be \[5\]"),
-    ({"threads": 0}, ValueError, "threads is at least 1, not 0"),
-    ({"threads": 1.5}, TypeError, "threads is an integer, not float"),
-    ({"field": None}, TypeError, "field is a name"),
-    ({"column": 5}, TypeError, "column is a name"),
-    ({"progress": "yes"}, TypeError, "progress is True, False, None or a function, not 'yes'"),
-    ({"preset": None}, TypeError, "preset is a name or TrainOptions, not None"),
-    ({"preset": ["llama2"]}, TypeError, "preset is a name or TrainOptions"),
+    ({"threads": 0}, ValueError, "threads must be at least 1, not 0"),
+    ({"threads": 1.5}, TypeError, "threads must be an integer, not float"),
+    ({"field": None}, TypeError, "field must be a name"),
+    ({"column": 5}, TypeError, "column must be a name"),
+    ({"progress": "yes"}, TypeError, "progress must be True, False, None or a function, not 'yes'"),
+    ({"preset": None}, TypeError, "preset must be a name or TrainOptions, not None"),
+    ({"preset": ["llama2"]}, TypeError, "preset must be a name or TrainOptions"),
 ]
 
 
@@ -232,7 +232,7 @@ def test_paths_that_cannot_be_recorded(tmp_path: Path) -> None:
         train(["one two"], record_paths=True)
     with path.open("rb") as file, pytest.raises(TrainingError, match="record_paths needs a corpus of files"):
         train(file, record_paths=True)
-    with pytest.raises(TrainingError, match="word counts do not know from which files"):
+    with pytest.raises(TrainingError, match="word counts do not record the files"):
         train(WordCounts.build(path), record_paths=True)
 
 

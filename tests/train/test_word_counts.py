@@ -227,7 +227,7 @@ def test_broken_files_with_a_right_checksum(tmp_path: Path) -> None:
             with_header(data, lambda header: header["reading"].update(sentences=None)),
             "its number of sentences",
         ),
-        (with_header(data, lambda header: header["reading"].update(left_out={"x": {}})), "names a reason"),
+        (with_header(data, lambda header: header["reading"].update(left_out={"x": {}})), "an unknown reason"),
     ]:
         resealed(path, broken)
         with pytest.raises(TrainingError, match=f"counts: not a file of word counts: .*({message})"):
