@@ -252,7 +252,7 @@ def train_on_counts(
                 f"{named('vocab_size')} is {options.vocab_size}, and this corpus with these options gives "
                 f"{_smallest_size(options, learned)} to {built.size} pieces; choose a size in "
                 f"this range, train on more text, or give {given('hard_vocab_limit', False)} to accept a "
-                f"smaller one"
+                f"smaller one{''.join(f'. ({text})' for text in counts.reading.warnings[:1])}"
             )
         _ = built.data  # writes the file, so that this phase includes it
     return TrainingResult(options, base, learned, built, report.with_phases(clock.phases))

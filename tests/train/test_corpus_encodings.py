@@ -31,6 +31,10 @@ def test_latin_1_names_the_file_the_line_and_the_remedy(engine: str) -> None:
     counts.save("saved")
     assert WordCounts.load("saved").reading == counts.reading
     assert counts.merge(counts).reading.warnings == counts.reading.warnings
+    with pytest.raises(
+        TrainingError, match=r"for what there is\. \(4 lines of latin\.txt are not valid UTF-8"
+    ):
+        train("latin.txt")
     # The remedy works.
     with open("latin.txt", encoding="latin-1") as file:
         assert train(file, vocab_size=270).report.warnings == ()
