@@ -54,7 +54,7 @@ ALLOWED = {
     "_exit": "os._exit is public",
     "_getframe": "sys._getframe is documented",
 }
-"""Underscore names that are no secrets, and why."""
+"""Underscore names that may be used elsewhere, and why."""
 
 
 NAMES_FILES = (

@@ -130,7 +130,7 @@ class _Temporary:
 
 
 def _remove_abandoned(stem: str) -> None:
-    """Delete the temporary files of a path that nobody is still writing."""
+    """Delete the temporary files of a path that no process is still writing."""
     folder, base = os.path.split(stem)
     ours = re.compile(re.escape(base) + r"\.[0-9a-f]{16}" + re.escape(_SUFFIX))
     with suppress(OSError):

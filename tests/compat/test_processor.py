@@ -247,7 +247,7 @@ def test_a_seed_makes_samples_reproducible(engine: str) -> None:
     assert sample() == first
     assert second != first
     assert len({tuple(ids) for ids in first[0]}) > 1
-    OURS.SetRandomGeneratorSeed((1 << 32) - 1)  # stands for no seed, and changes nothing
+    OURS.SetRandomGeneratorSeed((1 << 32) - 1)  # means no seed, and changes nothing
     assert sample() == second
 
 

@@ -24,7 +24,7 @@ BUILTIN = {
     "ThreadPool.num_threads": "(self)",
 }
 IMPORTED = {"csv", "importlib", "io", "os", "sys"}
-"""Modules that theirs imports, and that are no part of it."""
+"""Modules that theirs imports but that are not part of it."""
 ADDED = {"Error"}
 """What the trainer here raises: a RuntimeError as theirs, and a TrainingError as elsewhere in cpbpe."""
 ADDED_MODULES = {

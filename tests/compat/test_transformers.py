@@ -98,7 +98,7 @@ def test_against_their_llama_tokenizer(name: str, legacy: bool, tmp_path: Path) 
 
 @LEGACY
 def test_against_sentencepiece(legacy: bool) -> None:
-    """What stands between special tokens has sentencepiece's ids: with a dummy prefix, or without one."""
+    """Text between special tokens has sentencepiece's ids: with a dummy prefix, or without one."""
     model = zoo.parse(zoo.model(V1))
     first = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
     if not legacy:

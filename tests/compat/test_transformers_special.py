@@ -1,4 +1,4 @@
-"""Special and added tokens in CpbpeTokenizer, what stands around a text, and the dummy prefix."""
+"""Special and added tokens in CpbpeTokenizer, the ids around a text, and the dummy prefix."""
 
 import re
 from pathlib import Path

@@ -111,7 +111,7 @@ def test_binary_columns(tok: Tokenizer, kind: str) -> None:
         assert given(tok, method, BINARY[kind](data)) == given(tok, method, data)
 
 
-# --- Missing values, and what is no text -----------------------------------------------------------
+# --- Missing values, and values that are not text -------------------------------------------------
 
 MASKED: Any = np.ma.array([*TEXTS[:3], "x"], mask=[0, 0, 0, 1])  # type: ignore[no-untyped-call]
 
@@ -267,7 +267,7 @@ SINGLE: dict[str, str] = {
 
 @pytest.mark.parametrize("method", SINGLE)
 def test_several_where_one_is_meant(tok: Tokenizer, method: str) -> None:
-    """The error names the call for several; and asks, where nothing came, whether a value is missing."""
+    """The error names the call for several texts; for None, NaN and NA it asks whether a value is missing."""
     more = (3,) if method in ("truncate", "split") else ()
     call = getattr(tok, method)
     several = [["a", "b"], ("a",), [], iter(["a"]), (c for c in "ab"), pd.Series(["a"]), pl.Series(["a"])]

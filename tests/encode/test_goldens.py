@@ -75,7 +75,7 @@ def test_a_piece_is_out_of_reach_without_its_halves() -> None:
 
 
 def test_halves_need_not_be_pieces_themselves() -> None:
-    # a and b are no pieces, yet the text "ab" is one.
+    # a and b are not pieces, yet the text "ab" is one.
     assert pieces(toy("ab c"), "abc") == "ab c"
 
 

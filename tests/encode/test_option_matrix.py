@@ -58,7 +58,7 @@ TEXTS: list[str | bytes] = [
     "🦙<|im_start|>a",
 ]
 CHANCE = 5
-"""What stands for a seed that is different every time."""
+"""A placeholder for a seed that is different every time."""
 
 
 def combined(values: dict[str, list[Any]], count: int) -> Iterator[Options]:
@@ -183,7 +183,7 @@ def check_encode_parts(call: Call, expected: Expected) -> None:
     if expected.options.get("alpha"):
         assert outcome(call, TEXTS) == outcome(call, TEXTS)
         return
-    # Ids between texts are no special tokens here, so each text is as it is by itself.
+    # Ids between texts are not special tokens here, so each text is encoded as if it were alone.
     around = {"add_bos", "add_eos", "reverse"}
     plain = {name: value for name, value in expected.options.items() if name not in around}
     rows = [outcome(expected.tok.encode, text, **plain) for text in TEXTS]
@@ -206,7 +206,7 @@ def check_encode_pieces(call: Call, expected: Expected) -> None:
             continue
         tok = expected.tok
         assert len(found) == len(ids)
-        for piece, id in zip(found, ids, strict=True):  # an unknown part stands for itself
+        for piece, id in zip(found, ids, strict=True):  # an unknown part is copied as it is
             assert id == tok.unk_id or piece == tok.id_to_piece(id)
         assert found == tok.align(text, **expected.options).pieces
 

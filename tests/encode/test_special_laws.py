@@ -111,7 +111,7 @@ def test_streams_encode(name: str, engine: str, data: st.DataObject) -> None:
 @seed(SEED)
 @given(data=st.data())
 def test_a_refused_part_leaves_the_stream_as_it_was(name: str, engine: str, data: st.DataObject) -> None:
-    """The parts without a token that the text must not hold, joined, are what was encoded."""
+    """The parts without a token that the text must not contain, joined, are the text that was encoded."""
     tok = load(name, engine)
     text, options = some_text(data, name), some_options(data, tok)
     stream = tok.stream_encoder(**options)

@@ -81,7 +81,7 @@ def test_ids_come_as_early_however_text_is_cut(name: str, engine: str) -> None:
 )
 @pytest.mark.parametrize("long", ["a" * 500, "🦙" * 301, "ba" * 300, "<|im_star" * 80, "z=" * 300])
 def test_ids_come_as_early_after_a_long_chunk(name: str, long: str, engine: str) -> None:
-    """Having searched a long text for a cut in vain does not delay the ids of what follows."""
+    """A fruitless search for a cut in a long text does not delay the ids of the text after it."""
     tok = load(name, engine)
     front, rest = "x " + long, " cat" + " " * 9 + "<|im_end|> x"
     stream = tok.stream_encoder()

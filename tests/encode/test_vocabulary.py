@@ -98,7 +98,7 @@ def test_pieces_that_are_not_text(engine: str) -> None:
     for other in (b"\xfe", b"\xe2"):
         assert other not in vocab
         assert (vocab.get(other), tok.piece_to_id(other)) == (None, None)
-    # Surrogates that stand for no byte, and another spelling of what is UTF-8, are no keys.
+    # Surrogates that mean no byte, and other spellings of valid UTF-8, are not keys.
     for key in ("\ud800", "a\udfff", "\udce2\udc96\udc81"):
         assert key not in vocab
         assert vocab.get(key, 5) == 5

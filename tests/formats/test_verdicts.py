@@ -145,7 +145,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     """A file with one thing wrong with it, or two."""
     changed = bytearray(data)
     way = rng.randrange(8)
-    at = rng.randrange(1, len(changed))  # 0 would leave nothing, which for sentencepiece is no argument
+    at = rng.randrange(1, len(changed))  # sentencepiece takes no empty file as an argument
     if way == 0:
         return data[:at]
     if way == 1:
@@ -228,7 +228,7 @@ def use(tok: cpbpe.Tokenizer) -> None:
     with suppress(ValueError):  # a denormalizer does not go with streams
         decoder = tok.stream_decoder()
         assert decoder.push(ids) + decoder.flush() == text
-    with suppress(cpbpe.ModelError):  # of a charsmap with cycles it cannot be told
+    with suppress(cpbpe.ModelError):  # this cannot be decided for a charsmap with cycles
         tok.is_lossless()
     assert len(tok.vocab.token_bytes()) == tok.vocab_size
     assert len(tok.get_vocab()) == len(tok.vocab) == len(tok.vocab.scores) + len(tok.vocab.added_tokens)

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; they keep their modes, and leave nothing behind."""
+"""Files are written completely or not at all. They keep their modes, and no temporary files remain."""
 
 import os
 import stat

@@ -93,7 +93,7 @@ def imports(module: Module, known: Mapping[str, object]) -> Iterator[Import]:
 
 
 def _base(module: Module, node: ast.ImportFrom) -> str:
-    """What stands between `from` and `import`, made absolute."""
+    """The name between `from` and `import`, made absolute."""
     if not node.level:
         return node.module or ""
     parts = module.name.split(".")

@@ -28,7 +28,7 @@ def compiled(name: str, folder: Path) -> FileDescriptorProto:
 
 
 def generated(module: ModuleType) -> FileDescriptorProto:
-    """The description that stands in the source of a generated module."""
+    """The description in the source of a generated module."""
     source = Path(module.__file__ or "").read_text()
     literal = re.search(r"AddSerializedFile\((b'.*')\)\n", source)
     assert literal is not None

@@ -71,7 +71,7 @@ def test_with_functions(engine: str) -> None:
     assert result.model_bytes == theirs(result.options, TEXTS, pretokenizer=cut)
     other = train(TEXTS, vocab_size=700)
     assert other.model_bytes != result.model_bytes
-    # What can be read once only holds the same chunks.
+    # An iterator, which can be read only once, holds the same chunks.
     for once in (iter, tuple, lambda chunks: map(str, chunks), lambda chunks: (chunk for chunk in chunks)):
         again = train(TEXTS, vocab_size=700, pretokenizer=lambda text, once=once: once(cut(text)))
         assert again.model_bytes == result.model_bytes

@@ -148,7 +148,7 @@ def test_globs_directories_and_lists(tmp_path: Path, monkeypatch: pytest.MonkeyP
     corpus = Corpus(tmp_path)
     assert [os.path.relpath(file, tmp_path) for file in corpus.files] == ["a.txt", "b.txt", "deep/er/c.txt"]
     assert [os.path.relpath(file, tmp_path) for file in corpus.left_out] == ["deep/picture.bin"]
-    # Texts that happen to be there together with files are no paths, if most are none.
+    # If most strings of a list are not files, none is treated as a path.
     assert sentences(["a.txt", "hello there", "what?"]) == [b"a.txt", b"hello there", b"what?"]
 
 

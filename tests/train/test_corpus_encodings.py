@@ -1,4 +1,4 @@
-"""Text of a corpus in other encodings than UTF-8, and bytes that are no text."""
+"""Text of a corpus in other encodings than UTF-8, and bytes that are not text."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def test_a_byte_order_mark_is_kept_and_warned_of(engine: str) -> None:
         ):
             counts = WordCounts.build(name)
         assert "\ufeff" in counts.characters()
-    assert "\ufeff" not in WordCounts.build("a.jsonl").characters()  # JSON says that it is none of the text
+    assert "\ufeff" not in WordCounts.build("a.jsonl").characters()  # in JSON it is not part of the text
     with open("a.txt", encoding="utf-8-sig") as file:
         assert "\ufeff" not in WordCounts.build(file).characters()
 

@@ -111,7 +111,7 @@ def test_a_directory_leaves_out_what_is_not_text() -> None:
     assert reading.files == 1
     names = {"b.json", "c.json", "d.txt", "e.png", "link", *(["pipe"] if hasattr(os, "mkfifo") else [])}
     assert {os.path.basename(name) for name in reading.files_left_out} == names
-    # What may be text after all is warned of, once for each reason.
+    # Files that may be text after all cause a warning, once for each reason.
     json_, utf_16, *pipe = sorted(str(warning.message) for warning in warned)
     assert re.match(r"corpus/b.json: was left out, and 1 more like it: it is JSON; ", json_)
     assert re.match(r"corpus/d.txt: was left out: it is UTF-16; convert it", utf_16)

@@ -100,7 +100,7 @@ def test_arguments_of_train_are_no_options() -> None:
         TrainOptions(threads=2)  # type: ignore[call-arg]
 
 
-# --- Wrong values of what is no option ------------------------------------------------------------
+# --- Wrong values of arguments that are not options -----------------------------------------------
 
 ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"memory_limit": "lots"}, TrainingError, "memory_limit must be a size such as .* cannot be 'lots'"),

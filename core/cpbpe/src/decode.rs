@@ -11,7 +11,7 @@ use crate::vocab::vocabulary::byte_of;
 use crate::vocab::{piece_type, Vocab};
 use crate::watch::{in_parts, Check};
 
-/// Bytes after the texts that may be copied along with the last one.
+/// How many bytes after the texts may be copied along with the last one.
 const SLACK: usize = 16;
 /// Fewer ids than this are not worth a thread.
 const MIN_PART: usize = 1 << 16;
@@ -88,7 +88,7 @@ impl Decoder {
         Ok(texts)
     }
 
-    /// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
+    /// The text of pieces; an unknown one is copied.
     pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>, check: Check) -> Result<Vec<u8>, Error> {
         let mut text = Vec::new();
         decode_pieces(&self.vocab, pieces, self.beginning, check, &mut text)?;
@@ -118,7 +118,7 @@ struct PieceText {
     begin: u32,
     /// How many bytes it has there.
     length: u16,
-    /// What is to be done with it.
+    /// How it is decoded.
     kind: TextKind,
 }
 
@@ -252,7 +252,7 @@ impl PieceTexts {
         Ok(end_run(&mut run, keep_invalid, out)?)
     }
 
-    /// Append texts up to the first id that is anything else; how many there were.
+    /// Append texts up to the first id that is anything else. Returns how many there were.
     #[inline(never)]
     fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> Result<usize, Halt> {
         for (count, &id) in ids.iter().enumerate() {
@@ -268,7 +268,7 @@ impl PieceTexts {
                         out.grow(out.capacity() + SLACK)?;
                     }
                     // SAFETY: there is room for SLACK bytes, of which `length` are the text. Copying a few too many
-                    // takes one step, and a call is what it saves.
+                    // takes one step, and saves a call.
                     unsafe {
                         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().add(end), SLACK);
                         out.set_len(end + length);
@@ -298,7 +298,7 @@ fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// The text of pieces; one that the vocabulary does not hold is unknown, and stays as it is.
+/// The text of pieces; an unknown one is copied.
 fn decode_pieces<'a>(
     vocab: &Vocab,
     pieces: impl Iterator<Item = &'a [u8]>,

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Error {
     /// The model is not valid.
     InvalidModel(&'static str),
-    /// A list of keys for a finder holds an empty one, or too many.
+    /// A list of keys for a finder contains an empty key, or too many keys.
     InvalidKeys,
     /// The monitor of the work asked to stop.
     Stopped,
@@ -23,16 +23,16 @@ pub enum Error {
     InvalidCharsmap,
     /// The id at this position is outside the vocabulary.
     UnknownId(usize),
-    /// The memory that is needed is not there.
+    /// There is not enough memory.
     OutOfMemory,
 }
 
-/// Why work was given up that nothing was wrong with. Hot loops return this: it takes one byte, an `Error` three words.
+/// Why valid work was stopped. Hot loops return this: it takes one byte, an `Error` three words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
     /// It was asked to stop.
     Stopped,
-    /// The memory that it needs is not there.
+    /// There is not enough memory for it.
     OutOfMemory,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Error {
                 "the different words hold more than 2**32 characters for each thread; use more threads, or less text",
             ),
             Error::InvalidWords => {
-                f.write_str("these are no words: the columns do not fit together, or a word is not UTF-8")
+                f.write_str("these are not words: the columns do not fit together, or a word is not UTF-8")
             }
             Error::InvalidCharsmap => f.write_str("the normalization rules are malformed"),
             Error::UnknownId(position) => write!(f, "the id at position {position} is outside the vocabulary"),

@@ -1,13 +1,13 @@
-//! Memory whose size follows the input. Rust's collections end the process when there is none; what is here gives an error
-//! instead.
+//! Memory whose size depends on the input. Rust's collections end the process if memory runs out; the functions here
+//! return an error instead.
 //!
-//! A buffer that follows a text grows by `grow`, which may fail, before anything is put into it, and the rest of the code
-//! may push as usual. It costs a comparison, and most buffers need one for a whole chunk or text. (To catch every failure in
-//! one place is not possible in stable Rust: an allocator must not unwind, and the hook that is called before the process
-//! ends is unstable.)
+//! A buffer whose size depends on a text grows by `grow`, which may fail, before anything is put into it; after that
+//! the code pushes as usual. This costs a comparison, mostly one for a whole chunk or text. (Stable Rust cannot catch
+//! every failure in one place: an allocator must not unwind, and the hook that is called before the process ends is
+//! unstable.)
 //!
-//! What is small, or bounded by the vocabulary and the number of threads, is allocated as usual. `Allocator` has a reserve
-//! for it: so a process whose last large buffer could not be had still has the few hundred bytes that it takes to say so.
+//! Small buffers, and those bounded by the vocabulary or the number of threads, are allocated as usual. `Allocator` has
+//! a reserve for them. So a process that cannot get a large buffer still has the few hundred bytes it needs to say so.
 
 use std::alloc::{alloc_zeroed, GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Halt;
 use crate::watch::Check;
 
-/// What has room for more, or may have none.
+/// A collection that can make room for more items, or fail.
 pub trait Grow {
     /// Make room for this many items more, or fail. Repeated growth takes linear time.
     fn grow(&mut self, more: usize) -> Result<(), Halt>;
@@ -80,14 +80,14 @@ pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Halt> {
     Ok(copy)
 }
 
-/// This many zeros, of which those that nobody writes take no memory.
+/// This many zeros. Those that are never written take no memory.
 pub fn zeros(count: usize) -> Result<Vec<u64>, Halt> {
     let layout = Layout::array::<u64>(count).map_err(|_| Halt::OutOfMemory)?;
     if count == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: the layout is not empty; the vector gets memory of the size and alignment that it would ask for itself, from
-    // the allocator that it gives it back to, and zeros are numbers.
+    // SAFETY: the layout is not empty; the vector gets memory of the size and alignment that it would ask for itself,
+    // from the allocator to which it returns it, and zeros are valid numbers.
     unsafe {
         let memory = alloc_zeroed(layout);
         if memory.is_null() {
@@ -97,21 +97,21 @@ pub fn zeros(count: usize) -> Result<Vec<u64>, Halt> {
     }
 }
 
-/// Whether this many bytes can be had now. Asked before work of many small steps whose need is known beforehand, about.
+/// Whether this many bytes are available now. Asked before work in many small allocations whose sum is roughly known.
 pub fn probe(bytes: usize) -> Result<(), Halt> {
-    // (Compilers may leave out an allocation that nobody uses, and suppose that it would have succeeded.)
+    // (Compilers may remove an allocation that nobody uses, and assume that it would have succeeded.)
     with_room::<u8>(bytes).map(|memory| drop(std::hint::black_box(memory)))
 }
 
-/// How many bytes the reserve has, and the largest part of it that is given out at once.
+/// How many bytes the reserve has, and the largest part of it that one request gets.
 const RESERVE: usize = 1 << 21;
 const PART: usize = 1 << 18;
 
-/// The system's memory, and a reserve for small requests when there is none. A process that runs short is thus able to end
-/// what it was doing in order.
+/// The system's memory, and a reserve for small requests when there is none left. With it a process that runs out of
+/// memory can end its work in order.
 ///
-/// The reserve lies in pages that take no memory before they are used. What it gives out lies one after the other; once all
-/// of that has been given back it begins anew.
+/// The reserve is in pages that take no memory until they are used. Its parts are handed out one after the other; once
+/// all of them have been returned, it starts again.
 pub struct Allocator {
     reserve: Reserve,
     /// How many parts are in use, in the upper half, and where the free part begins.
@@ -121,7 +121,7 @@ pub struct Allocator {
 #[repr(align(64))]
 struct Reserve(UnsafeCell<[u8; RESERVE]>);
 
-// SAFETY: parts of the reserve are given out by `state`, which is changed by one atomic step, and never twice.
+// SAFETY: `state` hands out the parts of the reserve. It changes in one atomic step, so no part is handed out twice.
 unsafe impl Sync for Allocator {}
 
 const ONE: u64 = 1 << 32;
@@ -161,7 +161,7 @@ impl Allocator {
         }
     }
 
-    /// Give a part back.
+    /// Return a part.
     #[cold]
     fn give_back(&self) {
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
@@ -171,7 +171,8 @@ impl Allocator {
     }
 }
 
-// SAFETY: memory is the system's, or a part of the reserve that is nobody else's, as large and as aligned as the layout says.
+// SAFETY: memory is the system's, or a part of the reserve that nobody else has, with the size and alignment of the
+// layout.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -243,7 +244,7 @@ mod tests {
         let mut items: Vec<u64> = vec![1];
         assert_eq!(items.grow(many), Err(Halt::OutOfMemory));
         assert_eq!(items.grow(usize::MAX), Err(Halt::OutOfMemory));
-        // (`black_box`: memory that nobody uses is not asked for in release builds.)
+        // (`black_box`: release builds do not allocate memory that nobody uses.)
         let mut heap = black_box(BinaryHeap::<u64>::new());
         assert_eq!(heap.grow(many), Err(Halt::OutOfMemory));
         drop(black_box(heap));
@@ -262,7 +263,7 @@ mod tests {
         static ALLOCATOR: Allocator = Allocator::new();
         let allocator = &ALLOCATOR;
         let layout = |size| Layout::from_size_align(size, 16).unwrap();
-        // SAFETY: memory is given back with the layout that it was asked for with.
+        // SAFETY: memory is returned with the layout that it was requested with.
         unsafe {
             for _ in 0..3 {
                 let mut parts = Vec::new();
@@ -276,7 +277,7 @@ mod tests {
                 parts.into_iter().for_each(|part| allocator.dealloc(part, layout(PART - 1)));
             }
             assert!(allocator.part(layout(PART + 1)).is_null());
-            // What is in a part moves to the system's memory when it grows.
+            // The content of a part moves to the system's memory when it grows.
             let part = allocator.part(layout(100));
             part.write_bytes(9, 100);
             let moved = allocator.realloc(part, layout(100), 300);

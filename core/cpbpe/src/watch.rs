@@ -1,9 +1,9 @@
-//! Long work under supervision: it runs in a thread of its own, while the thread that asked for it wakes up now and
-//! then to report progress, or to end the work. So the hot loops know nothing of signals, interpreters or progress
-//! bars; all they do is note how far they are and ask whether to go on.
+//! Long work under supervision: it runs in a thread of its own, while the thread that started it wakes up now and then
+//! to report progress, or to end the work. So the hot loops know nothing of signals, interpreters or progress bars;
+//! they only record how far they are and ask whether to go on.
 //!
-//! To start a thread takes as long as to encode twenty thousand characters. So encoding, decoding and the like run in the
-//! thread that asked for them, and call a function, now and then, that tells whether to go on (`Check`).
+//! Starting a thread takes as long as encoding twenty thousand characters. So encoding, decoding and the like run in
+//! the calling thread, and now and then call a function that says whether to go on (`Check`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
@@ -13,17 +13,17 @@ use std::time::Duration;
 use crate::error::Halt;
 use crate::memory::probe;
 
-/// Tells whether to go on. Long work calls it after every few thousand steps; short work never does.
+/// Says whether to go on. Long work calls it after every few thousand steps; short work never does.
 pub type Check<'a> = &'a (dyn Fn() -> Result<(), Halt> + Sync);
 
 /// For work that is never stopped.
 pub const NO_CHECK: Check<'static> = &|| Ok(());
 
-/// What must be there when threads are started, in bytes. A thread that finds no memory for itself ends the process before it
-/// can say so; its stack and what its allocator reserves take up to 70 MiB of addresses.
+/// How many bytes must be available to start threads. A thread that gets no memory ends the process before it can say
+/// so; its stack and the reserves of its allocator take up to 70 MiB of addresses.
 const THREAD_ROOM: usize = 1 << 27;
 
-/// Whether there is memory for threads. Otherwise the one that asks does their work.
+/// Whether there is memory for threads. If not, the calling thread does their work.
 pub fn may_start_threads() -> bool {
     probe(THREAD_ROOM).is_ok()
 }
@@ -31,9 +31,8 @@ pub fn may_start_threads() -> bool {
 /// How often a thread that waits for others checks whether to go on.
 pub const WAIT: Duration = Duration::from_millis(50);
 
-/// Do the work with each item, the first one here and each other in a thread of its own; the results in the order of the
-/// items, or the first error. Only the check of the work that is done here is the one that is given; but when that says
-/// stop, all do.
+/// Do the work with each item: the first one here, each other one in a thread of its own. Returns the results in the
+/// order of the items, or the first error. Only the work done here asks the given check; if it says stop, all stop.
 pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
     items: &[I],
     check: Check,
@@ -61,7 +60,7 @@ pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
                 let _alive = alive;
                 run(item, others)
             };
-            // Without another thread this one does it, later.
+            // If no thread can be started, this one does it, later.
             if may_start {
                 std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| item)
             } else {
@@ -70,7 +69,7 @@ pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
         };
         let workers: Vec<_> = rest.iter().map(start).collect();
         drop(alive);
-        // 3. Do the first one, and what nobody else does. Then wait.
+        // 3. Do the first one, and those that no thread does. Then wait.
         let mut results = vec![run(first, &here)];
         let mut left: Vec<_> = workers.into_iter().map(|worker| worker.map_err(|item| run(item, &here))).collect();
         while ended.recv_timeout(WAIT) == Err(RecvTimeoutError::Timeout) {
@@ -93,7 +92,7 @@ pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
     }
 }
 
-/// What is being done while merges are learned, which is the work that has several phases.
+/// The phases of learning merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LearnPhase {
     /// The characters of the words are counted.
@@ -107,7 +106,7 @@ pub enum LearnPhase {
 impl LearnPhase {
     const ALL: [LearnPhase; 3] = [LearnPhase::Characters, LearnPhase::Pairs, LearnPhase::Merges];
 
-    /// The name that a progress function is given.
+    /// The name that a progress function gets.
     pub fn name(self) -> &'static str {
         match self {
             LearnPhase::Characters => "characters",
@@ -163,14 +162,14 @@ impl Monitor {
         }
     }
 
-    /// A phase begins in which there are `total` things to do.
+    /// Begin a phase with `total` things to do.
     pub fn enter(&self, phase: LearnPhase, total: usize) {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total as u64, Ordering::Relaxed);
     }
 
-    /// Note how many things of this phase are done, and check whether to go on.
+    /// Record how many things of this phase are done, and check whether to go on.
     #[inline]
     pub fn advance(&self, done: usize) -> Result<(), Halt> {
         self.done.store(done as u64, Ordering::Relaxed);
@@ -187,10 +186,10 @@ impl Monitor {
     }
 }
 
-/// Do the work in another thread, and call `wake` here whenever another `interval` has gone by. If `wake` returns an
-/// error, the work is stopped, its result dropped, and the error returned. The work has to ask its monitor whether
-/// to go on; this waits until it has ended. If it panics, so does this. If there is no memory for a thread, it is done
-/// here, and nobody watches.
+/// Do the work in another thread, and call `wake` here whenever another `interval` has passed. If `wake` returns an
+/// error, the work is stopped, its result dropped, and the error returned. The work has to ask its monitor whether to
+/// go on; this function waits until the work has ended. If the work panics, so does this function. If there is no
+/// memory for a thread, the work is done here, unwatched.
 ///
 /// ```
 /// use std::time::Duration;
@@ -209,7 +208,7 @@ pub fn watch<T: Send, E>(
         return Ok(work(monitor));
     }
     std::thread::scope(|scope| {
-        // Nothing is ever sent: the channel closes when the work has ended, in whatever way.
+        // Nothing is ever sent: the channel closes when the work has ended, however it ends.
         let (alive, ended) = sync_channel::<()>(1);
         let worker = scope.spawn(move || {
             let _alive = alive;

@@ -1,7 +1,7 @@
 //! Numbers as arrays of numpy.
 //!
-//! They are copied into memory that numpy allocates. Handing over a vector instead (`PyArray::from_vec`) was no faster for any
-//! length, and a vector that ids were collected in has room for several times as many.
+//! They are copied into memory that numpy allocates. Handing over a vector instead (`PyArray::from_vec`) was not faster
+//! for any length, and a vector that collected ids has room for several times as many.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,12 +16,12 @@ use cpbpe::memory::with_room;
 
 use crate::errors::halted;
 
-/// Make sure that arrays can be made without waiting for anybody. Called before any of them is.
+/// Make sure that arrays can be made without waiting for a lock. Called before the first array is made.
 ///
-/// When the first array is made, the numpy crate looks up numpy's functions, under a lock (`PyOnceLock`) during which it
-/// lets go of the interpreter. If another thread forks the process at that moment, the lock stays taken in the child, and
-/// the child hangs. Python's own import lock is safe, because a fork waits for it; so we take that one around it. numpy
-/// itself has been imported by our callers, so nothing is imported here.
+/// When the first array is made, the numpy crate looks up numpy's functions, under a lock (`PyOnceLock`) during which
+/// it lets go of the interpreter. If another thread forks the process at that moment, the lock stays taken in the
+/// child, and the child hangs. Python's own import lock is safe, because a fork waits for it; so we take that one
+/// around it. numpy itself has been imported by our callers, so nothing is imported here.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     static READY: AtomicBool = AtomicBool::new(false);
     if READY.load(Ordering::Acquire) {
@@ -30,7 +30,7 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
     struct Locked<'py>(Bound<'py, PyModule>);
     impl Drop for Locked<'_> {
         fn drop(&mut self) {
-            // It cannot fail: the lock is ours.
+            // This cannot fail: the lock is ours.
             let _ = self.0.call_method0("release_lock");
         }
     }
@@ -47,8 +47,8 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
 /// A new array. Its numbers are not initialized.
 fn new<'py, T: Element>(py: Python<'py>, dimensions: &mut [npy_intp]) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: numpy's function for a new array: it takes over the reference to the type of numbers, reads as many
-    // dimensions as it is told there are, and gives a new reference, or null with an error. (`PyArray::new` of the crate
-    // panics then.)
+    // dimensions as it is told there are, and gives a new reference, or null with an error. (`PyArray::new` of the
+    // crate panics then.)
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,

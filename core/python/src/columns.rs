@@ -22,7 +22,7 @@ pub fn normalizer_of(given: NormalizerTuple) -> NormalizerOptions {
 pub fn numbers_of<T>(bytes: &[u8], number: impl Fn([u8; 4]) -> T) -> PyResult<Vec<T>> {
     if bytes.len() % 4 != 0 {
         return Err(PyValueError::new_err(format!(
-            "a column of numbers has 4 bytes for each; not {} in all",
+            "a column of numbers has 4 bytes for each number, not {} in all",
             bytes.len()
         )));
     }

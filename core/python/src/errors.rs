@@ -1,4 +1,4 @@
-//! The core's errors as Python exceptions: the one place that says which is which.
+//! The core's errors as Python exceptions: the one place that maps them.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOverflowError, PyValueError};
 use pyo3::PyErr;
@@ -16,7 +16,7 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// The same for work that was given up.
+/// The same for work that was stopped.
 pub fn halted(halt: Halt) -> PyErr {
     exception(halt.into())
 }

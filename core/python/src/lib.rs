@@ -1,5 +1,5 @@
-//! The border to Python: `Engine` and `Finder`, and in `training.rs` what training needs. What crosses is str, bytes, lists
-//! of int, numpy arrays, and models as columns. What users get wrong is checked, and said, in Python.
+//! The border to Python: `Engine` and `Finder`, and in `training.rs` what training needs. Only str, bytes, lists
+//! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,7 +26,7 @@ use crate::values::{
     bytes, bytes_of, ids_of, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists,
 };
 
-/// When there is no more memory, the core has a little of its own to say so with.
+/// If memory runs out, the core still has a little to report that.
 #[global_allocator]
 static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
@@ -41,9 +41,9 @@ const _: () = assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_ali
 struct Engine {
     engine: cpbpe::Engine,
     ints: Arc<Ints>,
-    /// Python's bytes for every piece, each made when first needed, as is the table.
+    /// Python's bytes for every piece. Each is made when first needed, and so is the table.
     texts: Arc<OnceLock<Vec<OnceLock<Py<PyBytes>>>>>,
-    /// Its variants, each kept once it is made; see `variant`.
+    /// Its variants, which are kept once they are made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
 
@@ -53,7 +53,7 @@ impl Engine {
         Ok(Engine { engine, ints, texts: Arc::default(), variants: Default::default() })
     }
 
-    /// Encode a text, and make something of the ids.
+    /// Encode a text, and turn the ids into a value.
     fn encoded<R>(
         &self,
         py: Python<'_>,
@@ -278,7 +278,7 @@ impl Engine {
         tuple(py, [ids.into_any(), offsets.into_any()])
     }
 
-    /// Ids, pieces, begins and ends. With `alpha` every merge is left out with this chance, by a seed.
+    /// Ids, pieces, begins and ends. With `alpha` every merge is skipped with this chance, by a seed.
     #[pyo3(signature = (text, alpha = None, seed = 0))]
     fn align<'py>(
         &self,
@@ -322,8 +322,8 @@ impl Engine {
         tuple(py, [ids, pieces, begins, ends].map(Bound::into_any))
     }
 
-    /// The ids of all texts, where each text begins, and the end; the begin and end of every token in its text; and each
-    /// token of the UNKNOWN piece with the text that is unknown.
+    /// The ids of all texts, where each text begins, and the end; the begin and end of every token in its text; and
+    /// each token of the UNKNOWN piece with the text that is unknown.
     #[pyo3(signature = (texts, threads, chars, alpha = None, seed = 0))]
     fn align_arrays<'py>(
         &self,
@@ -357,7 +357,7 @@ impl Engine {
         tuple(py, [ids.into_any(), offsets.into_any(), spans.into_any(), unknown.into_any()])
     }
 
-    /// What finds these keys in text; nothing of the model is needed for it.
+    /// A finder of these keys in text. It does not use the model.
     #[allow(clippy::unused_self)]
     fn finder(&self, py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Finder> {
         Finder::new(py, keys)

@@ -1,5 +1,5 @@
-//! Ctrl-C during long calls. While the interpreter is free for others, the work asks now and then whether to go on; then
-//! signals are looked for, and what their handlers raise ends the call.
+//! Ctrl-C during long calls. While other threads may use the interpreter, the work asks now and then whether to go on.
+//! Then signals are checked, and an exception of their handlers ends the call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,13 +15,13 @@ use crate::errors::exception;
 /// From this size on the interpreter is free for other threads while we work. Below, releasing it costs more than
 /// they could gain.
 pub const DETACH: usize = 1 << 12;
-/// How often signals are looked for. To look, the interpreter is needed, which another thread may keep for 5 milliseconds.
+/// How often signals are checked. That needs the interpreter, which another thread may keep for 5 milliseconds.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Looks for signals during one call.
+/// Checks for signals during one call.
 pub struct Signals {
     begin: Instant,
-    /// When they were looked for, in nanoseconds after the beginning.
+    /// When they were last checked, in nanoseconds after the beginning.
     looked: AtomicU64,
     /// What was raised.
     raised: Mutex<Option<PyErr>>,
@@ -58,7 +58,7 @@ impl Signals {
     }
 }
 
-/// Do work for so many bytes or ids; if they are many, with the interpreter free for others, and until Ctrl-C.
+/// Do work for this many bytes or ids. If they are many, release the interpreter, and stop at Ctrl-C.
 pub fn run<T: Send, E: Send>(
     py: Python<'_>,
     size: usize,

@@ -16,12 +16,12 @@ use cpbpe::{Error, NormalizerOptions};
 use crate::errors::{exception, halted};
 use crate::values::{bytes, bytes_of, list, string};
 
-/// How often signals are looked for.
+/// How often signals are checked.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Less work than this many bytes is done at once, without a thread.
+/// Work on fewer bytes than this is done directly, without a thread.
 const LITTLE: usize = 1 << 20;
 
-/// Do the work in another thread; call `progress` and look for signals meanwhile. An exception of either ends it.
+/// Do the work in another thread; call `progress` and check for signals meanwhile. An exception of either ends it.
 fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

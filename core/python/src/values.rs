@@ -14,8 +14,8 @@ use cpbpe::{Consumer, EncodedTexts, Halt};
 use crate::errors::halted;
 use crate::signals::{run, Signals, DETACH};
 
-/// Python's int for every id, made when first needed: ids repeat, and counting up a reference is less work
-/// than making an int.
+/// Python's int for every id, made when first needed: ids repeat, and adding a reference is less work than
+/// making an int.
 pub struct Ints(Box<[AtomicPtr<ffi::PyObject>]>);
 
 impl Ints {
@@ -163,8 +163,8 @@ pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
     }
 }
 
-/// While it lives, Python's garbage collector does not look for cycles. Many new lists make it look again and again
-/// through all of them, in vain: lists of int hold none. It takes a third of the time.
+/// While it lives, Python's garbage collector does not look for cycles. Many new lists make it search all of them again
+/// and again, although lists of int have no cycles. That took a third of the time.
 pub struct PausedCollector<'py> {
     _py: Python<'py>,
     was_enabled: bool,
@@ -190,9 +190,9 @@ impl Drop for PausedCollector<'_> {
 pub struct Lists<'a, 'py> {
     py: Python<'py>,
     ints: &'a Ints,
-    /// The lists, as far as they are made.
+    /// The lists made so far.
     lists: Vec<Option<Bound<'py, PyList>>>,
-    /// What stopped us.
+    /// The error that stopped this.
     error: Option<PyErr>,
 }
 
@@ -240,7 +240,8 @@ impl Consumer<EncodedTexts> for Lists<'_, '_> {
     }
 }
 
-/// The results of runs of texts in the order of texts. They are made with the interpreter free for others, until Ctrl-C.
+/// The results of runs of texts in the order of texts. They are made with the interpreter free for others, until
+/// Ctrl-C.
 pub fn results<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Vec<(usize, R)>, Check) -> Result<(), Halt> + Send,
@@ -251,10 +252,10 @@ pub fn results<R: Send>(
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Signals are looked for once in this many ids of a list.
+/// Signals are checked once in this many ids of a list.
 const CHECK_IDS: usize = 1 << 20;
 
-/// Ids as a list of int, or as the bytes of u32. `None` if one of them can be no id.
+/// Ids as a list of int, or as the bytes of u32. `None` if one of them cannot be an id.
 pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     if let Ok(data) = ids.cast::<PyBytes>() {
         let ids = data.as_bytes().chunks_exact(4).map(|id| u32::from_ne_bytes([id[0], id[1], id[2], id[3]]));
@@ -275,13 +276,13 @@ pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
     Ok(Some(numbers))
 }
 
-/// The id at a place in a list. `None` if it can be no id.
+/// The id at a place in a list. `None` if it cannot be an id.
 #[inline]
 fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     let py = list.py();
-    // SAFETY: this is a list, and the call checks the index (and returns null). The reference is borrowed from the list, and
-    // is good until Python code runs that changes the list. None does: the number of an int is read without calling a
-    // method, and everything else is refused.
+    // SAFETY: this is a list, and the call checks the index (and returns null). The reference is borrowed from the
+    // list, and is good until Python code runs that changes the list. None does: the number of an int is read without
+    // calling a method, and everything else is refused.
     let number = unsafe {
         match ffi::PyList_GetItem(list.as_ptr(), at as ffi::Py_ssize_t) {
             item if item.is_null() => usize::MAX,
@@ -292,8 +293,8 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
         return Ok(Some(id));
     }
     let _ = PyErr::take(py);
-    // `__index__` of anything else may run any code, which may take it out of the list; so this is a reference that we own.
-    // (If the list became shorter by that, there is an IndexError.)
+    // `__index__` of anything else may run any code, which may take it out of the list; so this is a reference that we
+    // own. (If the list became shorter by that, there is an IndexError.)
     Ok(list.get_item(at)?.extract().ok())
 }
 

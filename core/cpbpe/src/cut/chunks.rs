@@ -9,9 +9,9 @@
 use crate::text::utf8::{self, character};
 use crate::vocab::Joinable;
 
-/// How many bytes are looked at together.
+/// How many bytes are processed together.
 pub const BLOCK: usize = 64;
-/// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone give enough
+/// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone find enough
 /// cuts.
 const LONG_CHARACTER: u8 = 0xE0;
 

@@ -1,9 +1,9 @@
 //! Cuts text at both ends of user-defined pieces.
 //!
-//! A user-defined piece is one symbol, which never merges with its neighbours, so there are safe cuts on both sides of it;
-//! and it is a chunk by itself, which the cache remembers like any other. That is exact because a chunk's text tells which
-//! of the two it is: between user-defined pieces there is none, at no place, or it would have been found there.
-//! (Encoding what stands between two of them like a text by itself took 90 ns for each.)
+//! A user-defined piece is one symbol, which never merges with its neighbours. So there are safe cuts on both sides of
+//! it, and it is a chunk by itself, which the cache remembers like any other. That is exact because a chunk's text
+//! tells whether it is a user-defined piece: the text between two of them contains none, or it would have been found.
+//! (Encoding the text between two of them like a text of its own took 90 ns for each.)
 
 use crate::cut::chunks::BLOCK;
 use crate::text::finder::Walk;
@@ -18,15 +18,15 @@ pub struct KeyCuts<'a> {
 }
 
 impl<'a> KeyCuts<'a> {
-    /// `None` if there are none to be found. The text is compact and UTF-8.
+    /// `None` if the vocabulary has none. The text is compact and UTF-8.
     #[inline]
     pub fn new(vocab: &'a Vocab, text: &'a [u8]) -> Option<KeyCuts<'a>> {
         let starts = vocab.key_starts.as_ref()?;
         Some(KeyCuts { starts, walk: vocab.user_defined_compact.walk(text), end: 0 })
     }
 
-    /// Add cuts to those of the block at `base`, which is followed by the byte `next`. `length`: how many bytes of the block
-    /// are text. A block is the one after the block before.
+    /// Add cuts to those of the block at `base`, which is followed by the byte `next`. `length`: how many bytes of the
+    /// block are text. Blocks must come in order, without gaps.
     #[inline]
     pub fn add(&mut self, mut cuts: u64, base: usize, block: &[u8; BLOCK], next: u8, length: usize) -> u64 {
         // 1. Where may one begin?
@@ -34,7 +34,7 @@ impl<'a> KeyCuts<'a> {
         if length < BLOCK {
             places &= (1 << length) - 1;
         }
-        // 2. Not in the last one, which may be a long one.
+        // 2. Not inside the last one found, which may be long.
         if self.end >= base {
             let covered = self.end - base;
             if covered >= BLOCK {

@@ -55,8 +55,8 @@ fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> R
     Ok(0)
 }
 
-/// The same with user-defined pieces, which are looked for from the left. The search stops where one might begin that
-/// continues after the end of the text.
+/// The same with user-defined pieces, which are searched for from the left. The search stops where a piece might begin
+/// that continues after the end of the text.
 fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let keys = &vocab.user_defined;
     let stop = (text.len() + 1).saturating_sub(keys.longest_key());

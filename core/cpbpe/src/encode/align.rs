@@ -1,8 +1,8 @@
 //! Ids with spans of many texts, without the pieces and maps that `Aligned` holds.
 //!
-//! With most models a text is encoded as it is, perhaps after a dummy prefix. Then its spans follow from its ids (see `walk`).
-//! All other texts are aligned like single ones, by `Engine::tokens`, and their spans translated by the map of their
-//! normalization.
+//! With most models a text is encoded as it is, perhaps after a dummy prefix. Then its spans follow from its ids (see
+//! `walk`). All other texts are aligned like single ones, by `Engine::tokens`, and their spans translated by the map of
+//! their normalization.
 
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
@@ -16,12 +16,12 @@ use crate::watch::Check;
 /// Whether to go on is checked once in this many tokens.
 const CHECK_TOKENS: usize = 1 << 14;
 
-/// What is wanted of many texts.
+/// What to align in many texts.
 #[derive(Clone, Copy, Default)]
 pub struct AlignOptions {
     /// Whether spans count characters, or bytes; if not given, characters of a text that is known to be UTF-8.
     pub characters: Option<bool>,
-    /// Leave out merges by chance. The seed is that of the first text, and one more for each text after it.
+    /// Skip merges at random. The seed is that of the first text; each later text has the next number.
     pub dropout: Option<Dropout>,
 }
 
@@ -32,7 +32,7 @@ pub struct AlignedTexts {
     pub ids: Vec<u32>,
     /// How many each text has.
     pub lengths: Vec<usize>,
-    /// Begin and end of what each came from, in its text.
+    /// The begin and end of the span that each came from, in its text.
     pub spans: Vec<[i64; 2]>,
     /// For each token of the UNKNOWN piece its index in `ids`, and the text that is unknown.
     pub unknown: Vec<(usize, Vec<u8>)>,
@@ -84,8 +84,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. False, and nothing done, if some of
-    /// it is unknown.
+    /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. If some of it is unknown, do
+    /// nothing and return false.
     fn plain_spans(
         &self,
         text: &[u8],
@@ -114,10 +114,10 @@ impl Engine {
     }
 }
 
-/// Translates places in bytes to places in characters, of which it is asked from left to right.
+/// Translates places in bytes to places in characters; asked from left to right.
 struct Positions<'a> {
     text: &'a [u8],
-    /// A place where a character begins, and how many do before it.
+    /// A place where a character begins, and how many begin before it.
     at: usize,
     count: usize,
 }

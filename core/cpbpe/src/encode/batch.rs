@@ -12,7 +12,7 @@ use crate::error::Halt;
 use crate::memory::{with_room, Grow};
 use crate::watch::{may_start_threads, Check, WAIT};
 
-/// Ids of some texts, one after the other.
+/// The ids of some texts, one after the other.
 #[derive(Default)]
 pub struct EncodedTexts {
     /// The ids.
@@ -21,7 +21,7 @@ pub struct EncodedTexts {
     pub lengths: Vec<usize>,
 }
 
-/// Who gets the results of runs of texts.
+/// Receives the results of runs of texts.
 pub trait Consumer<R> {
     /// Take the result of a run whose first text has this index, and say whether to go on.
     fn take(&mut self, first: usize, result: R) -> bool;
@@ -31,7 +31,7 @@ pub trait Consumer<R> {
     }
 }
 
-/// Keeps all.
+/// Keeps all results.
 impl<R> Consumer<R> for Vec<(usize, R)> {
     fn take(&mut self, first: usize, result: R) -> bool {
         self.push((first, result));
@@ -39,7 +39,7 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Runs of texts. Each thread takes a few dozen of them.
+/// Runs of texts. Each thread takes a few dozen runs.
 fn runs(texts: &[Input], threads: usize) -> Result<Vec<Range<usize>>, Halt> {
     let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
@@ -123,9 +123,9 @@ impl Engine {
 
     /// Do work for runs of texts, and give the results to `consumer`, in any order.
     ///
-    /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run itself
-    /// when there are none; so making lists of ids, which only this thread may do, costs no time as long as the others
-    /// have something to do. Only this thread asks `check` whether to go on. The others stop when it does.
+    /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run
+    /// itself if there are none. Only this thread may make lists of ids; that costs no time while the others have work.
+    /// Only this thread asks `check` whether to go on. The others stop when it does.
     fn in_runs<R: Send, C: Consumer<R>>(
         &self,
         texts: &[Input],
@@ -200,12 +200,12 @@ impl Engine {
         std::thread::scope(|scope| {
             let threads = threads.min(runs.len());
             for _ in 1..if threads > 1 && may_start_threads() { threads } else { 1 } {
-                // Without another thread this one does everything.
+                // If no thread can be started, this one does everything.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, worker);
             }
             let outcome = hand_over();
             if outcome.is_err() {
-                next.store(runs.len(), Ordering::Relaxed); // nothing more is begun
+                next.store(runs.len(), Ordering::Relaxed); // no more runs are begun
                 stopped.store(true, Ordering::Relaxed);
             }
             outcome

@@ -1,7 +1,7 @@
 //! Compact text -> ids: cut into chunks, look each up in the cache, merge those that are new.
 //!
-//! Text is worked on in batches of bytes, each in simple steps over all its chunks: cut, make keys, look up, append ids.
-//! Memory that one step asks for arrives while the next step works on the other batch.
+//! Text is worked on in batches of bytes, each in simple steps over all its chunks: cut, make keys, look up, append
+//! ids. Memory that one step prefetches arrives while the next step works on the other batch.
 
 use crate::cache::{self, BatchLookup, Cache, Key, PackedIds, MAX_CHUNK, MAX_LONG};
 use crate::cut::chunks::{self, BLOCK};
@@ -15,12 +15,12 @@ use crate::text::utf8;
 use crate::vocab::{piece_type, Joinable, Vocab};
 use crate::watch::Check;
 
-/// Bytes after a text that may be read: a block, and the bytes of a key that begins at its end.
+/// How many bytes after a text may be read: a block, and the bytes of a key that begins at its end.
 const PAD: usize = BLOCK + 16;
-/// Texts up to this long are copied to where they can be padded.
+/// Texts up to this length are copied to a buffer where they can be padded.
 const SMALL: usize = 1024;
-/// Bytes whose chunks are looked up together: enough for memory to arrive meanwhile, and few enough to stay in the
-/// processor's first cache. (128 is 5 % slower, 512 no faster.)
+/// The chunks of this many bytes are looked up together: enough for memory to arrive meanwhile, and few enough to stay
+/// in the processor's first cache. (128 is 5 % slower, 512 no faster.)
 const BATCH: usize = 256;
 /// Places are filled eight at a time.
 const _: () = assert!(BATCH + 8 <= cache::BATCH);
@@ -29,7 +29,7 @@ const CHECK_BATCHES: usize = 1 << 6;
 
 /// What one running call needs: a cache and some buffers. Kept by the engine between calls.
 pub struct Scratch {
-    /// All but the result.
+    /// Everything but the result.
     pub buffers: Buffers,
     /// The result.
     pub ids: Vec<u32>,
@@ -86,7 +86,7 @@ impl Scratch {
 /// The chunks of two batches: of one that is being cut, and of the one before, that is being looked up.
 struct Pending {
     batches: [ChunkBatch; 2],
-    /// The entries of the latter.
+    /// The cache entries of the second.
     lookup: BatchLookup,
 }
 
@@ -95,7 +95,7 @@ struct ChunkBatch {
     /// The key of each, and where it ends, counted from `first`.
     keys: [Key; cache::BATCH],
     count: usize,
-    /// Where the bytes of the batch begin in the text, and where its first chunk does, before.
+    /// Where the bytes of the batch begin in the text, and where its first chunk begins, before them.
     first: usize,
     start: usize,
 }
@@ -128,8 +128,8 @@ struct Encoder<'a, O> {
 }
 
 impl<O: Output> Encoder<'_, O> {
-    /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581, so that
-    /// it is not compact.
+    /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581,
+    /// so it is not compact.
     fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
         debug_assert!(padded.len() >= length + PAD);
         self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD)?;
@@ -142,7 +142,7 @@ impl<O: Output> Encoder<'_, O> {
             if base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
                 (self.check)()?;
             }
-            // 1. Cut this batch, make keys, and ask for the lines of the cache that they belong in.
+            // 1. Cut this batch, make keys, and prefetch their lines of the cache.
             let Some(stop) = self.cut(padded, length, base, now, &mut keys) else { return Ok(false) };
             start = self.prepare(padded, start, now);
             // 2. Append the ids of the batch before, whose entries have arrived.
@@ -156,7 +156,7 @@ impl<O: Output> Encoder<'_, O> {
         Ok(true)
     }
 
-    /// Find where the chunks end that end in the batch at `first`; where the batch ends.
+    /// Find the ends of the chunks that end in the batch at `first`. Returns where the batch ends.
     #[inline]
     fn cut(
         &self,
@@ -185,7 +185,8 @@ impl<O: Output> Encoder<'_, O> {
             let all = count + mask.count_ones() as usize;
             let offset = (base - first) as u32;
             while mask != 0 {
-                // Eight at a time, some of them for nothing: cheaper than a loop whose end the processor cannot predict.
+                // Eight at a time, even if some are unneeded: cheaper than a loop whose end the processor cannot
+                // predict.
                 for place in batch.keys.get_mut(count..count + 8)? {
                     place.end = offset + mask.trailing_zeros();
                     mask &= mask.wrapping_sub(1);
@@ -203,7 +204,8 @@ impl<O: Output> Encoder<'_, O> {
         Some(base)
     }
 
-    /// Make the keys of the chunks, of which the first begins at `start`, and ask for their memory; where the last one ends.
+    /// Make the keys of the chunks, the first of which begins at `start`, and prefetch their memory. Returns where the
+    /// last one ends.
     #[inline(never)]
     fn prepare(&self, padded: &[u8], mut start: usize, batch: &mut ChunkBatch) -> usize {
         batch.start = start;
@@ -241,7 +243,7 @@ impl<O: Output> Encoder<'_, O> {
             let era = self.cache.era;
             self.append_one(keys[at], &padded[batch.place(at)], lookup.entries[at])?;
             if self.cache.era != era {
-                // The cache has started anew, and the entries say where something was kept.
+                // The cache was emptied meanwhile, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
@@ -249,11 +251,11 @@ impl<O: Output> Encoder<'_, O> {
         Ok(())
     }
 
-    /// Append the ids of a chunk whose entry is absent, or is to be compared, or which may continue an unknown symbol.
+    /// Append the ids of a chunk whose entry is absent or must be compared, or that may continue an unknown symbol.
     #[inline(never)]
     fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
         self.chunk.clear();
-        // A chunk that was absent may have been put there since.
+        // A chunk that was absent may have been added since.
         if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
             self.append_new(key, text)?;
         }
@@ -287,8 +289,8 @@ impl<O: Output> Encoder<'_, O> {
     }
 }
 
-/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`; false, and nothing done, if it is not
-/// compact.
+/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`. If it is not compact, do nothing and
+/// return false.
 pub fn encode_compact<O: Output>(
     vocab: &Vocab,
     joinable: &Joinable,
@@ -312,7 +314,7 @@ pub fn encode_compact<O: Output>(
         padded.resize(length + PAD, 0);
         encoder.run(padded, length, pending)
     };
-    // The head, with its prefix, and the tail, with its padding, are copied; what lies between is used as it is.
+    // The head, with its prefix, and the tail, with its padding, are copied; the text between them is used in place.
     let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| chunks::is_cut(joinable, text, at));
     let (head, tail) = if text.len() <= SMALL {
         (None, None)

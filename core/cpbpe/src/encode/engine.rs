@@ -18,7 +18,7 @@ use crate::text::utf8;
 use crate::vocab::{Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
-/// How many scratches are kept for later calls. More calls at once make more, and drop them.
+/// How many scratches are kept for later calls. More concurrent calls make more, and drop them.
 const SPARE: usize = 8;
 /// A result larger than this is not kept for the next call.
 const MAX_KEPT: usize = 1 << 20;
@@ -26,17 +26,17 @@ const MAX_KEPT: usize = 1 << 20;
 /// A text, and whether it is known to be UTF-8.
 pub type Input<'a> = (&'a [u8], bool);
 
-/// Everything that is known of a model. Immutable, except for its caches.
+/// Everything that is known about a model. Immutable, except for its caches.
 pub struct Engine {
     /// The pieces.
     pub(crate) vocab: Arc<Vocab>,
-    /// What the model file says besides.
+    /// What else the model file says.
     file: Arc<File>,
     /// The normalizer of this variant.
     pub(crate) normalizer: Normalizer,
     /// The decoder of this variant.
     decoder: Decoder,
-    /// Scratches for later calls, in boxes, because moving one takes as long as a short text.
+    /// Scratches for later calls. They are boxed, because moving one takes as long as encoding a short text.
     #[allow(clippy::vec_box)]
     spare: Arc<Mutex<Vec<Box<Scratch>>>>,
 }
@@ -66,7 +66,7 @@ pub struct Aligned {
 impl Engine {
     /// Read and check a model file.
     pub fn from_model(data: &[u8]) -> Result<Engine, Error> {
-        // More than the columns take, and what is made of them. (That happens in many small steps.)
+        // More than the columns, and what is built from them, will take. (They are allocated in many small steps.)
         probe(data.len() * 8 + (1 << 22))?;
         Engine::from_columns(Columns::read(data)?)
     }
@@ -115,7 +115,7 @@ impl Engine {
         Ok(Engine { vocab, file, normalizer, decoder, spare: Arc::default() })
     }
 
-    /// The same model as columns, made anew: nothing of them is kept.
+    /// The same model as columns. They are built on request, and not kept.
     pub fn columns(&self) -> Columns {
         let pieces = 0..self.vocab.len() as u32;
         let mut blob = Vec::new();
@@ -138,8 +138,9 @@ impl Engine {
         }
     }
 
-    /// The same engine with other options: with or without a dummy prefix, keeping a space at the beginning when decoding,
-    /// taking text as normalized (`raw`). What is remembered is shared, because it does not depend on them.
+    /// The same engine with other options: with or without a dummy prefix; keeping a space at the beginning when
+    /// decoding; taking text as already normalized (`raw`). The caches are shared, because they do not depend on
+    /// options.
     pub fn variant(&self, prefix: Option<bool>, keep_space: bool, raw: bool) -> Engine {
         let normalizer = self.normalizer.variant(prefix, raw);
         let decoder = self.decoder.variant(&normalizer.options, keep_space);
@@ -151,7 +152,7 @@ impl Engine {
         &self.file.added
     }
 
-    /// What the model calls its normalization rules.
+    /// The model's name for its normalization rules.
     pub fn normalizer_name(&self) -> &[u8] {
         &self.normalizer.options.name
     }
@@ -191,7 +192,7 @@ impl Engine {
     /// The id of a piece.
     pub fn find(&self, piece: &[u8]) -> Option<u32> {
         if piece == b"\0" {
-            None // it is in no table of sentencepiece's
+            None // sentencepiece never finds it
         } else {
             self.vocab.id_of(piece)
         }
@@ -207,14 +208,14 @@ impl Engine {
         self.vocab.kind(id)
     }
 
-    /// The last place in a normalized text after which nothing can change the ids of what stands before it; 0 if there is
+    /// The last place in a normalized text after which nothing can change the ids of the text before it; 0 if there is
     /// none.
     pub fn last_cut(&self, text: &[u8], check: Check) -> Result<usize, Halt> {
         last_cut(&self.vocab, text, check)
     }
 
-    /// Lend a scratch. Nobody ever waits: when the spare ones cannot be reached, a new one is made; so a process
-    /// that was forked while another thread held the lock does not hang.
+    /// Lend a scratch. Nobody ever waits: if the spare ones are locked, a new one is made. So a process that was forked
+    /// while another thread held the lock does not hang.
     pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
         let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
         let mut scratch = match spare {
@@ -277,8 +278,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether normalizing a text does no more than put a dummy prefix in front and write spaces as U+2581, and it can be
-    /// cut; so it can be encoded as it is.
+    /// Whether a text can be encoded as it is: it can be cut, and normalizing only puts a dummy prefix in front and
+    /// writes spaces as U+2581.
     pub(crate) fn is_plain(&self, text: &[u8], valid: bool) -> bool {
         self.vocab.joinable.is_some() && self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok())
     }
@@ -294,7 +295,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Make a normalized text compact, if that can be done, and choose how to segment it.
+    /// Make a normalized text compact, if possible, and choose how to segment it.
     fn way_for(&self, normalized: &mut Vec<u8>, origins: Option<&mut Vec<usize>>) -> Way<'_> {
         let compact = self.vocab.utf8 && std::str::from_utf8(normalized).is_ok();
         if compact && self.vocab.swapped {
@@ -308,7 +309,7 @@ impl Engine {
         Some(&*self.vocab.user_defined).filter(|keys| !keys.is_empty())
     }
 
-    /// The tokens of a text with their spans. With `dropout` every merge is left out with a chance, by a seed.
+    /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = self.origins(text, check)?;
         let way = self.way_for(&mut normalized, Some(&mut origins));
@@ -322,7 +323,7 @@ impl Engine {
         Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
     }
 
-    /// The tokens of a segmented text by way of its ids, which come from the cache; `None` if they do not tell enough.
+    /// The tokens of a segmented text from its ids, which come from the cache; `None` if the ids do not tell enough.
     fn cached_tokens(&self, text: &[u8], way: Way, check: Check) -> Result<Option<Vec<Token>>, Halt> {
         if let Way::Whole { .. } = way {
             return Ok(None);
@@ -333,15 +334,15 @@ impl Engine {
         })?
     }
 
-    /// Append the text that a token stands for, as pieces are spelled in the model file; for an unknown one, what is unknown.
+    /// Append the text of a token, as pieces are spelled in the model file; for an unknown one, the unknown text.
     pub fn piece_of(&self, token: &Token, aligned: &Aligned, out: &mut Vec<u8>) -> Result<(), Halt> {
         out.grow((token.end - token.begin) * utf8::SPACE.len())?; // more than it can take, if it is unknown
         tokens::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out);
         Ok(())
     }
 
-    /// The ids of a text the slow way: normalized, then merged as a whole, with no cutting and no cache. What tests compare
-    /// with.
+    /// The ids of a text the slow way: normalized, then merged as a whole, without cuts and without the cache. Tests
+    /// compare with it.
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         let mut ids = Vec::new();
@@ -349,7 +350,7 @@ impl Engine {
         Ok(ids)
     }
 
-    /// The text as it is segmented, and for each of its bytes, and its end, the place that it came from.
+    /// The text as it is segmented, and for each of its bytes and for its end, the place that it came from.
     pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
         self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut origins)?;

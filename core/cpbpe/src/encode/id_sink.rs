@@ -1,4 +1,4 @@
-//! Symbols -> ids: what becomes of symbols that are not pieces.
+//! Symbols -> ids, including the ids of symbols that are not pieces.
 
 use crate::error::Halt;
 use crate::memory::Grow;
@@ -8,7 +8,7 @@ use crate::vocab::{Vocab, NONE};
 
 /// Appends the ids of symbols. An unknown one becomes its bytes, or the UNKNOWN piece.
 pub struct IdSink<'a> {
-    /// Whose pieces they are.
+    /// The vocabulary.
     pub vocab: &'a Vocab,
     /// The text that the symbols are in.
     pub text: &'a [u8],

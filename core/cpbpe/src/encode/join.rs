@@ -10,7 +10,7 @@ const MANY: usize = 1 << 18;
 
 /// Copy parts, one after the other, to `place`, which is as long as all of them.
 ///
-/// If the place is new memory, its first touch is what takes time, and this is shared by the threads.
+/// If the place is new memory, most of the time goes into touching it first; the threads share that work.
 pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>], threads: usize) {
     let total: usize = parts.iter().map(|part| part.len()).sum();
     assert_eq!(total, place.len(), "the place is as long as the parts");
@@ -37,7 +37,7 @@ pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>],
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // Without another thread this one does everything.
+            // If no thread can be started, this one does everything.
             let _ = std::thread::Builder::new().spawn_scoped(scope, copy);
         }
         copy();

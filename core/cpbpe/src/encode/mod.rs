@@ -11,7 +11,7 @@
 //! | `long_text.rs` | one long text by several threads                                      |
 //! | `align.rs`     | ids and spans of many texts                                           |
 //! | `batch.rs`     | many texts by several threads                                         |
-//! | `join.rs`      | puts what threads have made together                                  |
+//! | `join.rs`      | joins the results of threads                                           |
 
 mod align;
 mod batch;

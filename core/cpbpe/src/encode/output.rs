@@ -9,11 +9,11 @@ pub trait Output {
     /// A state that can be returned to.
     type Mark;
 
-    /// Make room for this many ids more, and a few that are written for nothing.
+    /// Make room for this many ids more, and for a few that are written and then overwritten.
     fn reserve_ids(&mut self, count: usize) -> Result<(), Halt>;
     /// Take some ids.
     fn append(&mut self, ids: &[u32]) -> Result<(), Halt>;
-    /// Take the ids of chunks, up to the first that is absent or to be compared; how many chunks that were.
+    /// Take the ids of chunks, up to the first that is absent or must be compared. Returns how many chunks were taken.
     ///
     /// # Safety
     /// `reserve_ids` must have made room for all their ids.
@@ -61,7 +61,7 @@ impl Output for Vec<u32> {
 /// Counts ids without keeping them, which takes no memory and less time.
 #[derive(Clone, Copy, Default)]
 pub struct Count {
-    /// How many there were.
+    /// How many ids there were.
     pub count: usize,
     last: Option<u32>,
 }

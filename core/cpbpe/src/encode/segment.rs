@@ -12,7 +12,7 @@ use crate::watch::Check;
 /// How a normalized text is segmented. It is decided once for each text, by `Way::of`.
 #[derive(Clone, Copy)]
 pub enum Way<'a> {
-    /// Cut into chunks, of which user-defined pieces are some. The text is compact.
+    /// Cut into chunks, some of which are user-defined pieces. The text is compact.
     Chunks(&'a Joinable),
     /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with UNUSED pieces.
     Whole {
@@ -22,7 +22,7 @@ pub enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// The way for a text of which it is known whether it is compact.
+    /// The way for a text that is compact or not.
     pub fn of(vocab: &'a Vocab, compact: bool) -> Way<'a> {
         match &vocab.joinable {
             Some(joinable) if compact => Way::Chunks(joinable),

@@ -1,4 +1,4 @@
-//! Text -> tokens: ids with the parts of the text that they stand for.
+//! Text -> tokens: ids with their spans of the text.
 
 use crate::cut::chunks;
 use crate::encode::id_sink::IdSink;
@@ -19,13 +19,13 @@ const CHECK_STEPS: usize = 1 << 14;
 pub struct Token {
     /// Its id.
     pub id: u32,
-    /// Where the part of the text begins that it stands for. That is empty for all but the last byte of a character.
+    /// Where its part of the text begins. The part is empty for all but the last byte of a character.
     pub begin: usize,
     /// Where it ends.
     pub end: usize,
 }
 
-/// Makes tokens of symbols.
+/// Turns symbols into tokens.
 struct TokenSink<'a> {
     vocab: &'a Vocab,
     text: &'a [u8],
@@ -115,9 +115,9 @@ pub struct Place {
 }
 
 /// Walk through a compact text by its ids, and report where each token ends, which is where the next one begins. Every
-/// piece stands in the text as it is; a character without a piece has an id for each of its bytes, of which all but the
-/// last have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because its
-/// length cannot be told from an id.
+/// piece occurs unchanged in the text. A character without a piece has an id for each of its bytes; all but the last
+/// have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because an id does
+/// not tell its length.
 #[inline]
 pub fn walk(
     vocab: &Vocab,
@@ -180,7 +180,7 @@ pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32], check: Check) -> Resul
     Ok(done.then_some(tokens))
 }
 
-/// The tokens of a segmented text when merges are left out by chance.
+/// The tokens of a segmented text when merges are skipped at random.
 pub fn sample(
     vocab: &Vocab,
     text: &[u8],
@@ -188,7 +188,7 @@ pub fn sample(
     Dropout { alpha, seed }: Dropout,
     check: Check,
 ) -> Result<Vec<Token>, Halt> {
-    // Chances depend on how many symbols there were before, not on bytes, of which compact text has fewer.
+    // Chances depend on the number of symbols before, not of bytes, because compact text has fewer bytes.
     let mut keys = user_defined(vocab, compact).walk(text);
     let mut places = filled(0u64, text.len() + 1, check)?;
     let (mut at, mut count) = (0, 0);
@@ -214,7 +214,7 @@ pub fn sample(
     Ok(sink.out)
 }
 
-/// The text that a token stands for, as it is in the model file; for an unknown one, what is unknown.
+/// The text of a token, as it is in the model file; for an unknown one, the unknown text.
 pub fn piece_of(vocab: &Vocab, token: &Token, text: &[u8], compact: bool, out: &mut Vec<u8>) {
     if Some(token.id) == vocab.unk || vocab.kind(token.id) != piece_type::BYTE {
         let part = &text[token.begin..token.end];

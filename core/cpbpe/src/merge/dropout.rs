@@ -1,11 +1,11 @@
 //! Chances for BPE-dropout, the same as in `cpbpe/reference/dropout.py`, which explains them.
 
-/// Which merges are left out.
+/// Which merges are skipped.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
-    /// The chance of each merge to be left out.
+    /// The chance that a merge is skipped.
     pub alpha: f64,
-    /// What decides which.
+    /// The seed that decides which.
     pub seed: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Merges long chunks. Pairs wait in a queue, and the one with the lowest rank is merged next, the leftmost of equals. Up to
-//! `SMALL` bytes the queue is a heap. In a heap of millions of pairs every step is somewhere else in memory; so for longer
-//! chunks there is a list of pairs for each rank. Within a list the pairs are merged from left to right, and memory is
-//! walked through in one direction.
+//! Merges long chunks. Pairs wait in a queue, and the one with the lowest rank is merged next, the leftmost of equals.
+//! Up to `SMALL` bytes the queue is a heap. In a heap of millions of pairs every step jumps to another place in memory.
+//! So for longer chunks there is a list of pairs for each rank. The pairs of a list are merged from left to right, so
+//! memory is read in one direction.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,23 +14,23 @@ use crate::text::utf8;
 use crate::vocab::NONE;
 use crate::watch::Check;
 
-/// The longest chunk for a heap.
+/// The longest chunk that uses a heap.
 const SMALL: usize = 1 << 12;
-/// Making this many empty lists (there are about as many as pieces) takes as long as merging a byte.
+/// Making this many empty lists (there are about as many lists as pieces) takes as long as merging a byte.
 const LISTS_PER_BYTE: usize = 8;
 
-/// The memory of a pair is asked for when this many pairs are still before it.
+/// The memory of a pair is prefetched when this many pairs are still before it.
 const AHEAD: usize = 12;
 /// Whether to go on is checked once in this many steps, of up to ten microseconds each.
 const CHECK_STEPS: usize = 1 << 12;
 
-/// A symbol is known by where it begins; there is one of these for every byte, and one for the end.
+/// A symbol is found by where it begins. There is one entry for every byte, and one for the end.
 #[derive(Clone, Copy)]
 struct Symbol {
-    /// The order of what it makes with the next one, `NONE` if that is not a piece.
+    /// The order of the piece that it forms with the next one, `NONE` if there is no such piece.
     order: u32,
-    /// How many bytes it has, and `FROZEN` if it takes no part in merging. Not more than a piece has, three times
-    /// 8,000 if all are spaces.
+    /// How many bytes it has, and `FROZEN` if it never merges. It has no more bytes than a piece, which may be three
+    /// times 8,000 if all are spaces.
     size: u16,
     /// How many bytes the one before it has.
     before: u16,
@@ -103,7 +103,7 @@ struct ListQueue<P> {
     list: Vec<P>,
     /// Where in it the next pair is.
     next: usize,
-    /// Pairs that arose meanwhile and must come before the rest of that list. In trained vocabularies there are hardly any, so
+    /// Pairs that arose meanwhile and must come before the rest of that list. Trained vocabularies have hardly any, so
     /// a heap is good enough.
     urgent: BinaryHeap<Reverse<(u32, P)>>,
 }
@@ -173,10 +173,10 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
     }
 }
 
-/// Merge `text`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or 0. `seen` is called for every pair that
-/// makes a piece: the id of the piece, and begin and middle of the pair. `keep` is asked about a pair whose turn has come, by
-/// its begin, middle and end: whether it is merged, or left out for good. `visit` gets all symbols in the end, from left to
-/// right.
+/// Merge `text`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or 0. `seen` is called for
+/// every pair that forms a piece, with the id of the piece and the begin and middle of the pair. `keep` decides whether
+/// a pair whose turn has come is merged or skipped permanently, given its begin, middle and end. In the end `visit`
+/// gets all symbols from left to right.
 pub fn merge<L: Lookup>(
     lookup: &L,
     text: &[u8],
@@ -220,7 +220,7 @@ fn run<L: Lookup, Q: Queue>(
     check: Check,
     mut queue: Q,
 ) -> Result<(), Halt> {
-    // Look at what the symbol at `at` makes with the next one.
+    // Look up the piece that the symbol at `at` forms with the next one.
     let mut consider = |symbols: &mut Symbols, queue: &mut Q, at: usize| {
         symbols.0[at].order = NONE;
         let middle = symbols.end(at);
@@ -254,7 +254,7 @@ fn run<L: Lookup, Q: Queue>(
         if let Some(symbol) = queue.ahead().and_then(|at| symbols.0.get(at)) {
             prefetch(symbol);
         }
-        // Stale: the symbol is gone, or makes another piece with its neighbour by now.
+        // Out of date: the symbol is gone, or now forms another piece with its neighbour.
         if symbols.0[at].order != order {
             continue;
         }
@@ -264,7 +264,7 @@ fn run<L: Lookup, Q: Queue>(
             symbols.0[at].order = NONE;
             continue;
         }
-        // 3. Its two symbols become one, which makes new pairs with its neighbours.
+        // 3. Its two symbols become one, which forms new pairs with its neighbours.
         symbols.0[middle].order = NONE;
         symbols.0[at].size = (end - at) as u16;
         symbols.0[end].before = (end - at) as u16;

@@ -1,11 +1,11 @@
-//! What merging needs from outside: pieces by their texts, and a receiver of the symbols.
+//! What merging needs from its callers: pieces by their texts, and a receiver of the symbols.
 
 use crate::error::Halt;
 use crate::vocab::Vocab;
 
 /// Receives the symbols of a chunk from left to right; an unknown one has the id `NONE`.
 pub trait Sink {
-    /// Make room for what symbols of this many bytes become. Called before they come.
+    /// Make room for the results of symbols of this many bytes. Called before `symbol`.
     fn make_room(&mut self, bytes: usize) -> Result<(), Halt>;
     /// The symbol `begin..end` of the chunk.
     fn symbol(&mut self, id: u32, begin: usize, end: usize);

@@ -9,11 +9,11 @@ use crate::vocab::{Vocab, NONE};
 
 /// Chunks of up to this many bytes are short. They have at most as many symbols.
 pub const MAX: usize = 32;
-/// The order of a symbol that makes no piece with the next one.
+/// The order of a symbol that forms no piece with the next one.
 const NEVER: u64 = u64::MAX;
 
-/// The symbols of a chunk. Symbol `i` begins with the `i`-th character; when it takes in the next symbol, that one is gone,
-/// and the numbers of the others stay as they are.
+/// The symbols of a chunk. Symbol `i` begins with the `i`-th character. When it absorbs the next symbol, that one is
+/// gone, and the others keep their numbers.
 struct Symbols {
     /// How many characters there are.
     count: usize,
@@ -45,7 +45,7 @@ impl Symbols {
         symbols
     }
 
-    /// Make symbol `i` and the next one `gone` one symbol; its next one.
+    /// Join symbol `i` and the next one. Returns the symbol that is gone, and the one after it.
     #[inline(always)]
     fn join(&mut self, i: usize) -> (usize, usize) {
         let gone = usize::from(self.after[i]);
@@ -74,7 +74,7 @@ fn lowest(numbers: &[u64]) -> u64 {
 pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) -> Result<(), Halt> {
     sink.make_room(text.len())?;
     let pieces = &vocab.pieces;
-    // A piece is looked up in two steps: a probe asks for the memory where the answer is, `find` reads it. The chunk is
+    // A piece is looked up in two steps: a probe prefetches the memory of the answer, and `find` reads it. The chunk is
     // padded, so that the window of a probe may reach beyond its end.
     let mut padded = [0; MAX + WINDOW];
     padded[..text.len()].copy_from_slice(text);
@@ -92,14 +92,14 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) -> Result<(), Ha
     let count = symbols.count;
     let mut ids = [NONE; MAX];
 
-    // 2. For each symbol: which piece does it make with the next one?
+    // 2. For each symbol: which piece does it form with the next one?
     let mut joined = [NONE; MAX];
     if text.is_ascii() {
         for (joined, pair) in joined.iter_mut().zip(text.windows(2)) {
             *joined = pieces.find_ascii(pair[0], pair[1]);
         }
     } else {
-        // Ask for all of the memory first, then read it.
+        // Prefetch all of the memory first, then read it.
         for i in 0..count.saturating_sub(1) {
             let _ = probe(symbols.begins[i], symbols.ends[i + 1]);
         }
@@ -130,8 +130,8 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) -> Result<(), Ha
         let (gone, next) = symbols.join(i);
         order[gone] = NEVER;
         order[i] = NEVER;
-        // The new symbol makes new pairs with its neighbours. Memory for the left one is asked for while the right one is
-        // looked up.
+        // The new symbol forms new pairs with its neighbours. Memory for the left one is prefetched while the right one
+        // is looked up.
         let (begin, end) = (symbols.begins[i], symbols.ends[i]);
         let left = usize::from(symbols.before[i]);
         let left_begin = symbols.begins[left];

@@ -1,8 +1,8 @@
 //! Merges a whole text at once: with user-defined pieces, and with UNUSED pieces.
 //!
-//! An UNUSED piece merges like others, so that longer pieces can be made of it, but is split again in the end, into the
-//! pair that was last seen to make it anywhere in the text. The depth of splitting is bounded, because a crafted model
-//! could exhaust the stack.
+//! An UNUSED piece merges like others, so that it can become part of longer pieces. In the end it is split again, into
+//! the pair that was last seen to form it anywhere in the text. The depth of splitting is bounded, because otherwise a
+//! crafted model could exhaust the stack.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ const CHECK_SYMBOLS: usize = 1 << 14;
 /// sentencepiece splits UNUSED pieces to this depth.
 const MAX_SPLIT_DEPTH: u32 = 100;
 
-/// Give the symbols of a text to `sink`. `key(at)` is the length of a user-defined piece at `at`, or 0: these are frozen.
-/// `keep` is asked before each merge, see `long::merge`.
+/// Give the symbols of a text to `sink`. `key(at)` is the length of a user-defined piece at `at`, or 0: these are
+/// frozen. `keep` is asked before each merge, see `long::merge`.
 pub fn merge_whole<L: Lookup, S: Sink>(
     lookup: &L,
     text: &[u8],

@@ -70,7 +70,7 @@ impl Charsmap {
         Some(Charsmap { units, replacements, begins })
     }
 
-    /// The blob that this was made from.
+    /// The blob that this was built from.
     pub fn blob(&self) -> Vec<u8> {
         let size = self.units.len() as u32 * 4;
         let units = self.units.iter().flat_map(|unit| unit.to_le_bytes());

@@ -1,7 +1,7 @@
 //! How far two texts are the same.
 
-/// How many bytes two texts have in common at their beginnings. (Eight at a time: what is compared in sorting words that
-/// begin alike, and in looking for keys that do, may be hundreds of bytes.)
+/// How many bytes two texts have in common at their beginnings. (Eight at a time: words and keys that begin alike may
+/// share hundreds of bytes.)
 #[inline]
 pub fn common_length(left: &[u8], right: &[u8]) -> usize {
     let mut same = 0;

@@ -1,7 +1,7 @@
 //! Compact text: U+2581, the commonest character of normalized text, is written as a space, one byte instead of three.
 //!
-//! A normalized text holds no space (each has become U+2581), so nothing is lost. A piece may hold one, so in pieces the
-//! two are exchanged.
+//! A normalized text holds no space (each has become U+2581), so nothing is lost. A piece may hold one, so in pieces
+//! the two are exchanged.
 
 use crate::text::utf8::SPACE;
 

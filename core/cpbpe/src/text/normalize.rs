@@ -44,13 +44,13 @@ impl Default for NormalizerOptions {
     }
 }
 
-/// Where the map back is kept, or not: `()` keeps none.
+/// Receives the map back to the input; `()` keeps nothing.
 pub trait Origins {
     /// The next `count` bytes came from `origin`.
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
-    /// The next bytes came from as many bytes, each from one.
+    /// The next bytes came from the same number of bytes, each from one.
     fn add_each(&mut self, origins: Range<usize>) -> Result<(), Halt>;
-    /// Forget all but the first `length`; where the first forgotten one came from.
+    /// Forget all but the first `length`. Returns where the first forgotten one came from.
     fn truncate(&mut self, length: usize) -> usize;
 }
 
@@ -90,7 +90,7 @@ impl Origins for Vec<usize> {
     }
 }
 
-/// The first space. Nearly always it is asked of one character, for which a call would take longer than a look.
+/// The first space. The text is nearly always one character, for which a loop is faster than a call.
 #[inline]
 fn space_in(part: &[u8]) -> Option<usize> {
     if part.len() < 8 {
@@ -147,7 +147,7 @@ impl Normalizer {
             && user_defined.is_none_or(|keys| !keys.begins(byte))
     }
 
-    /// What stands at `at` once rewritten, and how many bytes that uses up.
+    /// The rewritten form of the text at `at`, and how many bytes it replaces.
     #[inline]
     fn next<'a>(
         &'a self,
@@ -225,8 +225,8 @@ impl Normalizer {
         while at < text.len() {
             let stop = text.len().min(at + CHECK_BYTES);
             while at < stop {
-                // (Most of most texts are visible ASCII characters that nothing rewrites. Copying these together is eight
-                // times as fast.)
+                // (Most text is visible ASCII that nothing rewrites. Copying a run of it at once is eight times as
+                // fast.)
                 let begin = at;
                 while at < stop && self.is_copied(text[at], user_defined) {
                     at += 1;
@@ -252,7 +252,7 @@ impl Normalizer {
                 check()?;
             }
         }
-        // 4. Spaces at the end go, and with them a dummy prefix that nothing follows.
+        // 4. Spaces at the end go, and so does a dummy prefix that nothing follows.
         let mut end = at;
         while squeeze && out.ends_with(space) {
             out.truncate(out.len() - space.len());

@@ -5,7 +5,7 @@ use crate::memory::Grow;
 
 /// U+2581, which stands for a space.
 pub const SPACE: &[u8] = "\u{2581}".as_bytes();
-/// U+FFFD, which stands for a byte that belongs to no character.
+/// U+FFFD, which replaces a byte that belongs to no character.
 pub const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
 
 /// How many bytes a character takes, going by its first byte.
@@ -21,7 +21,7 @@ pub fn length_at(text: &[u8], at: usize) -> usize {
     length_by_first(text[at]).min(text.len() - at)
 }
 
-/// The length of the valid character at `at`, 0 if the bytes there are none.
+/// The length of the valid character at `at`, 0 if there is none.
 #[inline]
 pub fn valid_length(text: &[u8], at: usize) -> usize {
     let length = length_by_first(text[at]);
@@ -49,7 +49,7 @@ pub fn count(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }
 
-/// Append `text` with a space for each U+2581. It becomes no longer; callers see to the room.
+/// Append `text` with a space for each U+2581. It does not become longer; callers make room for it.
 pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = 0;
     for space in memchr::memmem::find_iter(text, SPACE) {

@@ -1,15 +1,15 @@
-//! The longest key at every place of a text, for texts in which looking at each place by itself takes too long: where keys
-//! begin alike and the text begins like them everywhere, thousands of bytes are looked at in vain again and again.
+//! The longest key at every place of a text, for texts where searching each place by itself takes too long: if keys
+//! begin alike and the text looks like their beginning everywhere, thousands of bytes are read at each place.
 //!
-//! An automaton (Aho and Corasick's) reads the text from its end to its beginning, and each key from its last byte to its
-//! first. Its state at a place is the longest part of the text from there on that some key ends with; so the longest key
-//! that is a beginning of this part is the longest key at the place. It is known beforehand for every state, and every byte
-//! of the text is read once.
+//! An automaton (Aho and Corasick's) reads the text from its end to its beginning, and each key from its last byte to
+//! its first. Its state at a place is the longest part of the text from there on that some key ends with; so the
+//! longest key that is a beginning of this part is the longest key at the place. It is known in advance for every
+//! state, and every byte of the text is read once.
 
 use std::collections::HashMap;
 
-/// Keys that need more states than this get none: 12 bytes for each, and as many again while they are made. (16,000 keys of
-/// 20 bytes need 320,000 at most.)
+/// Keys that need more states than this get none: 12 bytes for each, and as many again while they are made. (16,000
+/// keys of 20 bytes need 320,000 at most.)
 const MAX_STATES: usize = 1 << 22;
 
 /// The state in which nothing is known of the text.
@@ -18,7 +18,7 @@ const ROOT: u32 = 0;
 /// What a byte leads to from a state.
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// The state to go on from when the next byte leads nowhere: the longest of the shorter parts.
+    /// The state to continue from if the next byte leads nowhere: the longest of the shorter parts.
     shorter: u32,
     /// The length of the longest key that the part begins with.
     longest: u32,
@@ -38,7 +38,7 @@ pub struct Backwards {
 }
 
 impl Backwards {
-    /// About how many bytes it takes to make one for keys of this many bytes.
+    /// About how many bytes of memory it takes to build one for keys of this many bytes.
     pub fn memory(bytes: usize) -> usize {
         bytes.min(MAX_STATES) * 48 + bytes * 2
     }
@@ -87,8 +87,8 @@ impl Backwards {
         Some(automaton)
     }
 
-    /// Find for every state the longest of the shorter parts. States with shorter paths come first, because that of a state
-    /// is found by way of that of the state above it.
+    /// Find for every state the longest of the shorter parts. States with shorter paths come first, because that of a
+    /// state is found by way of that of the state above it.
     fn link(&mut self, above: &[u32]) {
         let count = self.states.len();
         let mut depths = vec![0u32; count];
@@ -109,7 +109,7 @@ impl Backwards {
         }
     }
 
-    /// The state after one more byte, which stands before the others.
+    /// The state after one more byte, the one before those already read.
     #[inline]
     fn next(&self, mut at: u32, byte: u8) -> u32 {
         loop {

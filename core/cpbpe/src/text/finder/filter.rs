@@ -1,4 +1,4 @@
-//! Passes over places of a text where no key can begin.
+//! Skips places of a text where no key can begin.
 
 /// Up to this many first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
@@ -10,14 +10,14 @@ const FILTER: usize = 1 << (BITS - 6);
 /// Bytes that are looked at together.
 const BLOCK: usize = 32;
 
-/// What keys begin with. A filter looks at no more bytes than its shortest key has, so the short keys may have a filter of
+/// The beginnings of keys. A filter reads no more bytes than its shortest key has, so short keys may have a filter of
 /// their own.
 pub struct Beginnings(Vec<Filter>);
 
 struct Filter {
     /// 1 for each first byte.
     firsts: [u8; 256],
-    /// Which bits of eight bytes count.
+    /// Which bits of eight bytes are compared.
     mask: u64,
     /// A Bloom filter of the first bytes of all keys.
     filter: Box<[u64; FILTER]>,
@@ -54,7 +54,7 @@ impl Filter {
     #[inline]
     fn places(&self, block: &[u8; BLOCK + WIDTH]) -> u64 {
         let mut places = 0;
-        // Without a branch for each byte.
+        // This needs no branch for each byte.
         if block[..BLOCK].iter().fold(0, |any, &byte| any | self.firsts[usize::from(byte)]) > 0 {
             let mut firsts = block[..BLOCK]
                 .iter()
@@ -92,7 +92,7 @@ impl Beginnings {
             return None;
         }
         let (long, short): (Vec<&[u8]>, Vec<&[u8]>) = keys.iter().partition(|key| key.len() >= WIDTH);
-        // A filter whose keys have few first bytes passes over most blocks, and costs next to nothing.
+        // A filter whose keys have few first bytes skips most blocks, and costs next to nothing.
         let groups = if few(&short) { vec![&long[..], &short] } else { vec![keys] };
         Some(Beginnings(groups.into_iter().filter_map(Filter::new).collect()))
     }

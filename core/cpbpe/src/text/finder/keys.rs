@@ -11,29 +11,29 @@ use crate::text::finder::trie::Trie;
 
 /// sentencepiece has room for this many matches, shortest first.
 const MAX_MATCHES: usize = 64;
-/// For every byte of the text, this many may be looked at in vain.
+/// For every byte of the text, this many may be read without finding a key.
 const PATIENCE: usize = 16;
-/// And this many at any rate.
+/// And this many in any case.
 const FREE: usize = 1 << 10;
 /// How many places `Backwards` is asked about at a time.
 const WINDOW: usize = 1 << 16;
 
-/// Some keys, as a tree, and what helps with texts that are bad for it.
+/// Some keys: a tree, and an automaton for texts that make the tree slow.
 pub struct Keys {
     trie: Trie,
     /// How many bytes the longest key has.
     longest_key: usize,
-    /// How many all have together.
+    /// How many bytes all keys have together.
     bytes: usize,
-    /// How many bytes of texts have been looked at in vain more often than `PATIENCE` allows.
+    /// How many bytes of texts were read without finding a key, beyond what `PATIENCE` allows.
     in_vain: AtomicUsize,
-    /// Made when this has taken as long as it takes to make it.
+    /// Built once these bytes have cost as much time as building it takes.
     backwards: Lazy<Option<Backwards>>,
 }
 
 impl Keys {
-    /// None of the keys is empty. Those that have too many others as beginnings are not found: sentencepiece does not find
-    /// them either.
+    /// No key is empty. Keys that begin with too many other keys are not found: sentencepiece does not find them
+    /// either.
     pub fn new(keys: &[Vec<u8>]) -> Result<Keys, Error> {
         Keys::with_limit(keys.iter().map(Vec::as_slice), MAX_MATCHES)
     }
@@ -73,7 +73,7 @@ impl Keys {
         self.trie.begins(byte)
     }
 
-    /// For each byte that keys begin with those that may follow it.
+    /// For each first byte of keys, the bytes that may follow it.
     pub fn first_pairs(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
         let firsts = (0..=u8::MAX).filter(|&first| self.begins(first));
         firsts.flat_map(|first| self.trie.second_bytes(first).into_iter().map(move |second| (first, second)))
@@ -85,13 +85,13 @@ impl Keys {
         Walk { keys: self, text, begin: 0, in_vain: 0, window: 0..0, lengths: Vec::new() }
     }
 
-    /// Note that so many bytes more have been looked at in vain; the automaton, when it is time for it.
+    /// Add this many bytes that were read without finding a key. Returns the automaton once it is worth building.
     fn tired(&self, in_vain: usize) -> Option<impl std::ops::Deref<Target = Option<Backwards>> + '_> {
-        // (Two threads that count at once do no harm, whatever comes of it.)
+        // (Two threads may count at once: an inexact count does no harm.)
         let before = self.in_vain.fetch_add(in_vain, Ordering::Relaxed);
         let enough = before.saturating_add(in_vain) > self.bytes;
         enough.then(|| {
-            // Without memory for it, texts take longer.
+            // If there is no memory for it, texts only take longer.
             let make = || {
                 probe(Backwards::memory(self.bytes))?;
                 let (blob, ends) = self.trie.keys();
@@ -104,15 +104,15 @@ impl Keys {
 
 /// A walk through a text, from left to right, that asks for the longest key at some places.
 ///
-/// At each place the tree of keys is walked down for as long as the text goes on like some key. In most texts that are a
-/// few bytes. Where it is many, again and again, `Backwards` is asked instead, which takes the same time for every text. So
-/// no byte is looked at more than some `PATIENCE` times.
+/// At each place the walk goes down the tree of keys as long as the text continues like some key. In most texts that is
+/// a few bytes. Where it is many bytes again and again, `Backwards` is asked instead, which takes the same time for
+/// every text. So no byte is read more than about `PATIENCE` times.
 pub struct Walk<'a> {
     keys: &'a Keys,
     text: &'a [u8],
-    /// Since this place bytes that are looked at in vain are counted,
+    /// The place from which bytes that are read without finding a key are counted,
     begin: usize,
-    /// and there were this many.
+    /// and how many there were.
     in_vain: usize,
     /// Places where the length of the longest key is known,
     window: Range<usize>,
@@ -121,7 +121,8 @@ pub struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The length of the longest key at `at`, 0 if none is there. No place comes before one that was asked about earlier.
+    /// The length of the longest key at `at`, 0 if none is there. No place comes before one that was asked about
+    /// earlier.
     #[inline]
     pub fn longest(&mut self, at: usize) -> usize {
         if self.keys.trie.begins(self.text[at]) {

@@ -1,12 +1,12 @@
-//! Finds keys from left to right, the longest at each place: special tokens, of which there may be thousands.
+//! Finds keys from left to right, the longest at each place: special tokens, perhaps thousands of them.
 //!
-//! An automaton looks at every byte, which takes a good part of the time that encoding takes, or more. Where the keys
-//! begin with few different bytes, it first looks for these, and fast. Where they begin with more, `Beginnings` passes
-//! over places where no key begins, and the automaton is only asked about the others. A text that has too many of those
-//! (it may be made so) is left to the automaton alone, which is linear for every text.
+//! An automaton reads every byte, which can take as long as encoding. If the keys begin with few different bytes, it
+//! searches for these first, which is fast. If they begin with more, `Beginnings` skips places where no key begins, and
+//! the automaton is only asked about the others. A text with too many of those (perhaps on purpose) is left to the
+//! automaton alone, which is linear for every text.
 //!
-//! It is linear in what it reads. After a key it begins anew where the key ends, and may read again what it has read already
-//! to see that no longer key is there. With long keys that is much; they are left to a walk with `Keys`.
+//! It is linear in what it reads. After a key it starts again where the key ends, so it may read again the bytes where
+//! it looked for a longer key. With long keys these are many, so long keys are left to a walk with `Keys`.
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
@@ -20,21 +20,21 @@ use crate::watch::Check;
 const CHECK_MATCHES: usize = 1 << 12;
 const CHECK_BYTES: usize = 1 << 16;
 
-/// Keys longer than this are not looked for by the automaton.
+/// The automaton does not search for keys longer than this.
 const LONG: usize = 64;
-/// For every byte passed over, this many may be looked at in vain.
+/// For every byte skipped, this many may be read without finding a key.
 const PATIENCE: usize = 4;
-/// And this many at any rate.
+/// And this many in any case.
 const FREE: usize = 1 << 12;
 
-/// Some keys, ready to be looked for.
+/// Some keys, ready to be searched for.
 pub struct Finder(Way);
 
-/// What looks for them.
+/// The ways to search.
 enum Way {
     /// Keys of up to `LONG` bytes.
     Short(Automaton),
-    /// Other ones.
+    /// Longer keys.
     Long(Keys, Beginnings),
 }
 

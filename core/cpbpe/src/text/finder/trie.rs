@@ -1,9 +1,9 @@
-//! A radix tree of keys. To find the longest key at a place, one walks down from the root; bytes that no two keys part at
-//! are compared together.
+//! A radix tree of keys. The longest key at a place is found by walking down from the root. Bytes at which no keys
+//! branch are compared together.
 //!
-//! What takes time is to wait for memory: a large tree is in no near cache. So all that must be known of a node stands in
-//! one place, mostly in one line of the cache (with nodes, labels and children apart, three lines had to be waited for at
-//! each step):
+//! Most of the time is spent waiting for memory: a large tree does not fit into the nearest caches. So all data of a
+//! node are in one place, mostly in one line of the cache. (With nodes, labels and children apart, each step waited for
+//! three lines.) This is a node:
 //!
 //! ```text
 //! count: 2 bytes | length: 2 | key: 4 | label: length | what leads to the children
@@ -43,7 +43,7 @@ pub struct Found {
     pub looked: usize,
 }
 
-/// A node that is read.
+/// A node as it is read.
 #[derive(Clone, Copy)]
 struct Node<'a> {
     count: usize,
@@ -53,14 +53,14 @@ struct Node<'a> {
     rest: &'a [u8],
 }
 
-/// Where a child is to be noted.
+/// Where the place of a child is stored.
 #[derive(Clone, Copy)]
 enum Slot {
     Root(u8),
     Node(usize),
 }
 
-/// Keys below a node that is not there yet.
+/// Keys below a node that does not exist yet.
 struct Waiting {
     slot: Slot,
     range: std::ops::Range<usize>,
@@ -71,8 +71,8 @@ struct Waiting {
 }
 
 impl Trie {
-    /// The tree of some keys, none of which is empty, with their numbers. They are sorted, and no two are equal. Below a
-    /// key that has `limit - 1` others as beginnings there is nothing. `None` if there are more bytes than can be numbered.
+    /// The tree of some keys, none of which is empty, with their numbers. They are sorted, and no two are equal.
+    /// Nothing is below a key that begins with `limit - 1` others. `None` if there are more bytes than can be numbered.
     pub fn new(keys: &[(&[u8], u32)], limit: usize) -> Option<Trie> {
         let mut trie = Trie { nodes: vec![0; HEAD], roots: Box::new([0; 256]) };
         let mut waiting = Vec::new();
@@ -127,7 +127,7 @@ impl Trie {
         Some(trie)
     }
 
-    /// Note where a child is.
+    /// Store where a child is.
     fn note(&mut self, slot: Slot, at: u32) {
         match slot {
             Slot::Root(head) => self.roots[usize::from(head)] = at,
@@ -258,7 +258,7 @@ impl<'a> Node<'a> {
             }
             self.length + 2 + 4 * usize::from(number)
         } else {
-            // All heads at once: the lowest byte that is zero after this is the one that is looked for. (What follows a node
+            // All heads at once: the lowest byte that is zero after this is the one wanted. (What follows a node
             // without children means nothing.)
             const EACH: u64 = 0x0101_0101_0101_0101;
             let Some(heads) = self.rest[self.length..].first_chunk() else { return 0 };
