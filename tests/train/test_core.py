@@ -177,7 +177,7 @@ def test_counter_refuses_what_it_cannot_count() -> None:
     core, _ = counters(CountSpec())
     with pytest.raises(ValueError, match="one count for each"):
         core.add([b"a", b"b"], [1])
-    with pytest.raises(ValueError, match="no words"):
+    with pytest.raises(ValueError, match="not words"):
         core.add_words(Words(b"ab", (1).to_bytes(8, "little"), (1).to_bytes(8, "little")))
     with pytest.raises(ValueError, match="malformed"):
         train_engine.make_counter(CountSpec(charsmap=b"nonsense"))
@@ -248,7 +248,7 @@ def test_learn_refuses_what_are_no_words() -> None:
         Words(b"ab", end + (1).to_bytes(8, "little"), count * 2),
     ]
     for words in bad:
-        with pytest.raises(ValueError, match="no words"):
+        with pytest.raises(ValueError, match="not words"):
             train_engine.learn(words, spec)
     with pytest.raises(OverflowError):
         train_engine.learn(Words(b"ab", end, (1 << 62).to_bytes(8, "little")), spec)

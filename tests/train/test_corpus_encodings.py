@@ -32,7 +32,7 @@ def test_latin_1_names_the_file_the_line_and_the_remedy(engine: str) -> None:
     assert WordCounts.load("saved").reading == counts.reading
     assert counts.merge(counts).reading.warnings == counts.reading.warnings
     with pytest.raises(
-        TrainingError, match=r"for what there is\. \(4 lines of latin\.txt are not valid UTF-8"
+        TrainingError, match=r"to accept a smaller one\. \(4 lines of latin\.txt are not valid UTF-8"
     ):
         train("latin.txt")
     # The remedy works.
