@@ -315,8 +315,8 @@ class ReferenceEngine:
         recognized when their turn comes: one of their symbols is empty by then, or the two together are
         longer than they were.
 
-        With `dropout`, a pair whose turn has come is skipped permanently with the given probability, so that a
-        text has many segmentations (BPE-dropout). The chance depends on `begin`, the position of the chunk.
+        With `dropout`, a pair whose turn has come is skipped permanently with the given probability, so that
+        a text has many segmentations (BPE-dropout). The chance depends on `begin`, the position of the chunk.
         """
         symbols = list(symbols)
         before = list(range(-1, len(symbols) - 1))

@@ -182,11 +182,18 @@ def train(
     with Display(progress) as display:
         clock = Clock()
         if isinstance(source, WordCounts):
-            if format is not None or memory_limit is not None:
-                name = named("memory_limit" if format is None else "format")
-                raise TrainingError(
-                    f"{name} means nothing here: the source is WordCounts, so nothing is read; leave it out"
-                )
+            about_reading = (
+                ("format", format, None),
+                ("memory_limit", memory_limit, None),
+                ("field", field, "text"),
+                ("column", column, "text"),
+            )
+            for name, value, usual in about_reading:
+                if value != usual:
+                    raise TrainingError(
+                        f"{named(name)} means nothing here: the source is WordCounts, so nothing is read; "
+                        f"leave it out"
+                    )
             if complete.record_paths:
                 raise TrainingError(
                     f"{named('record_paths')} means nothing here: word counts do not record the files that "

@@ -322,3 +322,12 @@ def test_counts_that_are_too_large(engine: str) -> None:
     one = WordCounts.build({"ab": huge})
     with pytest.raises(TrainingError, match="2\\*\\*63"):
         one.merge(one)
+
+
+@pytest.mark.parametrize(
+    "option", [{"format": "text"}, {"memory_limit": "1GB"}, {"field": "body"}, {"column": "body"}]
+)
+def test_counts_are_not_read_again(option: dict[str, Any]) -> None:
+    counts = WordCounts.build(["hello hello"])
+    with pytest.raises(TrainingError, match=f"^{next(iter(option))} means nothing here"):
+        train(counts, vocab_size=270, **option)
