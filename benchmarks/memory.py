@@ -200,7 +200,8 @@ def main(arguments: list[str] | None = None) -> None:
     data = (options.model or default_model()).read_bytes()
     outcome: Report = {"facts": {"machine": machine(), "commit": commit(), "versions": versions(names)}}
     with tempfile.TemporaryDirectory() as folder:
-        models = {"the model": Path(folder) / "usual.model", f"{LARGE} pieces": Path(folder) / "large.model"}
+        usual = "the given model" if options.model else "Mistral 7B's, 32000 pieces"
+        models = {usual: Path(folder) / "usual.model", f"{LARGE} pieces": Path(folder) / "large.model"}
         for path, content in zip(models.values(), (data, enlarge(data, LARGE)), strict=True):
             path.write_bytes(content)
             tokenizer_json.write(path, path.with_suffix(".json"))
@@ -210,7 +211,7 @@ def main(arguments: list[str] | None = None) -> None:
             outcome.setdefault("differ", {})[title] = differ = same_ids(path, texts)
             print(f"{title}: cpbpe and sentencepiece differ in {differ} of {len(texts)} texts")
         outcome["loading"] = measure_loading(names, models, options.loads)
-        outcome["memory"] = measure_memory(names, models["the model"], corpora, options.rounds)
+        outcome["memory"] = measure_memory(names, models[usual], corpora, options.rounds)
     if options.out:
         options.out.write_text(json.dumps(outcome, indent=1) + "\n")
 
