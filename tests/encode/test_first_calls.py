@@ -34,6 +34,10 @@ def tok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     Path("tokenizer.json").write_text('{"model": {}, "added_tokens": []}', encoding="utf-8")
     Path("nested.json").write_bytes(b"[" * 100_000)
     Path("folder").mkdir()
+    Path("folder_of_json").mkdir()
+    Path("folder_of_json/tokenizer.json").write_bytes(b"{}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     return load("tokenizer.model")
 
 
@@ -85,6 +89,10 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("from_bytes(path)", lambda tok: Tokenizer.from_bytes("tokenizer.model"), TypeError, r"use Tokenizer\(path\)"),
     ("load(bytes)", lambda tok: load(DATA), TypeError, r"use from_bytes\(\)"),
     ("load(text file)", lambda tok: load(io.StringIO("")), TypeError, r"binary mode \('rb'\)"),
+    ("load(text file of a model)", lambda tok: load(io.TextIOWrapper(io.BytesIO(DATA), encoding="ascii")), TypeError, r"binary mode \('rb'\)"),
+    ("load(folder with json)", lambda tok: load("folder_of_json"), FileNotFoundError, r"it holds tokenizer\.json; .* cpbpe reads SentencePiece's \.model files$"),
+    ("load(~)", lambda tok: load("~/tokenizer.model"), FileNotFoundError, r"; is it '.*tokenizer\.model'\?: '~/tokenizer\.model'$"),
+    ("from_bytes(other json)", lambda tok: Tokenizer.from_bytes(b'{"a": 0}'), cpbpe.ModelError, "it is JSON, and a model is not; look for tokenizer.model beside it$"),
     ("load(None)", lambda tok: load(None), TypeError, "loaded from a path or an open binary file, not NoneType"),
     ("load(list)", lambda tok: load(["tokenizer.model"]), TypeError, "loaded from a path .*, not list"),
     ("Tokenizer(model_file)", lambda tok: Tokenizer(model_file="tokenizer.model"), TypeError, r"^Tokenizer\(\) has no option 'model_file'; give the path alone: Tokenizer\('tokenizer\.model'\)$"),
@@ -153,6 +161,9 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("decode([-1])", lambda tok: tok.decode([-1]), IndexError, "outside the vocabulary: 700 pieces, 0 to 699"),
     ("decode(uint64)", lambda tok: tok.decode(np.array([2**64 - 1], np.uint64)), IndexError, "outside the vocabulary"),
     ("decode_pieces(ids)", lambda tok: tok.decode_pieces([5]), TypeError, r"for ids use decode\(\)"),
+    ("decode(align)", lambda tok: tok.decode(tok.align("ab")), TypeError, r"found Encoding at position 0; give it encoding\.ids$"),
+    ("id_to_piece(str)", lambda tok: tok.id_to_piece("ab"), TypeError, r"; tok\.vocab\[piece\] gives the id of a piece$"),
+    ("piece_to_id(int)", lambda tok: tok.piece_to_id(5), TypeError, r"; for the piece of an id use id_to_piece\(\)$"),
     ("decode_batch(ids)", lambda tok: tok.decode_batch([5]), TypeError, "for one sequence use decode"),
     ("id_to_piece(10**30)", lambda tok: tok.id_to_piece(10**30), IndexError, "outside the vocabulary"),
     # Names and items.
