@@ -34,6 +34,7 @@ ATTRIBUTES = {
     "padded": "encode_arrays(texts).padded()",
     "pad": "encode_arrays(texts).padded()",
     "enable_padding": "encode_arrays(texts).padded()",
+    "padding_side": "encode_arrays(texts).padded(side='left')",
     "enable_truncation": "truncate(text, max_tokens)",
     "chunk": "split(text, max_tokens)",
     "chunks": "split(text, max_tokens)",
