@@ -24,7 +24,7 @@ from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.spelling import counted, given, listed, named
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.argument_checks import check_arguments, checked_memory_limit
+from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
 from cpbpe.training.corpus import Source
 from cpbpe.training.counting import piece_limits, threads_or_all
 from cpbpe.training.model_build import Built, build, vocab_file
@@ -138,6 +138,7 @@ class TrainingResult:
         return _smallest_size(self._options, self._learned)
 
 
+@takes_a_corpus
 def train(
     source: Source | WordCounts,
     *,

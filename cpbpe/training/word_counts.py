@@ -26,7 +26,7 @@ from cpbpe.errors import TrainingError
 from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import counted
-from cpbpe.training.argument_checks import check_arguments, checked_memory_limit
+from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
 from cpbpe.training.options import TrainOptions, preset
@@ -92,6 +92,7 @@ class WordCounts:
             object.__setattr__(self, name, value)
 
     @classmethod
+    @takes_a_corpus
     def build(
         cls,
         source: Source,

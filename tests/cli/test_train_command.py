@@ -227,6 +227,10 @@ def test_every_option_has_a_flag() -> None:
         (["train"], 2, "there is no corpus; name a file or a folder"),
         (["train", "corpus.txt"], 2, "the model has no name; give one with --out"),
         (["count", "corpus.txt"], 2, "the result has no name; give one with --out"),
+        (["train", "none.txt"], 1, "cpbpe: no such file or directory: 'none.txt'"),
+        (["train", "corpus.txt", "--input=none*"], 1, "cpbpe: no file matches 'none*'"),
+        (["count", "none.txt"], 1, "cpbpe: no such file or directory: 'none.txt'"),
+        (["train", "-"], 2, "the model has no name; give one with --out"),
         (["train", "corpus.txt", "--out", "my", "--no-such-option"], 2, "no option --no-such-option"),
         (["train", "corpus.txt", "--out", "my", "--vocab", "5"], 2, "no option --vocab; give --vocab-size"),
         (

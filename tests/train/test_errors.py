@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cpbpe import PRESETS, TrainingError, TrainOptions, train
+from cpbpe import PRESETS, TrainingError, TrainOptions, WordCounts, train
 from cpbpe.spelling import spelled
 from cpbpe.training.options_refused import REFUSED
 
@@ -107,6 +107,20 @@ WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
 def test_wrong_types(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         train(TEXTS, **options)
+
+
+@pytest.mark.parametrize("call", [train, WordCounts.build])
+def test_the_corpus_under_another_name(call: Callable[..., Any]) -> None:
+    """Python would say that `source` is missing, and nothing about the name that was given."""
+    with pytest.raises(TrainingError, match=r"^input: the corpus is the first argument of train\(\)$"):
+        call(input="corpus.txt", preset="llama2", threads=2, vocab_size=300)
+    with pytest.raises(
+        TypeError, match=r"^there is no option 'files'; the corpus comes first, without a name$"
+    ):
+        call(files=["corpus.txt"])
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'source'"):
+        call(vocab_size=300, threads=2)
+    assert call(source=["ab"], **({"vocab_size": 262} if call is train else {}))
 
 
 @pytest.mark.parametrize("name", ["normalization_rules", "denormalization_rules"])
