@@ -152,7 +152,7 @@ GIGATOKEN = Library(
         "decode_bytes": lambda tok: tok.decode,
         "decode_array": lambda tok: tok.decode,
     },
-    "its lists are `encode(text).tolist()`; its batches of arrays are awkward arrays; it decodes to bytes",
+    "its lists are `encode(text).tolist()`; its batches of arrays are `awkward.Array`; it decodes to bytes",
 )
 
 FASTOKENS = Library(

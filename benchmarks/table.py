@@ -90,9 +90,11 @@ def speeds(results: Report) -> list[str]:
     machine, commit = facts["machine"], facts["commit"] or "unknown"
     commit = commit[:10] + (" with changes" if commit.endswith("+") else "")
     about = (
-        f"{' / '.join(corpora)}. cpbpe's own speed, and how many times as fast it was as each rival in the "
-        f"same interleaved run ({facts['settings']['rounds']} rounds, medians). {machine['cpu']}, "
-        f"{machine['cores']} cores, Python {facts['python']}, commit {commit}, engine {facts['engine']}, "
+        "`python -m benchmarks.run`. The column of cpbpe is its own speed, or its time for one string (µs). "
+        "The other columns say how many times as fast as that library cpbpe was; below 1, it was slower. "
+        f"The figures of a cell are for the corpora {' / '.join(corpora)}. The libraries took turns; medians "
+        f"of {facts['settings']['rounds']} rounds. {machine['cpu']}, {machine['cores']} cores, "
+        f"Python {facts['python']}, commit {commit}, engine {facts['engine']}, "
         f"model {facts['model']['file']}."
     )
     notes = [f"{name}: {note}." for name, note in facts.get("notes", {}).items()]
@@ -117,7 +119,9 @@ def growth(results: Report) -> list[str]:
             rows.append([kind, name, *times, f"{figures['growth']:.1f}"])
     head = ["text", "library", *(f"{int(size) // 1000:,} KB" for size in sizes), "growth"]
     caption = (
-        "Nanoseconds for each byte of a hard text, by its length; growth is the largest over the smallest."
+        "`python -m benchmarks.pathological`. Nanoseconds for each byte of a hard text, by the length of the "
+        "text. Growth is the largest of these figures divided by the smallest; 1 would mean that the time is "
+        "exactly proportional to the length."
     )
     return [caption, "", *grid(head, rows)]
 
@@ -131,8 +135,11 @@ def memory(results: Report) -> list[str]:
             base = steps["imported"]
             own = [f"{(steps[step] - base) / 1e6:.1f}" for step in ("loaded", "one string", "warm")]
             rows.append([corpus, name, *own])
-    head = ["corpus", "library", "loaded", "one string", "warm"]
-    caption = "Resident memory in MB, without what importing the library takes; warm: after the whole corpus."
+    head = ["corpus", "library", "model loaded", "one string encoded", "whole corpus encoded"]
+    caption = (
+        "`python -m benchmarks.memory`. Resident memory in MB at three moments, less what importing the "
+        "library takes."
+    )
     lines = [caption, "", *grid(head, rows)]
     rows = []
     for title, libraries in results["loading"].items():
@@ -143,7 +150,7 @@ def memory(results: Report) -> list[str]:
             both = [f"{figures['median'][step] * 1e3:.1f}" for step in ("load", "load_encode")]
             rows.append([title, name, *both])
     head = ["model", "library", "load", "load and encode one string"]
-    caption = "Milliseconds to load a model, each time in a fresh process."
+    caption = "The same command. Milliseconds to load a model, each time in a fresh process."
     return [*lines, "", caption, "", *grid(head, rows)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -86,7 +88,19 @@ def corpus_of(arguments: argparse.Namespace, example: str) -> list[str]:
     paths: list[str] = [*arguments.corpus, *(path for paths in arguments.input or [] for path in paths)]
     if not paths:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder: {example}")
+    for path in paths:
+        if (way_out := _no_path(path)) and not os.path.lexists(path):
+            raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     return paths
+
+
+def _no_path(given: str) -> str | None:
+    """What to say about what was probably meant as the value of the option before it."""
+    if given.lower() in ("true", "false"):
+        return f"the value of a switch comes after a '=', as in --byte-fallback={given}"
+    if re.fullmatch("<.+>", given):
+        return "several symbols have commas between them, as in --control-symbols '<a>,<b>'"
+    return None
 
 
 def options_of(arguments: argparse.Namespace) -> TrainOptions:

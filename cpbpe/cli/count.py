@@ -30,6 +30,7 @@ examples:
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
         prog="cpbpe count",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
@@ -124,6 +124,15 @@ class TrainingResult:
     def __repr__(self) -> str:
         pieces, tokens = self._report.vocab_size, self._report.tokens
         return f"<cpbpe.TrainingResult: {counted(pieces, 'piece')}, {counted(tokens, 'token')}>"
+
+    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse: what encodes is in the result."""
+            there = not name.startswith("_") and hasattr(Tokenizer, name)
+            hint = f"; use result.tokenizer.{name}" if there else ""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(message, name=name, obj=self)
 
     def _least(self) -> int:
         return _smallest_size(self._options, self._learned)

@@ -195,6 +195,28 @@ def test_every_option_has_a_flag() -> None:
         (["trian"], 2, "there is no command 'trian'; did you mean 'train'?"),
         (["corpus.txt"], 2, "to train on these files, type: cpbpe train corpus.txt --out my"),
         (["encode", "Hello"], 2, "in Python, cpbpe.load('my.model') gives what encodes"),
+        (["version"], 2, "there is no command 'version'; did you mean '--version'?"),
+        (["-v"], 0, ""),
+        (["learn", "corpus.txt"], 2, "did you mean 'train'?"),
+        (["tour"], 2, "did you mean 'quickstart'?"),
+        (
+            ["convert", "tokenizer.json"],
+            2,
+            "and neither converts nor downloads any",
+        ),
+        (
+            ["quickstart", "a", "sentence"],
+            2,
+            "'sentence' is one argument too many; put a sentence into quotes",
+        ),
+        (["quickstart", "--text", "a"], 2, "the sentence is given without a name: cpbpe quickstart '"),
+        (
+            ["count", "corpus.txt", "--model", "my.model"],
+            2,
+            "in Python, cpbpe.load(path).count(text) counts tokens",
+        ),
+        (["train", "corpus.txt,corpus.txt", "--out", "my"], 1, "for several files put spaces between them\n"),
+        (["train", "https://example.com/a.txt", "--out", "my"], 1, "cpbpe downloads nothing, give a file\n"),
         (["--vocab-size", "5"], 2, "the command comes first"),
         (["--versoin"], 2, "there is no option --versoin; did you mean --version?"),
         (

@@ -189,7 +189,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"byte_fallback": "maybe"}, "byte_fallback: 'maybe' is neither true nor false"),
     ({"character_coverage": 0.5}, "character_coverage must be 0.98 to 1.0"),
     ({"max_sentence_length": 0}, "max_sentence_length is 10 to 1073741824, not 0"),
-    ({"num_threads": 0}, "num_threads is 1 to 1024, not 0"),
+    ({"num_threads": 0}, "num_threads must be from 1 to 1024, not 0"),
     ({"num_sub_iterations": 11}, "num_sub_iterations is 1 to 10"),
     ({"shrinking_factor": 0.4}, "shrinking_factor is 0.5 to 0.95"),
     ({"use_all_vocab": True}, "use_all_vocab is for word and character models"),
