@@ -238,7 +238,6 @@ def test_cycles_are_found() -> None:
         ("cpbpe.__main__", "cpbpe.cli", False),
         ("cpbpe.__main__", "cpbpe.training.train", False),
         ("cpbpe.training.a", "cpbpe", True),
-        ("cpbpe.cli.quickstart", "cpbpe", False),
         ("cpbpe", "cpbpe.compat", False),
         ("cpbpe.engine.choice", "cpbpe._core", False),
         ("cpbpe.attic.a", "cpbpe.errors", True),
