@@ -83,12 +83,12 @@ def load_gigatoken(files: Files) -> Any:
 
 def load_fastokens(files: Files) -> Any:
     """From a tokenizer.json."""
-    return import_module("fastokens").Tokenizer(str(files.json))
+    return import_module("fastokens").Tokenizer.from_file(str(files.json))
 
 
 def load_tokenizers(files: Files) -> Any:
     """From a tokenizer.json."""
-    return import_module("tokenizers").Tokenizer(str(files.json))
+    return import_module("tokenizers").Tokenizer.from_file(str(files.json))
 
 
 def load_kitoken(files: Files) -> Any:

@@ -1,6 +1,6 @@
 """Makes the tables of docs/performance.md from the JSON files that the other benchmarks write.
 
-    python -m benchmarks.table results.json --growth growth.json --memory memory.json
+    python -m benchmarks.table results.json --growth growth.json --memory memory.json --models models.json
     python -m benchmarks.table results.json --readme docs/performance.md
 
 The first prints them; the second puts them between two marks in the file, replacing what was there.
@@ -104,6 +104,64 @@ def speeds(results: Report) -> list[str]:
     return [about, "", *grid(head, rows), "", *([" ".join(notes)] if notes else [])]
 
 
+def models(results: Report) -> list[str]:
+    """The table of kinds of model."""
+    corpora = list(next(iter(results["results"].values())))
+    rows = [
+        [
+            name,
+            *(
+                f"{number(found[corpus]['MB/s'])} MB/s, {number(found[corpus]['ratio'])} ×"
+                for corpus in corpora
+            ),
+        ]
+        for name, found in results["results"].items()
+    ]
+    settings = results["facts"]["settings"]
+    caption = (
+        f"Encoding to arrays with every kind of model: cpbpe's speed, and how many times as fast it was as "
+        f"sentencepiece on the same texts ({settings['megabytes']:g} MB of each corpus, "
+        f"{settings['rounds']} rounds)."
+    )
+    return [caption, "", *grid(["model", *corpora], rows)]
+
+
+KIND_COLUMNS = [
+    ("array", "cpbpe", "arrays, MB/s"),
+    ("array", "sentencepiece", "arrays, × sentencepiece"),
+    ("array", "gigatoken", "arrays, × gigatoken"),
+    ("first_array", "gigatoken", "first pass, × gigatoken"),
+    ("list", "sentencepiece", "lists, × sentencepiece"),
+    ("list", "fastokens", "lists, × fastokens"),
+    ("lists_2", "gigatoken", "2 threads, lists, × gigatoken"),
+    ("arrays_2", "gigatoken", "2 threads, arrays, × gigatoken"),
+]
+"""The cases that are shown for every kind of text, beside which library."""
+
+
+def kinds(results: Report) -> list[str]:
+    """The table of kinds of text: one row for each."""
+    found = {(result["corpus"], result["case"]): result["libraries"] for result in results["results"]}
+    corpora = list(dict.fromkeys(corpus for corpus, _ in found))
+    rows = [
+        [
+            corpus,
+            *(
+                cell(found.get((corpus, case), {}).get(name), name == "cpbpe")
+                for case, name, _ in KIND_COLUMNS
+            ),
+        ]
+        for corpus in corpora
+    ]
+    facts = results["facts"]
+    caption = (
+        f"Every kind of text, from one interleaved run ({facts['settings']['rounds']} rounds, medians): "
+        f"cpbpe's speed, and how many times as fast it was. {facts['machine']['cpu']}, "
+        f"{facts['machine']['cores']} cores, commit {(facts['commit'] or 'unknown')[:10]}."
+    )
+    return [caption, "", *grid(["text", *(title for *_, title in KIND_COLUMNS)], rows)]
+
+
 def growth(results: Report) -> list[str]:
     """The table of hard texts."""
     kinds = results["inputs"]
@@ -170,10 +228,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("results", type=Path, help="what benchmarks.run wrote")
     parser.add_argument("--growth", type=Path, help="what benchmarks.pathological wrote")
     parser.add_argument("--memory", type=Path, help="what benchmarks.memory wrote")
+    parser.add_argument("--kinds", type=Path, help="what benchmarks.run wrote for all kinds of text")
+    parser.add_argument("--models", type=Path, help="what benchmarks.models wrote")
     parser.add_argument("--readme", type=Path, help="the file to put the tables into")
     options = parser.parse_args(arguments)
     lines = speeds(json.loads(options.results.read_text()))
-    for path, make in ((options.memory, memory), (options.growth, growth)):
+    tables = (
+        (options.kinds, kinds),
+        (options.models, models),
+        (options.memory, memory),
+        (options.growth, growth),
+    )
+    for path, make in tables:
         if path:
             lines += ["", *make(json.loads(path.read_text()))]
     text = "\n".join(lines)
