@@ -91,7 +91,8 @@ def speeds(results: Report) -> list[str]:
     commit = commit[:10] + (" with changes" if commit.endswith("+") else "")
     about = (
         "`python -m benchmarks.run`. The column of cpbpe is its own speed, or its time for one string (µs). "
-        "The other columns say how many times as fast as that library cpbpe was; below 1, it was slower. "
+        "The other columns say how many times as fast as that library cpbpe was; below 1, it was slower; "
+        "a dash: the library has no such call. "
         f"The figures of a cell are for the corpora {' / '.join(corpora)}. The libraries took turns; medians "
         f"of {facts['settings']['rounds']} rounds. {machine['cpu']}, {machine['cores']} cores, "
         f"Python {facts['python']}, commit {commit}, engine {facts['engine']}, "

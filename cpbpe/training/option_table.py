@@ -110,7 +110,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
         ),
         "split_by_number": Meaning(
             "treat digits as a script of their own; has an effect only with `split_by_unicode_script`",
-            "Turn it off to allow pieces such as F16.",
+            "Turn it off, and `split_digits`, too, to allow pieces such as F16.",
         ),
         "split_digits": Meaning(
             "make every digit a piece by itself",
@@ -175,7 +175,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
     },
     "what is read": {
         "max_sentence_length": Meaning(
-            "skip lines that have more bytes than this; 0 for no limit",
+            "skip lines (or texts of an iterable) that have more bytes than this; 0 for no limit",
             "Raise it if the report says that too much was left out, as happens with a document on each "
             "line.",
         ),

@@ -32,7 +32,7 @@ from cpbpe.training.options import TrainOptions, preset, special_counts
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.recorded import settings_of, with_input, with_prefix
 from cpbpe.training.report import Phase, Report
-from cpbpe.training.report_build import make_report
+from cpbpe.training.report_build import make_report, too_long
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 _preset = preset  # an argument of `train` has the same name
@@ -213,7 +213,8 @@ def train(
             return train_on_counts(source, complete, settings, threads, display, clock)
         reading_options = ReadingOptions(threads, format, field, column, limit)
         result = train_on_corpus(source, complete, settings, reading_options, display, clock)
-    warn(result.report.reading)
+    reading = result.report.reading
+    warn([*too_long(reading, complete.max_sentence_length), *reading.warnings])
     return result
 
 

@@ -142,7 +142,7 @@ def test_unused_pieces_merge_but_do_not_show() -> None:
 
 
 def test_an_unused_piece_is_always_split_in_the_same_way() -> None:
-    """Into the pair that makes it in a text of its own, whatever is merged around it; see `ReferenceEngine._split`."""
+    """As in a text of its own, whatever is merged around it; see `ReferenceEngine._split`."""
     tok = toy("ab abc bc a b c", unused="abc")
     assert pieces(tok, "abc") == "ab c"
     tok = toy("ya bc yabc abc ab a b c y", unused="abc")
