@@ -89,12 +89,6 @@ impl Charsmap {
         size.to_le_bytes().into_iter().chain(units).chain(self.replacements.iter().copied()).collect()
     }
 
-    /// Whether a rule may begin with this byte.
-    #[inline]
-    pub fn begins(&self, byte: u8) -> bool {
-        self.begins[usize::from(byte)]
-    }
-
     /// Whether every rule makes valid UTF-8 of valid UTF-8.
     pub fn is_utf8(&self) -> bool {
         // Each replacement ends in NUL, so it is valid if all of them are, and it begins where a character does.

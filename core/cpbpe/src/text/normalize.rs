@@ -20,8 +20,6 @@ use crate::watch::{Check, NO_CHECK};
 
 /// Whether to go on is checked once in this many bytes of text, each of which may become a long replacement.
 const CHECK_BYTES: usize = 1 << 12;
-/// Spaces are made longer in this many bytes at a time, which need room for three times as many.
-const PART: usize = 1 << 12;
 
 /// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,16 +169,11 @@ impl Normalizer {
         let options = &self.options;
         let squeeze = options.remove_extra_whitespaces;
         let Source { text, valid, .. } = source;
-        let begins = |byte: u8| {
-            self.charsmap.as_ref().is_some_and(|charsmap| charsmap.begins(byte))
-                || self.user_defined.as_ref().is_some_and(|keys| keys.begins(byte))
-        };
         let mut rewriting = Rewriting {
             normalizer: self,
             places,
             source,
             walk: self.user_defined.as_ref().map(|keys| keys.walk(text)),
-            spaces_are_plain: !begins(b' '),
             compact: spaces == Spaces::Compact,
             space: if spaces == Spaces::AsInModel && options.escape_whitespaces { SPACE } else { b" " },
             drop_spaces: squeeze,
@@ -192,6 +185,11 @@ impl Normalizer {
         };
         // 1. Spaces at the beginning go first: a text of nothing else is empty, and gets no dummy prefix.
         while squeeze && rewriting.at < text.len() {
+            if places.is_blank(text[rewriting.at]) {
+                rewriting.at += 1;
+                rewriting.check()?;
+                continue;
+            }
             let (rewritten, used) = rewriting.next();
             if rewritten != b" " {
                 break;
@@ -230,6 +228,14 @@ impl Normalizer {
     }
 }
 
+/// Less than a block, with zeros after it.
+#[cold]
+fn padded(text: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    block[..text.len()].copy_from_slice(text);
+    block
+}
+
 /// How many bytes at the beginning are valid, and how many after them belong to no character.
 fn valid_part(text: &[u8]) -> (usize, usize) {
     match std::str::from_utf8(text) {
@@ -248,8 +254,6 @@ struct Rewriting<'a, O> {
     source: Source<'a>,
     /// Looks for user-defined pieces.
     walk: Option<Walk<'a>>,
-    /// Whether no rule and no user-defined piece begins with a space.
-    spaces_are_plain: bool,
     /// Whether U+2581 becomes a space.
     compact: bool,
     /// What a space becomes.
@@ -327,30 +331,38 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         self.origins.add(self.out.len() - before, origin)
     }
 
-    /// Copy the text up to `end`. Between here and there nothing begins, and there is no U+2581.
-    #[inline]
+    /// Copy the text up to `end`, at most a block. Between here and there nothing begins, and there is no U+2581.
+    #[inline(always)]
     fn copy(&mut self, end: usize) -> Result<(), Halt> {
-        let text = self.source.text;
         if self.at >= end {
             return Ok(());
         }
-        let run = &text[self.at..end];
-        self.drop_spaces = self.normalizer.options.remove_extra_whitespaces && run.last() == Some(&b' ');
-        if self.space.len() > 1 {
-            self.append_escaped(run)?;
-        } else {
-            self.out.grow(run.len())?;
-            self.out.extend_from_slice(run);
-        }
-        self.origins.add_run(text, self.at..end, self.space.len())?;
+        let rest = &self.source.text[self.at..];
+        let length = end - self.at;
+        // A block is copied even if less is needed, because its length is known to the compiler.
+        let mut block = match rest.first_chunk::<BLOCK>() {
+            Some(block) => *block,
+            None => padded(rest),
+        };
+        self.places.fold(&mut block);
+        let run = &block[..length];
+        self.drop_spaces = self.normalizer.options.remove_extra_whitespaces && run[length - 1] == b' ';
+        self.origins.add_run(run, self.at, self.space.len())?;
         self.at = end;
+        if self.space.len() > 1 {
+            return self.append_escaped(run);
+        }
+        let before = self.out.len();
+        self.out.grow(BLOCK)?;
+        self.out.extend_from_slice(&block);
+        self.out.truncate(before + length);
         Ok(())
     }
 
     /// Append a text with U+2581 for each space.
     fn append_escaped(&mut self, text: &[u8]) -> Result<(), Halt> {
         const ESCAPED: [u8; 4] = [SPACE[0], SPACE[1], SPACE[2], 0];
-        for part in text.chunks(PART) {
+        for part in text.chunks(BLOCK) {
             let mut to = self.out.len();
             let room = part.len() * SPACE.len() + 1;
             self.out.grow(room)?;
@@ -374,31 +386,40 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         self.settle(end)?;
         let mut base = self.at;
         while base < end {
-            let mut places = self.places.of_block(text, base);
-            let left = end - base;
-            if left < BLOCK {
-                places &= (1 << left) - 1;
+            // 1. The places of a block. Its last character is not copied until the next one has been looked at, because
+            //    a rule that is found by its second character may begin with it.
+            let (mut stop, mut count) = (end, end - base);
+            if count > BLOCK {
+                stop = base + BLOCK - 1;
+                while is_continuation(text[stop]) {
+                    stop -= 1;
+                }
+                count = stop + 1 - base;
             }
+            let mut places = self.places.of_block(text, base) & u64::MAX >> (BLOCK - count);
+            // 2. What is there, and what lies between.
             while places != 0 {
                 let place = base + places.trailing_zeros() as usize;
                 places &= places - 1;
                 if place < self.at {
                     continue; // in the middle of what was rewritten
                 }
-                let Some(begin) = self.places.confirm(text, place, self.at) else { continue };
-                self.copy(begin)?;
-                while self.at <= place {
-                    self.step()?;
+                if self.places.is_blank(text[place]) {
+                    self.copy(place + 1)?; // the first of several
+                } else {
+                    let Some(begin) = self.places.confirm(text, place, self.at) else { continue };
+                    self.copy(begin)?;
+                    while self.at <= place {
+                        self.step()?;
+                    }
                 }
                 self.settle(end)?;
             }
-            base = self.at.max(base + BLOCK);
-            if base >= self.next_check {
-                self.next_check = base + CHECK_BYTES;
-                (self.check)()?;
-            }
+            self.copy(stop)?;
+            base = self.at;
+            self.check()?;
         }
-        self.copy(end)
+        Ok(())
     }
 
     /// Rewrite what needs it because of what is before it: spaces after a space, and the rest of a character after a
@@ -407,8 +428,8 @@ impl<'a, O: Origins> Rewriting<'a, O> {
     fn settle(&mut self, end: usize) -> Result<(), Halt> {
         while self.at < end {
             let byte = self.source.text[self.at];
-            if self.drop_spaces && byte == b' ' {
-                if self.spaces_are_plain {
+            if self.drop_spaces && self.places.folded(byte) == b' ' {
+                if self.places.is_blank(byte) {
                     self.at += 1;
                     self.check()?;
                     continue;

@@ -1,17 +1,16 @@
 //! Where each byte of a normalized text came from.
 
-use std::ops::Range;
-
 use crate::error::Halt;
 use crate::memory::Grow;
+use crate::text::utf8::is_continuation;
 
 /// Receives the map from normalized text back to the input; `()` keeps nothing.
 pub trait Origins {
     /// The next `count` bytes came from `origin`.
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
-    /// The next bytes are those of whole characters of `text`, each of which came from its own place. A space takes
-    /// `space` bytes.
-    fn add_run(&mut self, text: &[u8], run: Range<usize>, space: usize) -> Result<(), Halt>;
+    /// The next bytes are whole characters, each of which came from a place of its own, the first from `at`. A space
+    /// takes `space` bytes.
+    fn add_run(&mut self, run: &[u8], at: usize, space: usize) -> Result<(), Halt>;
     /// Forget all but the first `length`. Returns where the first forgotten one came from.
     fn truncate(&mut self, length: usize) -> usize;
 }
@@ -22,7 +21,7 @@ impl Origins for () {
         Ok(())
     }
     #[inline]
-    fn add_run(&mut self, _: &[u8], _: Range<usize>, _: usize) -> Result<(), Halt> {
+    fn add_run(&mut self, _: &[u8], _: usize, _: usize) -> Result<(), Halt> {
         Ok(())
     }
     #[inline]
@@ -38,22 +37,21 @@ impl Origins for Vec<usize> {
         self.resize(self.len() + count, origin);
         Ok(())
     }
-    fn add_run(&mut self, text: &[u8], run: Range<usize>, space: usize) -> Result<(), Halt> {
-        let mut character = run.start;
-        let bytes = &text[run.clone()];
+    fn add_run(&mut self, run: &[u8], at: usize, space: usize) -> Result<(), Halt> {
+        let mut character = at;
+        let mut origin = |(at, &byte): (usize, &u8)| {
+            character = if is_continuation(byte) { character } else { at };
+            character
+        };
         if space == 1 {
-            self.grow(bytes.len())?;
-            self.extend(run.zip(bytes).map(|(at, &byte)| {
-                character = if byte & 0xC0 == 0x80 { character } else { at };
-                character
-            }));
+            self.grow(run.len())?;
+            self.extend((at..).zip(run).map(origin));
             return Ok(());
         }
-        self.grow(bytes.len() + memchr::memchr_iter(b' ', bytes).count() * (space - 1))?;
-        for (at, &byte) in run.zip(bytes) {
-            character = if byte & 0xC0 == 0x80 { character } else { at };
-            let count = if byte == b' ' { space } else { 1 };
-            self.extend(std::iter::repeat_n(character, count));
+        self.grow(run.len() * space)?;
+        for (at, byte) in (at..).zip(run) {
+            let count = if *byte == b' ' { space } else { 1 };
+            self.extend(std::iter::repeat_n(origin((at, byte)), count));
         }
         Ok(())
     }
