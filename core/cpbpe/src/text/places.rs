@@ -171,12 +171,14 @@ impl Places {
     /// Find the bytes that are spaces, or become spaces when they are copied, and are nothing else.
     fn add_blanks(&mut self, rules: Option<&Charsmap>, keys: Option<&Keys>) {
         for byte in 0..0x80 {
-            let goes_on = |rules: &Charsmap| {
+            let is_fold = self.folded(byte) != byte;
+            let has_others = |rules: &Charsmap| {
                 let mut node = rules.children(rules.root(), byte..=byte);
-                node.any(|(_, node)| rules.children(node, 0..=0xFF).next().is_some())
+                node.any(|(_, node)| !is_fold || rules.children(node, 0..=0xFF).next().is_some())
             };
-            self.blank[usize::from(byte)] =
-                self.folded(byte) == b' ' && !rules.is_some_and(goes_on) && !keys.is_some_and(|keys| keys.begins(byte));
+            self.blank[usize::from(byte)] = self.folded(byte) == b' '
+                && !rules.is_some_and(has_others)
+                && !keys.is_some_and(|keys| keys.begins(byte));
         }
     }
 
