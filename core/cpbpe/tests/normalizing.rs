@@ -1,6 +1,8 @@
 //! Random rules, user-defined pieces and text: normalizing by places must give what looking at each character gives.
+//! `CPBPE_SECONDS=3600 cargo test --test normalizing` goes on for an hour.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{Columns, Engine, NormalizerOptions, Scratch};
@@ -85,6 +87,9 @@ fn text(chance: &mut Chance, length: usize, broken: bool) -> Vec<u8> {
         let letter = if chance.below(20) == 0 { chance.pick(LETTERS) } else { chance.pick(&few) };
         let count = if chance.below(30) == 0 { 1 + chance.below(200) } else { 1 };
         text.extend_from_slice(letter.repeat(count).as_bytes());
+        if chance.below(16) == 0 {
+            text.push(chance.below(0x80) as u8);
+        }
         if broken && chance.below(20) == 0 {
             text.extend_from_slice(chance.pick(BROKEN));
         }
@@ -106,6 +111,21 @@ fn rules(chance: &mut Chance) -> Rules {
         let replacement = if chance.below(4) == 0 { b" ".to_vec() } else { text(chance, length, odd) };
         if !key.is_empty() && !key.contains(&0) && !replacement.contains(&0) {
             rules.insert(key, replacement);
+        }
+    }
+    // Ranges of ASCII that become one character or change in one bit, with gaps and with other rules between them.
+    for _ in 0..[0, 0, 1, 3, 8][chance.below(5)] {
+        let (first, length, kind) = (1 + chance.below(0x7F) as u8, chance.below(30) as u8, chance.below(3));
+        for byte in first..(first + length).min(0x7F) {
+            let replacement = match kind {
+                0 => vec![byte ^ 0x20],
+                1 => b" ".to_vec(),
+                _ => vec![b'a' + first % 9],
+            };
+            let replacement = if chance.below(20) == 0 { Vec::new() } else { replacement };
+            if chance.below(20) > 0 && !replacement.contains(&0) {
+                rules.insert(vec![byte], replacement);
+            }
         }
     }
     rules
@@ -172,8 +192,11 @@ fn assert_same<T: PartialEq + std::fmt::Debug>(fast: &[T], slow: &[T], text: &[u
 
 #[test]
 fn by_places_as_by_characters() {
-    let mut chance = Chance(0x0F1E_2D3C_4B5A_6978);
-    for round in 0..250 {
+    let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut chance = Chance(0x0F1E_2D3C_4B5A_6978 ^ seconds);
+    let mut round = 0;
+    while Instant::now() < end {
         let engine = engine(&mut chance);
         for _ in 0..12 {
             let length = [0, 3, 30, 62, 65, 130, 1000, 9000][chance.below(8)];
@@ -204,5 +227,8 @@ fn by_places_as_by_characters() {
                 assert_eq!(at, slow.0.len());
             }
         }
+        round += 1;
     }
+    println!("{round} models");
+    assert!(round > 0);
 }

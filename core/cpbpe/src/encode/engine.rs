@@ -311,7 +311,7 @@ impl Engine {
     }
 
     /// Normalize a text in the form in which it is segmented, compact if possible, and choose how to do that.
-    fn normalized<O: Origins>(
+    pub(crate) fn normalized<O: Origins>(
         &self,
         (text, valid): Input,
         check: Check,
