@@ -1,99 +1,11 @@
-"""The names that other libraries use for what a Tokenizer can do, for messages that name it here.
+"""The options and modules of other libraries, for messages that name what to use here. (Names: `guided`.)
 
-The names are those of sentencepiece, tokenizers, transformers and tiktoken.
+They are those of sentencepiece, tokenizers, transformers and tiktoken. Imported when a message needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-
-_COMPAT = "cpbpe.compat.transformers has it"
-
-ATTRIBUTES = {
-    # Encoding.
-    "encode_as_ids": "encode(text)",
-    "encode_as_pieces": "encode_pieces(text)",
-    "encode_as_numpy": "encode_array(text)",
-    "encode_as_proto": "align(text)",
-    "encode_as_immutable_proto": "align(text)",
-    "encode_as_serialized_proto": "align(text)",
-    "encode_as_offset_mapping": "align(text)",
-    "encode_ordinary": "encode(text)",
-    "encode_ordinary_batch": "encode_batch(texts)",
-    "encode_to_numpy": "encode_array(text)",
-    "encode_single_token": "piece_to_id(piece)",
-    "encode_plus": "encode(text), or align(text)",
-    "batch_encode": "encode_batch(texts)",
-    "batch_encode_plus": "encode_batch(texts), or encode_arrays(texts)",
-    "sample_encode_as_ids": "encode(text, alpha=0.1)",
-    "sample_encode_as_pieces": "encode_pieces(text, alpha=0.1)",
-    "parallel_encode": "encode_array(text, threads=4)",
-    "padded": "encode_arrays(texts).padded()",
-    "pad": "encode_arrays(texts).padded()",
-    "enable_padding": "encode_arrays(texts).padded()",
-    "enable_truncation": "truncate(text, max_tokens)",
-    # Decoding.
-    "decode_ids": "decode(ids)",
-    "batch_decode": "decode_batch(batch)",
-    "decode_single_token_bytes": "vocab.id_to_bytes(id)",
-    "decode_tokens_bytes": "vocab.id_to_bytes(id)",
-    "convert_ids_to_string": "decode(ids)",
-    "convert_tokens_to_string": "decode_pieces(pieces)",
-    "token_byte_values": "vocab.token_bytes()",
-    # The vocabulary.
-    "piece_size": "vocab_size",
-    "get_piece_size": "vocab_size",
-    "get_vocab_size": "vocab_size",
-    "n_vocab": "vocab_size",
-    "n_words": "vocab_size",
-    "id_to_token": "id_to_piece(id)",
-    "convert_ids_to_tokens": "id_to_piece(id)",
-    "token_to_id": "piece_to_id(piece)",
-    "convert_tokens_to_ids": "piece_to_id(piece)",
-    "get_score": "vocab.score(id)",
-    "is_unknown": "vocab.piece_type(id)",
-    "is_control": "vocab.piece_type(id)",
-    "is_unused": "vocab.piece_type(id)",
-    "is_byte": "vocab.piece_type(id)",
-    # Special tokens.
-    "unk_token_id": "unk_id",
-    "bos_token_id": "bos_id",
-    "eos_token_id": "eos_id",
-    "pad_token_id": "pad_id",
-    "eot_id": "eos_id",
-    "eot_token": "eos_id",
-    "bos_token": "id_to_piece(tok.bos_id)",
-    "eos_token": "id_to_piece(tok.eos_id)",
-    "pad_token": "id_to_piece(tok.pad_id)",
-    "unk_token": "id_to_piece(tok.unk_id)",
-    "all_special_tokens": "vocab.special_tokens",
-    "all_special_ids": "vocab.special_tokens",
-    "special_tokens_set": "vocab.special_tokens",
-    "add_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
-    "add_special_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
-    "get_added_vocab": "vocab.added_tokens",
-    # Files.
-    "from_pretrained": "cpbpe.load(path); nothing is downloaded",
-    "from_file": "cpbpe.load(path)",
-    "load": "cpbpe.load(path)",
-    "load_from_file": "cpbpe.load(path)",
-    "from_serialized_proto": "from_bytes(data)",
-    "load_from_serialized_proto": "from_bytes(data)",
-    "from_buffer": "from_bytes(data)",
-    "serialized_model_proto": "to_bytes()",
-    "save_pretrained": "save(path)",
-    "save_model": "save(path)",
-    "save_vocabulary": "save(path)",
-    "to_str": "to_bytes()",
-    "train": "cpbpe.train(corpus)",
-    "train_from_iterator": "cpbpe.train(texts)",
-    "apply_chat_template": f"encode_parts(parts) for tokens around texts; {_COMPAT}",
-    "input_ids": "encode(text)",
-}
-"""What to use instead of names that a Tokenizer lacks. Each is also meant in CamelCase."""
-
-IN_CAMEL_CASE = ("encode", "decode", "normalize", "id_to_piece", "piece_to_id", "decode_pieces")
-"""Names of a Tokenizer that sentencepiece has in CamelCase as well."""
 
 _OPTIONS = {
     "out_type": "encode gives ids, encode_pieces gives pieces, encode_array an array of numpy",

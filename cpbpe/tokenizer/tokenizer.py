@@ -11,10 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import numpy
+from cpbpe.lazy import imported, numpy
 from cpbpe.model.files import Source, read_model_file
 from cpbpe.model.spec import ModelSpec, Settings
-from cpbpe.model.writing import saving_path, write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.alignment import Encoding, Unit
@@ -453,7 +452,8 @@ class Tokenizer(Guided):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file. An existing one is replaced at once, never half written; its mode stays."""
         instead = "to write to an open file, use file.write(tok.to_bytes())"
-        write_all({saving_path(path, "save", instead): self._facts.file})
+        writing = imported("cpbpe.model.writing")
+        writing.write_all({writing.saving_path(path, "save", instead): self._facts.file})
 
     @property
     def fingerprint(self) -> str:
