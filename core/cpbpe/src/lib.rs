@@ -46,6 +46,7 @@ pub mod train;
 mod vocab;
 pub mod watch;
 
+pub use decode::DecodedTexts;
 pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Scratch, Token};
 pub use error::{Error, Halt};
 pub use merge::Dropout;

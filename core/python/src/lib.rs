@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::{copied, with_room};
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, Columns, Dropout, Error, Scratch, Token};
+use cpbpe::{AlignOptions, Columns, DecodedTexts, Dropout, Error, Scratch, Token};
 
 mod arrays;
 mod columns;
@@ -20,10 +20,10 @@ mod values;
 
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::errors::{exception, halted};
-use crate::signals::{run, DETACH};
+use crate::signals::run;
 use crate::training::Counter;
 use crate::values::{
-    bytes, bytes_of, ids_of, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists,
+    bytes, bytes_of, ids_into, int, items_of, list, results, string, texts_of, tuple, utf8, with_ids, Ints, Lists,
 };
 
 /// If memory runs out, the core still has a little to report that.
@@ -68,10 +68,19 @@ impl Engine {
         self.engine.with_scratch(encode).map_err(halted)?
     }
 
-    /// The text of ids, unless one is outside the vocabulary.
-    fn decoded(&self, py: Python<'_>, ids: &Bound<'_, PyAny>, keep_invalid: bool) -> PyResult<Option<Vec<u8>>> {
-        let Some(ids) = ids_of(ids)? else { return Ok(None) };
-        run(py, ids.len(), |check| if_known(self.engine.decoder().decode(&ids, keep_invalid, check)))
+    /// The text of ids, made a value, unless one is outside the vocabulary.
+    #[inline]
+    fn decoded<R>(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        keep_invalid: bool,
+        make: impl FnOnce(&[u8]) -> PyResult<R>,
+    ) -> PyResult<Option<R>> {
+        with_ids(ids, |ids| {
+            let decode = |check: Check| if_known(self.engine.decoder().decode(ids, keep_invalid, check));
+            run(py, ids.len(), decode)?.map(|text| make(&text)).transpose()
+        })
     }
 }
 
@@ -369,11 +378,11 @@ impl Engine {
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
     fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
-        self.decoded(py, ids, false)?.map(|text| string(py, &text)).transpose()
+        self.decoded(py, ids, false, |text| string(py, text))
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.decoded(py, ids, true)?.map(|text| bytes(py, &text)).transpose()
+        self.decoded(py, ids, true, |text| bytes(py, text))
     }
 
     fn decode_batch<'py>(
@@ -382,14 +391,19 @@ impl Engine {
         batch: &Bound<'py, PyList>,
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let mut sequences = with_room(batch.len()).map_err(halted)?;
-        for ids in &items_of(batch)? {
-            let Some(ids) = ids_of(ids)? else { return Ok(None) };
-            sequences.push(ids);
+        let kept = items_of(batch)?;
+        let mut ids = Vec::new();
+        let mut ends = with_room(kept.len()).map_err(halted)?;
+        for sequence in &kept {
+            if !ids_into(sequence, &mut ids)? {
+                return Ok(None);
+            }
+            ends.push(ids.len());
         }
-        let decode = |check: Check| if_known(self.engine.decoder().decode_batch(&sequences, threads, check));
-        let Some(texts) = run(py, DETACH, decode)? else { return Ok(None) };
-        list(py, texts.iter(), |text| string(py, text)).map(Some)
+        let decode = |check: Check| if_known(self.engine.decoder().decode_batch(&ids, &ends, threads, check));
+        let Some(parts) = run(py, ids.len(), decode)? else { return Ok(None) };
+        let mut texts = parts.iter().flat_map(DecodedTexts::texts);
+        list(py, 0..kept.len(), |_| string(py, texts.next().unwrap_or_default())).map(Some)
     }
 
     fn decode_pieces<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
