@@ -172,7 +172,9 @@ def takes_a_source(call: str, bindable: Collection[str]) -> Callable[[F], F]:
         def guided(*given: Any, **options: Any) -> Any:
             for name in options:
                 if name != "source":
-                    hint = imported("cpbpe.tokenizer.guesses").loading_hint(name, options[name], call, bindable)
+                    hint = imported("cpbpe.tokenizer.guesses").loading_hint(
+                        name, options[name], call, bindable
+                    )
                     raise TypeError(f"{call}() has no option {name!r}; {hint}")
             return function(*given, **options)
 

@@ -403,7 +403,7 @@ impl<'a> Text<'a> {
     fn append(&mut self, text: &[u8], dropped: bool) -> Result<(), Halt> {
         self.out.grow(text.len())?;
         self.out.extend_from_slice(text);
-        self.at_beginning = !(dropped && !self.beginning.drops_all) && self.still_at_beginning();
+        self.at_beginning = (!dropped || self.beginning.drops_all) && self.still_at_beginning();
         Ok(())
     }
 

@@ -47,7 +47,7 @@ mod vocab;
 pub mod watch;
 
 pub use decode::DecodedTexts;
-pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Scratch, Token};
+pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
 pub use error::{Error, Halt};
 pub use merge::Dropout;
 pub use text::finder::Finder;

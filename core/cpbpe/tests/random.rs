@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::{AlignOptions, AlignedTexts, Columns, DecodedTexts, Dropout, EncodedTexts, Engine, Error, Halt, Scratch};
+use cpbpe::{
+    AlignOptions, AlignedTexts, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch,
+};
 
 /// A text, and whether it is known to be UTF-8.
 type Input<'a> = (&'a [u8], bool);
@@ -192,6 +194,12 @@ fn positions(text: &[u8]) -> Vec<i64> {
     positions
 }
 
+/// Ids that no text has, in front and at the end or not.
+fn some_ends(chance: &mut Chance) -> Ends {
+    let mut one = || (chance.below(3) > 0).then_some(u32::MAX - 9);
+    Ends { front: one(), back: one(), reverse: chance.below(2) == 0 }
+}
+
 /// Sequences of ids that are decoded together, by one thread or several, give what each gives by itself; and so do their
 /// pieces.
 fn decoded_as_one_by_one(engine: &Engine, rows: &[Vec<u32>], chance: &mut Chance) {
@@ -261,10 +269,19 @@ fn fast_is_slow() {
         }
         decoded_as_one_by_one(&engine, &expected, &mut chance);
         let inputs: Vec<Input> = texts.iter().map(|text| (text.as_slice(), false)).collect();
-        let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-        engine.encode_batch(&inputs, 2, NO_CHECK, &mut runs).unwrap();
-        let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
-        assert_eq!(ids, expected.concat());
+        for ends in [Ends::default(), some_ends(&mut chance)] {
+            let between = |ids: &Vec<u32>| {
+                let mut ids = ids.clone();
+                if ends.reverse {
+                    ids.reverse();
+                }
+                ends.front.into_iter().chain(ids).chain(ends.back).collect::<Vec<u32>>()
+            };
+            let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
+            engine.encode_batch(&inputs, 2, ends, NO_CHECK, &mut runs).unwrap();
+            let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
+            assert_eq!(ids, expected.iter().flat_map(between).collect::<Vec<u32>>());
+        }
         let mut counts: Vec<(usize, Vec<usize>)> = Vec::new();
         engine.count_batch(&inputs, 2, NO_CHECK, &mut counts).unwrap();
         assert!(in_order(counts).flatten().eq(expected.iter().map(Vec::len)));
@@ -329,7 +346,7 @@ fn long_work_ends_when_it_is_asked_to() {
     for threads in [1, 3] {
         assert_eq!(engine.encode_parallel(&text, true, threads, stop), Err(Halt::Stopped));
         let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-        assert_eq!(engine.encode_batch(&inputs, threads, stop, &mut runs), Err(Halt::Stopped));
+        assert_eq!(engine.encode_batch(&inputs, threads, Ends::default(), stop, &mut runs), Err(Halt::Stopped));
         let (batch, ends) = (ids.repeat(3), [ids.len(), 2 * ids.len(), 3 * ids.len()]);
         let decoded = engine.decoder().decode_batch(&batch, &ends, threads, stop);
         assert_eq!(decoded.map(|_| ()), Err(Error::Stopped));

@@ -14,18 +14,24 @@ use cpbpe::{Consumer, EncodedTexts, Halt};
 use crate::errors::halted;
 use crate::signals::{run, Signals, DETACH};
 
-/// Python's int for every id, made when first needed: ids repeat, and adding a reference is less work than
-/// making an int.
-pub struct Ints(Box<[AtomicPtr<ffi::PyObject>]>);
+/// An object of Python for every id, made when first needed: ids repeat, and adding a reference is less work than
+/// making an object.
+pub struct Objects(Box<[AtomicPtr<ffi::PyObject>]>);
 
-impl Ints {
-    pub fn new(count: usize) -> PyResult<Ints> {
+impl Objects {
+    pub fn new(count: usize) -> PyResult<Objects> {
         let none = (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut()));
-        Ok(Ints(collected(none).map_err(halted)?.into_boxed_slice()))
+        Ok(Objects(collected(none).map_err(halted)?.into_boxed_slice()))
     }
 
-    /// A list of ids, all of which are below the count.
-    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    /// A list of the objects of ids, all of which are below the count.
+    #[inline]
+    pub fn list<'py, T>(
+        &self,
+        py: Python<'py>,
+        ids: &[u32],
+        make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let length = size(ids.len())?;
         // SAFETY: the list is new and ours; it has `length` places, each of which gets one reference that we own.
         // The safe interface asks and checks more for each id.
@@ -33,42 +39,72 @@ impl Ints {
             let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
             for (i, &id) in (0..).zip(ids) {
                 let place = &self.0[id as usize];
-                let mut int = place.load(Ordering::Acquire);
-                if int.is_null() {
-                    int = Self::make(py, place, id)?;
+                let mut object = place.load(Ordering::Acquire);
+                if object.is_null() {
+                    object = Self::keep(place, make(id)?);
                 }
-                ffi::Py_INCREF(int);
-                ffi::PyList_SetItem(list.as_ptr(), i, int);
+                ffi::Py_INCREF(object);
+                ffi::PyList_SetItem(list.as_ptr(), i, object);
             }
             Ok(list.cast_into_unchecked())
         }
     }
 
+    /// The object of one id.
+    pub fn get<'py, T>(
+        &self,
+        py: Python<'py>,
+        id: u32,
+        make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let place = &self.0[id as usize];
+        let mut object = place.load(Ordering::Acquire);
+        if object.is_null() {
+            object = Self::keep(place, make(id)?);
+        }
+        // SAFETY: the place owns a reference as long as we live.
+        Ok(unsafe { Bound::from_borrowed_ptr(py, object) })
+    }
+
     #[cold]
-    fn make(py: Python<'_>, place: &AtomicPtr<ffi::PyObject>, id: u32) -> PyResult<*mut ffi::PyObject> {
-        let new = int(py, id as usize)?.into_ptr();
+    fn keep<T>(place: &AtomicPtr<ffi::PyObject>, object: Bound<'_, T>) -> *mut ffi::PyObject {
+        let new = object.into_ptr();
         match place.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Ok(new),
+            Ok(_) => new,
             Err(other) => {
-                // SAFETY: another thread was first; the int we made is ours to give back.
+                // SAFETY: another thread was first; the object we made is ours to give back.
                 unsafe { ffi::Py_DECREF(new) };
-                Ok(other)
+                other
             }
         }
     }
 }
 
-impl Drop for Ints {
+impl Drop for Objects {
     fn drop(&mut self) {
         Python::attach(|_| {
             for place in &self.0 {
-                let int = place.load(Ordering::Acquire);
-                if !int.is_null() {
+                let object = place.load(Ordering::Acquire);
+                if !object.is_null() {
                     // SAFETY: the place owns one reference, and the interpreter is attached.
-                    unsafe { ffi::Py_DECREF(int) };
+                    unsafe { ffi::Py_DECREF(object) };
                 }
             }
         });
+    }
+}
+
+/// Python's int for every id.
+pub struct Ints(Objects);
+
+impl Ints {
+    pub fn new(count: usize) -> PyResult<Ints> {
+        Objects::new(count).map(Ints)
+    }
+
+    /// A list of ids.
+    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        self.0.list(py, ids, |id| int(py, id as usize))
     }
 }
 
@@ -343,7 +379,8 @@ pub fn string<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString
     }
 }
 
-fn str_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
+/// Text as str, or UnicodeDecodeError.
+pub fn str_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: this many bytes are there.
     unsafe { owned(py, ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), size(text.len())?)) }
 }
