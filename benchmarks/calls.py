@@ -229,7 +229,8 @@ def rivals(model: Path, text: str, rounds: int) -> None:
                 tokenizer_json.write(model, files.json)
                 try:
                     loaded = library.load(files)
-                except ImportError:
+                except Exception as error:  # it is not installed, or does not read this
+                    print(f"{library.name}: {error}")
                     continue
             for name, calls in there.items():
                 if name in library.calls:
