@@ -279,12 +279,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         segment: list[bytes] = []
         for token in tokens:
             if token in self._added_tokens_encoder:
-                parts += [text_of(engine.decode_pieces(segment)), token]
+                parts += [text_of(engine.decode_pieces_bytes(segment) or b""), token]
                 segment = []
                 engine = later
             else:
                 segment.append(token.encode())
-        return "".join([*parts, text_of(engine.decode_pieces(segment))])
+        return "".join([*parts, text_of(engine.decode_pieces_bytes(segment) or b"")])
 
     def _decoders(self) -> tuple[Engine, Engine]:
         """The engines that decode the first segment of a text, and the segments after special tokens."""

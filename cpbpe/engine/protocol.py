@@ -85,6 +85,9 @@ class Engine(Protocol):
     def normalize(self, text: Text) -> bytes:
         """The normalized text, which is what is merged into pieces."""
 
+    def normalize_str(self, text: Text) -> str:
+        """The same as str, with U+FFFD for bytes that are not UTF-8."""
+
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
         """The normalized text, and for each of its bytes and for its end, the place it came from."""
 
@@ -94,17 +97,56 @@ class Engine(Protocol):
         More text may follow. 0 if there is no such place. A raw variant encodes both sides.
         """
 
-    def encode(self, text: Text) -> list[int]:
-        """The ids of a text."""
+    def encode(
+        self, text: Text, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> list[int]:
+        """The ids of a text, between the ids in front and at the end, if these are given; here and below.
 
-    def encode_array(self, text: Text, threads: int) -> Ids:
+        `reverse` reverses the order of those between.
+        """
+
+    def encode_array(
+        self,
+        text: Text,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> Ids:
         """The same as an array."""
 
-    def encode_batch(self, texts: list[Text], threads: int) -> list[list[int]]:
+    def encode_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> list[list[int]]:
         """The ids of many texts."""
 
-    def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
+    def encode_arrays(
+        self,
+        texts: list[Text],
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places]:
         """The ids of many texts in one array, and where each text begins in it, and the end."""
+
+    def encode_pieces(
+        self,
+        text: Text,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+        strict: bool = False,
+    ) -> list[str]:
+        """The pieces of a text, with U+FFFD for bytes that are not UTF-8; `strict` raises an error for these.
+
+        An unknown part is copied as it is.
+        """
 
     def count(self, text: Text) -> int:
         """How many ids a text has."""
@@ -136,8 +178,11 @@ class Engine(Protocol):
     def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
         """The same as bytes; those that belong to no character stay as they are."""
 
-    def decode_pieces(self, pieces: list[bytes]) -> bytes:
-        """The text of pieces; an unknown one is copied."""
+    def decode_pieces(self, pieces: list[Any]) -> str | None:
+        """The text of pieces, str or bytes; an unknown one is copied. None if one is neither."""
+
+    def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
+        """The same as bytes."""
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.columns import Columns, columns_of
+from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Aligned, Text
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.reference.encoding import ReferenceEngine, Token
 from cpbpe.text.finder import Finder
-from cpbpe.text.utf8 import character_length, character_positions, repair
+from cpbpe.text.utf8 import character_length, character_positions, repair, text_of
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
@@ -73,6 +74,9 @@ class PythonEngine:
     def normalize(self, text: Text) -> bytes:
         return self._reference.normalize(_bytes(text))
 
+    def normalize_str(self, text: Text) -> str:
+        return text_of(self.normalize(text))
+
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
         return self._reference.normalizer.normalize(_bytes(text))
 
@@ -92,20 +96,55 @@ class PythonEngine:
             before = b"" if length else symbol
         return cut
 
-    def encode(self, text: Text) -> list[int]:
-        return [token.id for token in self._reference.encode(_bytes(text))]
+    def encode(
+        self, text: Text, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> list[int]:
+        return between([token.id for token in self._tokens(text, None, 0)], front, back, reverse)
 
-    def encode_array(self, text: Text, threads: int) -> Ids:
+    def encode_array(
+        self,
+        text: Text,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> Ids:
         np = numpy()
-        ids: Ids = np.array(self.encode(text), np.uint32)
+        ids: Ids = np.array(self.encode(text, front, back, reverse), np.uint32)
         return ids
 
-    def encode_batch(self, texts: list[Text], threads: int) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
+    def encode_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> list[list[int]]:
+        return [self.encode(text, front, back, reverse) for text in texts]
 
-    def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
-        rows = self.encode_batch(texts, threads)
+    def encode_arrays(
+        self,
+        texts: list[Text],
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places]:
+        rows = self.encode_batch(texts, threads, front, back, reverse)
         return _joined(rows), _offsets(rows)
+
+    def encode_pieces(
+        self,
+        text: Text,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+        strict: bool = False,
+    ) -> list[str]:
+        first, last = (None if id is None else self.piece(id) for id in (front, back))
+        pieces = between([token.piece for token in self._tokens(text, None, 0)], first, last, reverse)
+        return [piece.decode() if strict else text_of(piece) for piece in pieces]
 
     def count(self, text: Text) -> int:
         return len(self.encode(text))
@@ -154,8 +193,14 @@ class PythonEngine:
         checked = self._checked(ids)
         return None if checked is None else self._reference.decode_ids(checked, keep_invalid=True)
 
-    def decode_pieces(self, pieces: list[bytes]) -> bytes:
-        return self._reference.decode_pieces(pieces)
+    def decode_pieces(self, pieces: list[Any]) -> str | None:
+        text = self.decode_pieces_bytes(pieces)
+        return None if text is None else text_of(text)
+
+    def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
+        if not all(isinstance(piece, (str, bytes)) for piece in pieces):
+            return None
+        return self._reference.decode_pieces([_bytes(piece) for piece in pieces])
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         texts = [self.decode(ids) for ids in batch]

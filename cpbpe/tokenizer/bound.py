@@ -42,13 +42,14 @@ def bound_class(tokenizer: type) -> Any:
     class BoundTokenizer(tokenizer):  # type: ignore[misc]
         """What `Tokenizer.using` makes."""
 
-        __slots__ = ("bound_options",)
+        __slots__ = ("bound_options", "options_of_calls")
 
         unbound = tokenizer
 
         def _set(self, facts: ModelFacts) -> None:
             super()._set(facts)
             self.bound_options: Mapping[str, Any] = MappingProxyType({})
+            self.options_of_calls: dict[str, dict[str, Any]] = {}
 
         @classmethod
         def of(cls, facts: ModelFacts, options: Mapping[str, Any]) -> BoundTokenizer:
@@ -82,7 +83,10 @@ def _bound(call: Any, described: Any) -> Any:
 
     @wraps(call)
     def with_bound_options(self: Any, *args: Any, **options: Any) -> Any:
-        bound = {name: value for name, value in self.bound_options.items() if name in known}
+        bound = self.options_of_calls.get(described.__name__)
+        if bound is None:
+            bound = {name: value for name, value in self.bound_options.items() if name in known}
+            self.options_of_calls[described.__name__] = bound
         return call(self, *args, **{**bound, **options})
 
     return with_bound_options

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
+from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import text_of
@@ -36,7 +37,8 @@ AnyText = TypeVar("AnyText", bound=str | bytes)
 def encode(plan: EncodePlan, text: Text) -> list[int]:
     """The ids of a text."""
     if plan.alpha is None:
-        return plan.finish(plan.encoder.encode(text))
+        front, back, reverse = plan.ends  # (`*plan.ends` in the call would take as long as eight ids)
+        return plan.encoder.encode(text, front, back, reverse)
     return plan.finish(plan.encoder.align(text, plan.alpha, plan.seed)[0])
 
 
@@ -44,16 +46,16 @@ def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list
     """The ids of many texts."""
     if plan.alpha is not None:
         return encode_arrays(plan, texts, threads).tolist()
-    rows = plan.encoder.encode_batch(texts, threads)
-    return list(map(plan.finish, rows)) if plan.around or plan.reverse else rows
+    return plan.encoder.encode_batch(texts, threads, *plan.ends)
 
 
 def encode_array(plan: EncodePlan, text: Text, threads: int) -> IdArray:
     """The ids of a text as an array."""
     if plan.alpha is None:
-        return plan.finish_array(plan.encoder.encode_array(text, threads))
-    np = numpy()
-    return plan.finish_array(np.array(plan.encoder.align(text, plan.alpha, plan.seed)[0], np.uint32))
+        front, back, reverse = plan.ends
+        return plan.encoder.encode_array(text, threads, front, back, reverse)
+    ids: IdArray = numpy().array(encode(plan, text), numpy().uint32)
+    return ids
 
 
 def encode_arrays(
@@ -65,7 +67,7 @@ def encode_arrays(
     if spans or plan.alpha is not None:
         rows = align_arrays(plan, texts, threads, unit)
         return rows if spans else Ragged(rows.ids, rows.offsets)
-    return plan.finish_ragged(Ragged(*plan.encoder.encode_arrays(texts, threads)))
+    return Ragged(*plan.encoder.encode_arrays(texts, threads, *plan.ends))
 
 
 def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> list[int]:
@@ -79,11 +81,16 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
+    front, back, reverse = plan.ends
+    if plan.alpha is None:
+        return plan.encoder.encode_pieces(text, front, back, reverse)
     pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
-    if not (plan.around or plan.reverse):
-        return pieces
-    front, back = ([text_of(facts.engine.piece(id)) for id in ids] for ids in (plan.front, plan.back))
-    return [*front, *(reversed(pieces) if plan.reverse else pieces), *back]
+    return between(
+        pieces,
+        None if front is None else facts.piece(front),
+        None if back is None else facts.piece(back),
+        reverse,
+    )
 
 
 def count(plan: EncodePlan, text: Text) -> int:
@@ -161,8 +168,12 @@ def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:
 
 def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes]) -> str:
     """The text of pieces."""
+    if type(pieces) is list and not isinstance(decoder, SpecialDecoder):
+        text = decoder.decode_pieces(pieces)
+        if text is not None:
+            return text
     refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-    return text_of(decoder.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
+    return _known(decoder.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
 
 
 def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:

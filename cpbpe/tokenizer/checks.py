@@ -13,7 +13,7 @@ from io import IOBase
 from operator import index
 from typing import Any, SupportsIndex
 
-from cpbpe.spelling import named
+from cpbpe.lazy import imported
 
 Text = str | bytes
 
@@ -164,10 +164,16 @@ def checked_threads(threads: SupportsIndex) -> int:
     try:
         number = index(threads)
     except TypeError:
-        raise TypeError(f"{named('threads')} must be an integer, not {type(threads).__name__}") from None
+        raise TypeError(f"{_threads()} must be an integer, not {type(threads).__name__}") from None
     if number < 1:
-        raise ValueError(f"{named('threads')} must be at least 1, not {number}")
+        raise ValueError(f"{_threads()} must be at least 1, not {number}")
     return min(number, MAX_THREADS)
+
+
+def _threads() -> str:
+    """How messages spell the option."""
+    name: str = imported("cpbpe.spelling").named("threads")
+    return name
 
 
 def threads_for(items: Sequence[Sized], threads: SupportsIndex | None) -> int:

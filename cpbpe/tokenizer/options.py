@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from inspect import Parameter, signature
-from textwrap import indent
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
 from cpbpe.lazy import imported
@@ -144,7 +143,8 @@ def described(table: Mapping[str, Option]) -> Callable[[F], F]:
         lines = [f"- `{name}`: {option.meaning}." for name, option in options.items()]
         lines += [f"- `{name}` is refused: {reason}." for name, reason in refused.items()]
         if function.__doc__ is not None:  # it is None under python -OO
-            function.__doc__ += "\n" + indent("\n".join(["Options:", "", *lines, ""]), 8 * " ")
+            # (`textwrap` would indent them, and takes as long to import as two modules of cpbpe.)
+            function.__doc__ += "\n        Options:\n\n" + "".join(f"        {line}\n" for line in lines)
         return function
 
     return describe

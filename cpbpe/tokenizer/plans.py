@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import Kept, numpy
+from cpbpe.lazy import Kept, kept, numpy
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
     DECODE,
@@ -26,7 +27,7 @@ from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Ids, Places
+    from cpbpe.engine.protocol import Places
 
 _LASTING = {bool, type(None), str, tuple, frozenset}
 """Values of these types do not change, so their plan may be kept."""
@@ -53,10 +54,16 @@ class EncodePlan:
     seed: int = 0
     """The seed of sampling."""
 
-    @property
+    @kept
     def around(self) -> int:
         """How many ids are put around those of a text."""
         return len(self.front) + len(self.back)
+
+    @kept
+    def ends(self) -> tuple[int | None, int | None, bool]:
+        """The id in front, the id at the end, and `reverse`, as engines take them."""
+        front, back = (around[0] if around else None for around in (self.front, self.back))
+        return front, back, self.reverse
 
     def later(self, engine: Engine) -> Engine:
         """The engine for text after a special token; the given one encodes the beginning."""
@@ -64,15 +71,7 @@ class EncodePlan:
 
     def finish(self, ids: list[int]) -> list[int]:
         """The ids with what goes around them."""
-        return [*self.front, *(reversed(ids) if self.reverse else ids), *self.back]
-
-    def finish_array(self, ids: Ids) -> Ids:
-        """The same for an array."""
-        np = numpy()
-        ids = ids[::-1] if self.reverse else ids
-        front, back = (np.array(around, np.uint32) for around in (self.front, self.back))
-        finished: Ids = np.concatenate([front, ids, back])
-        return finished
+        return between(ids, *self.ends)
 
     def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:
         """The same for many texts; `lengths` are theirs, needed if the rows have spans."""
@@ -108,13 +107,26 @@ class Plans:
     def __init__(self, facts: ModelFacts):
         self._facts = facts
         self._plain = EncodePlan(facts.engine, [], [], False, None, True)
+        self._plain_decoder: Engine | SpecialDecoder | None = None
         self._kept: Kept[tuple[tuple[str, object], ...], EncodePlan] = Kept()
+        self._ready: Kept[tuple[object, ...], EncodePlan] = Kept()
         self._decoders: Kept[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = Kept()
 
     def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
         """The plan for the options of a call that encodes."""
         if not options:
             return self._plain
+        # Options that came before, in the same call. Values that are equal mean the same, so their types need
+        # not be looked at: that took as long as encoding a short text twice. (Names and values come in two
+        # rows, because making pairs of them takes twice as long.)
+        try:
+            plan = self._ready.get((method, *options, *options.values()))
+        except TypeError:  # a set, or an item of a tuple, cannot be a key
+            plan = None
+        return plan or self._new(options, method)
+
+    def _new(self, options: EncodeOptions, method: str) -> EncodePlan:
+        """The plan for options that are not ready. Those with chances never are: each call has a seed."""
         key: tuple[tuple[str, object], ...] = tuple(options.items())
         plan = None
         lasting = {type(value) for _, value in key} <= _LASTING
@@ -133,8 +145,9 @@ class Plans:
         if "alpha" in options or "seed" in options:
             values: dict[str, Any] = {**ENCODE_DEFAULTS, **options}
             chance, seed = checked_sampling(values["alpha"], values["seed"])
-            if chance:
-                return replace(plan, alpha=chance, seed=seed)
+            return replace(plan, alpha=chance, seed=seed) if chance else plan
+        if lasting:
+            self._ready.keep((method, *options, *(value for _, value in key)), plan)
         return plan
 
     def check(self, options: Mapping[str, Any]) -> None:
@@ -176,6 +189,14 @@ class Plans:
 
     def decode(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
         """The decoder for checked ids, with these options."""
+        if not options and self._plain_decoder is not None:
+            return self._plain_decoder
+        decoder = self._decoder_for(options, method)
+        if not options:
+            self._plain_decoder = decoder
+        return decoder
+
+    def _decoder_for(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
         key = tuple(options.items())
         lasting = {type(value) for _, value in key} <= _LASTING
         decoder = self._decoders.get(key) if lasting else None

@@ -14,11 +14,12 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Aligned, Engine, Text
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
 from cpbpe.reference.dropout import mixed
-from cpbpe.text.utf8 import character_positions
+from cpbpe.text.utf8 import character_positions, text_of
 from cpbpe.tokenizer.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.tokenizer.special_tokens import Special, SpecialFinder, SpecialTokens
 
@@ -65,8 +66,13 @@ class SpecialEncoder:
 
     # --- One text ---------------------------------------------------------------------------------
 
-    def encode(self, text: Text) -> list[int]:
-        return self._encode(self.split(text))
+    def encode(
+        self, text: Text, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> list[int]:
+        row = self.split(text)
+        if len(row) == 1:
+            return self.first.encode(text, front, back, reverse)
+        return between(self._encode(row), front, back, reverse)
 
     def _encode(self, row: Row, after_special: bool = False) -> list[int]:
         if len(row) == 1 and not after_special:
@@ -100,19 +106,37 @@ class SpecialEncoder:
                 after_special = len(row) > 1 and not row[-1]  # it ends with a special token
         return ids
 
-    def encode_array(self, text: Text, threads: int) -> Ids:
+    def encode_array(
+        self,
+        text: Text,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> Ids:
         row = self.split(text)
         if len(row) == 1:
-            return self.first.encode_array(text, threads)
-        np = numpy()
+            return self.first.encode_array(text, threads, front, back, reverse)
         parts = [
-            np.array([part], np.uint32)
-            if isinstance(part, int)
-            else self.engine_at(position).encode_array(part, threads)
+            _array(part) if isinstance(part, int) else self.engine_at(position).encode_array(part, threads)
             for position, part in enumerate(row)
         ]
-        ids: Ids = np.concatenate(parts)
-        return ids
+        return _joined(parts, front, back, reverse)
+
+    def encode_pieces(
+        self, text: Text, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> list[str]:
+        row = self.split(text)
+        if len(row) == 1:
+            return self.first.encode_pieces(text, front, back, reverse)
+        pieces: list[str] = []
+        for position, part in enumerate(row):
+            if isinstance(part, int):
+                pieces.append(self.spell(part).decode())
+            else:
+                pieces += self.engine_at(position).encode_pieces(part)
+        first, last = (None if id is None else text_of(self.first.piece(id)) for id in (front, back))
+        return between(pieces, first, last, reverse)
 
     def count(self, text: Text) -> int:
         row = enumerate(self.split(text))
@@ -154,24 +178,43 @@ class SpecialEncoder:
 
     # --- Many texts -------------------------------------------------------------------------------
 
-    def encode_batch(self, texts: list[Text], threads: int) -> list[list[int]]:
+    def encode_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> list[list[int]]:
         rows = [self.split(text) for text in texts]
+        if all(len(row) == 1 for row in rows):
+            return self.first.encode_batch(texts, threads, front, back, reverse)
         encoded = self._segments(rows, lambda engine, segments: engine.encode_batch(segments, threads))
-        return [
+        ids = [
             next(encoded)
             if len(row) == 1
             else [id for part in row for id in ([part] if isinstance(part, int) else next(encoded))]
             for row in rows
         ]
+        return [between(own, front, back, reverse) for own in ids]
 
     def count_batch(self, texts: list[Text], threads: int) -> list[int]:
         rows = [self.split(text) for text in texts]
         counts = self._segments(rows, lambda engine, segments: engine.count_batch(segments, threads))
         return [sum(1 if isinstance(part, int) else next(counts) for part in row) for row in rows]
 
-    def encode_arrays(self, texts: list[Text], threads: int) -> tuple[Ids, Places]:
+    def encode_arrays(
+        self,
+        texts: list[Text],
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places]:
         np = numpy()
         rows = [self.split(text) for text in texts]
+        if all(len(row) == 1 for row in rows):
+            return self.first.encode_arrays(texts, threads, front, back, reverse)
 
         def encode(engine: Engine, segments: list[Text]) -> Iterable[Ids]:
             ids, offsets = engine.encode_arrays(segments, threads)
@@ -180,9 +223,9 @@ class SpecialEncoder:
         encoded = self._segments(rows, encode)
         parts, offsets = [np.zeros(0, np.uint32)], [0]
         for row in rows:
-            own = [np.array([p], np.uint32) if isinstance(p, int) else next(encoded) for p in row]
-            parts += own
-            offsets.append(offsets[-1] + sum(map(len, own)))
+            own = [_array(part) if isinstance(part, int) else next(encoded) for part in row]
+            parts.append(_joined(own, front, back, reverse))
+            offsets.append(offsets[-1] + len(parts[-1]))
         return np.concatenate(parts), np.array(offsets, np.int64)
 
     def align_arrays(
@@ -246,6 +289,21 @@ class SpecialEncoder:
                     yield next(laters)
 
 
+def _array(id: int) -> Ids:
+    """An array of one id."""
+    array: Ids = numpy().array([id], numpy().uint32)
+    return array
+
+
+def _joined(parts: list[Ids], front: int | None, back: int | None, reverse: bool) -> Ids:
+    """The ids of all parts in one array, with what goes around them."""
+    if reverse:
+        parts = [part[::-1] for part in reversed(parts)]
+    ends = ([] if id is None else [_array(id)] for id in (front, back))
+    joined: Ids = numpy().concatenate([*next(ends), *parts, *next(ends)])
+    return joined
+
+
 def _rows_of(
     aligned: tuple[Ids, Places, Places, list[tuple[int, bytes]]],
 ) -> Iterator[tuple[Ids, Places, list[tuple[int, bytes]]]]:
@@ -297,15 +355,15 @@ class SpecialDecoder:
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
 
-    def decode_pieces(self, pieces: list[bytes]) -> bytes:
+    def decode_pieces(self, pieces: list[bytes]) -> str | None:
         parts = self._segments(
             pieces,
             {text.encode(): text for text in self._shown.values()},
             {text.encode(): text for text in self._hidden.values()},
-            lambda engine, part: engine.decode_pieces(part),
+            lambda engine, part: engine.decode_pieces_bytes(part),
             str.encode,
         )
-        return b"" if parts is None else b"".join(parts)
+        return None if parts is None else text_of(b"".join(parts))
 
     def _segments(
         self,

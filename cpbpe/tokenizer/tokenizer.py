@@ -11,11 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import numpy
+from cpbpe.lazy import imported, numpy
 from cpbpe.model.files import Source, read_model_file
 from cpbpe.model.spec import ModelSpec, Settings
-from cpbpe.model.writing import saving_path, write_all
-from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.alignment import Encoding, Unit
 from cpbpe.tokenizer.bound import bind
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
 
 Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
+_numpy: Any = None
+"""The module, once an array was asked for."""
 Self = TypeVar("Self", bound="Tokenizer")
 
 
@@ -224,7 +224,8 @@ class Tokenizer(Guided):
         >>> Tokenizer("tokenizer.model").encode_array("Hello world", add_bos=True)
         array([    1, 22557,  1526], dtype=uint32)
         """
-        numpy()
+        if _numpy is None:  # (To call a cached function would take as long as two ids.)
+            _import_numpy()
         if type(text) is not str:
             text = checked_text(text, "encode_array")
         if threads != 1 or type(threads) is not int:
@@ -275,7 +276,9 @@ class Tokenizer(Guided):
         >>> Tokenizer("tokenizer.model").encode_pieces("Hi 你好 🦙")
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
-        given = checked_text(text, "encode_pieces")
+        given = text if type(text) is str else checked_text(text, "encode_pieces")
+        if not options:
+            return self._engine.encode_pieces(given)
         return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
 
     tokenize = encode_pieces
@@ -338,9 +341,9 @@ class Tokenizer(Guided):
 
     def normalize(self, text: AnyText) -> AnyText:
         """The text as it is cut into pieces, `▁Hello▁world`: `str` for `str`, `bytes` for `bytes`."""
-        normalized: Any = self._engine.normalize(checked_text(text, "normalize"))
-        normalized = text_of(normalized) if isinstance(text, str) else normalized
-        return cast(AnyText, normalized)
+        if isinstance(text, str):
+            return self._engine.normalize_str(text)  # type: ignore[return-value]
+        return cast(AnyText, self._engine.normalize(checked_text(text, "normalize")))
 
     @described(ENCODE)
     def truncate(self, text: AnyText, max_tokens: int, **options: Unpack[EncodeOptions]) -> AnyText:
@@ -453,7 +456,8 @@ class Tokenizer(Guided):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file. An existing one is replaced at once, never half written; its mode stays."""
         instead = "to write to an open file, use file.write(tok.to_bytes())"
-        write_all({saving_path(path, "save", instead): self._facts.file})
+        writing = imported("cpbpe.model.writing")
+        writing.write_all({writing.saving_path(path, "save", instead): self._facts.file})
 
     @property
     def fingerprint(self) -> str:
@@ -478,6 +482,11 @@ class Tokenizer(Guided):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
+
+
+def _import_numpy() -> None:
+    global _numpy
+    _numpy = numpy()
 
 
 @takes_a_source("load", ENCODE | DECODE)

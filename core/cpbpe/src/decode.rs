@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Halt};
-use crate::lazy::Lazy;
+use crate::lazy::{Lazy, Made};
 use crate::memory::{with_room, Grow};
 use crate::text::normalize::{Normalizer, NormalizerOptions, Source, Spaces};
 use crate::text::utf8;
@@ -56,43 +56,65 @@ impl Decoder {
 
     /// The text of ids.
     pub fn decode(&self, ids: &[u32], keep_invalid: bool, check: Check) -> Result<Vec<u8>, Error> {
-        let texts = self.texts.get_or_make(|| PieceTexts::new(&self.vocab))?;
+        let texts = self.texts()?;
         let mut text = Vec::new();
         texts.decode(&self.vocab, ids, self.beginning, keep_invalid, check, &mut text)?;
         Ok(self.denormalize(text, keep_invalid, check)?)
     }
 
-    /// The texts of many sequences of ids.
-    pub fn decode_batch(&self, batch: &[Vec<u32>], threads: usize, check: Check) -> Result<Vec<Vec<u8>>, Error> {
-        let decode_part = |part: &[Vec<u32>], check: Check| {
-            let mut texts = with_room(part.len())?;
-            let mut ids = 0;
-            for sequence in part {
-                texts.push(self.decode(sequence, false, check)?);
-                ids += sequence.len() + 1;
-                if ids > CHECK_IDS {
+    /// The texts of many sequences of ids, one after the other; `ends` says where each sequence ends. The threads, if
+    /// there are several, decode some sequences each.
+    pub fn decode_batch(
+        &self,
+        ids: &[u32],
+        ends: &[usize],
+        threads: usize,
+        check: Check,
+    ) -> Result<Vec<DecodedTexts>, Error> {
+        let decode_part = |(first, part): (usize, &[usize]), check: Check| {
+            let table = self.texts()?;
+            let mut texts = DecodedTexts { blob: Vec::new(), ends: with_room(part.len())? };
+            let (mut begin, mut next_check) = (first, first + CHECK_IDS);
+            for &end in part {
+                // A denormalizer rewrites each text by itself.
+                let mut text = if self.denormalizer.is_some() { Vec::new() } else { std::mem::take(&mut texts.blob) };
+                table.decode(&self.vocab, &ids[begin..end], self.beginning, false, check, &mut text)?;
+                if self.denormalizer.is_some() {
+                    let text = self.denormalize(text, false, check)?;
+                    texts.blob.grow(text.len())?;
+                    texts.blob.extend_from_slice(&text);
+                } else {
+                    texts.blob = text;
+                }
+                texts.ends.push(texts.blob.len());
+                begin = end;
+                if begin >= next_check {
                     check()?;
-                    ids = 0;
+                    next_check = begin + CHECK_IDS;
                 }
             }
             Ok::<_, Error>(texts)
         };
-        let total: usize = batch.iter().map(Vec::len).sum();
-        if threads < 2 || total < MIN_PART {
-            return decode_part(batch, check);
+        if threads < 2 || ids.len() < MIN_PART {
+            return Ok(vec![decode_part((0, ends), check)?]);
         }
-        let parts: Vec<&[Vec<u32>]> = batch.chunks(batch.len().div_ceil(threads)).collect();
-        let parts = in_parts(&parts, check, decode_part)?;
-        let mut texts = with_room(batch.len())?;
-        texts.extend(parts.into_iter().flatten());
-        Ok(texts)
+        let size = ends.len().div_ceil(threads);
+        let first = |part: usize| if part == 0 { 0 } else { ends[part * size - 1] };
+        let parts: Vec<(usize, &[usize])> =
+            ends.chunks(size).enumerate().map(|(number, part)| (first(number), part)).collect();
+        in_parts(&parts, check, decode_part)
     }
 
     /// The text of pieces; an unknown one is copied.
     pub fn decode_pieces<'a>(&self, pieces: impl Iterator<Item = &'a [u8]>, check: Check) -> Result<Vec<u8>, Error> {
+        let texts = self.texts()?;
         let mut text = Vec::new();
-        decode_pieces(&self.vocab, pieces, self.beginning, check, &mut text)?;
+        texts.decode_pieces(&self.vocab, pieces, self.beginning, check, &mut text)?;
         Ok(self.denormalize(text, false, check)?)
+    }
+
+    fn texts(&self) -> Result<Made<'_, PieceTexts>, Halt> {
+        self.texts.get_or_make(|| PieceTexts::new(&self.vocab))
     }
 
     fn denormalize(&self, text: Vec<u8>, keep_invalid: bool, check: Check) -> Result<Vec<u8>, Halt> {
@@ -101,6 +123,22 @@ impl Decoder {
         let source = Source { text: &text, valid: false, keep_invalid };
         denormalizer.normalize(source, Spaces::AsInModel, check, &mut out, &mut ())?;
         Ok(out)
+    }
+}
+
+/// The texts of some sequences of ids.
+pub struct DecodedTexts {
+    /// One after the other.
+    blob: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl DecodedTexts {
+    /// Each text.
+    pub fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(&0).chain(&self.ends);
+        begins.zip(&self.ends).map(|(&begin, &end)| &self.blob[begin..end])
     }
 }
 
@@ -202,55 +240,55 @@ impl PieceTexts {
         check: Check,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        debug_assert!(out.is_empty());
-        let mut run = Vec::new();
-        let mut at_beginning = true;
+        // A little more room than most texts need: to move a short text takes as long as ten ids.
+        out.grow(ids.len() * 5 + 3 * SLACK)?;
+        let mut text = Text::new(self, vocab, beginning, keep_invalid, out);
         let mut position = 0;
         let mut next_check = CHECK_IDS;
-        out.grow(ids.len() * 5 + SLACK)?;
         while position < ids.len() {
             if position >= next_check {
                 check()?;
                 next_check = position + CHECK_IDS;
             }
-            // 1. The usual case in the middle of a text.
-            if !at_beginning && run.is_empty() {
+            // The usual case in the middle of a text.
+            if text.is_plain() {
                 let stop = ids.len().min(next_check);
-                position += self.copy_texts(&ids[position..stop], out)?;
+                position += self.copy_texts(&ids[position..stop], text.out)?;
                 if position == stop {
                     continue;
                 }
             }
             let piece = *self.pieces.get(ids[position] as usize).ok_or(Error::UnknownId(position))?;
-            // 2. Bytes wait for the end of their run, and then make characters.
-            if piece.kind == TextKind::Byte {
-                run.grow(1)?;
-                run.push(self.blob[piece.begin as usize]);
-                position += 1;
-                continue;
-            }
-            end_run(&mut run, keep_invalid, out)?;
-            at_beginning = at_beginning && out.is_empty();
+            text.add(piece)?;
             position += 1;
-            if piece.kind == TextKind::Control {
-                continue;
-            }
-            // 3. A text, perhaps without its first space: that may be the dummy prefix.
-            let spaced = matches!(piece.kind, TextKind::Spaced | TextKind::UnknownSpaced);
-            let drop = at_beginning && beginning.drops_space && spaced;
-            let begin = piece.begin as usize;
-            let text = match piece.kind {
-                TextKind::Unknown | TextKind::UnknownSpaced => &vocab.unk_surface[..],
-                _ => &self.blob[begin + usize::from(drop)..begin + usize::from(piece.length)],
-            };
-            out.grow(text.len())?;
-            out.extend_from_slice(text);
-            if drop && !beginning.drops_all {
-                at_beginning = false;
-            }
-            at_beginning = at_beginning && out.is_empty();
         }
-        Ok(end_run(&mut run, keep_invalid, out)?)
+        Ok(text.end_run()?)
+    }
+
+    /// Append the text of pieces to `out`; an unknown one is copied.
+    ///
+    /// A piece that the vocabulary has is decoded as its id is. To copy the decoded text from the table, instead of
+    /// finding and replacing U+2581 in every piece, made this 1.6 times as fast.
+    fn decode_pieces<'a>(
+        &self,
+        vocab: &Vocab,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        beginning: Beginning,
+        check: Check,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Halt> {
+        let mut text = Text::new(self, vocab, beginning, false, out);
+        for (position, piece) in pieces.enumerate() {
+            if position % CHECK_IDS == CHECK_IDS - 1 {
+                check()?;
+            }
+            match if piece == b"\0" { None } else { vocab.id_of(piece) } {
+                Some(id) if text.is_plain() && self.copy_texts(&[id], text.out)? == 1 => {}
+                Some(id) => text.add(self.pieces[id as usize])?,
+                None => text.add_unknown(piece)?,
+            }
+        }
+        text.end_run()
     }
 
     /// Append texts up to the first id that is anything else. Returns how many there were.
@@ -285,58 +323,103 @@ impl PieceTexts {
     }
 }
 
-fn end_run(run: &mut Vec<u8>, keep_invalid: bool, out: &mut Vec<u8>) -> Result<(), Halt> {
-    if run.is_empty() {
-        return Ok(());
-    }
-    if keep_invalid {
-        out.grow(run.len())?;
-        out.extend_from_slice(run);
-    } else {
-        utf8::repair_into(run, out)?;
-    }
-    run.clear();
-    Ok(())
+/// A text that is being decoded.
+struct Text<'a> {
+    texts: &'a PieceTexts,
+    vocab: &'a Vocab,
+    beginning: Beginning,
+    /// Whether bytes that make no character stay.
+    keep_invalid: bool,
+    /// The bytes of a run of BYTE pieces that has not ended.
+    run: Vec<u8>,
+    /// Whether nothing was decoded yet that counts.
+    at_beginning: bool,
+    /// Where the text goes, and where it begins there.
+    out: &'a mut Vec<u8>,
+    begin: usize,
 }
 
-/// The text of pieces; an unknown one is copied.
-fn decode_pieces<'a>(
-    vocab: &Vocab,
-    pieces: impl Iterator<Item = &'a [u8]>,
-    beginning: Beginning,
-    check: Check,
-    out: &mut Vec<u8>,
-) -> Result<(), Halt> {
-    let mut run = Vec::new();
-    let mut at_beginning = true;
-    for (position, piece) in pieces.enumerate() {
-        if position % CHECK_IDS == CHECK_IDS - 1 {
-            check()?;
-        }
-        let id = if piece == b"\0" { None } else { vocab.id_of(piece) };
-        let kind = id.map_or(piece_type::UNKNOWN, |id| vocab.kind(id));
-        if kind == piece_type::BYTE {
-            run.grow(1)?;
-            run.push(byte_of(piece).unwrap_or_default());
-            continue;
-        }
-        end_run(&mut run, false, out)?;
-        at_beginning = at_beginning && out.is_empty();
-        if kind == piece_type::CONTROL {
-            continue;
-        }
-        let drop = at_beginning && beginning.drops_space && piece.starts_with(utf8::SPACE);
-        out.grow(piece.len().max(vocab.unk_surface.len()))?;
-        if kind != piece_type::UNKNOWN {
-            utf8::spaces_into(&piece[if drop { utf8::SPACE.len() } else { 0 }..], out);
-        } else if id.is_some() {
-            out.extend_from_slice(&vocab.unk_surface);
-        } else {
-            out.extend_from_slice(piece);
-        }
-        if drop && !beginning.drops_all {
-            at_beginning = false;
-        }
+impl<'a> Text<'a> {
+    #[inline]
+    fn new(
+        texts: &'a PieceTexts,
+        vocab: &'a Vocab,
+        beginning: Beginning,
+        keep_invalid: bool,
+        out: &'a mut Vec<u8>,
+    ) -> Text<'a> {
+        let begin = out.len();
+        Text { texts, vocab, beginning, keep_invalid, run: Vec::new(), at_beginning: true, out, begin }
     }
-    end_run(&mut run, false, out)
+
+    /// Whether the next text is appended as it is.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        !self.at_beginning && self.run.is_empty()
+    }
+
+    fn still_at_beginning(&self) -> bool {
+        self.at_beginning && self.out.len() == self.begin
+    }
+
+    /// Append a piece.
+    #[inline]
+    fn add(&mut self, piece: PieceText) -> Result<(), Halt> {
+        // 1. Bytes wait for the end of their run, and then make characters.
+        if piece.kind == TextKind::Byte {
+            self.run.grow(1)?;
+            self.run.push(self.texts.blob[piece.begin as usize]);
+            return Ok(());
+        }
+        self.end_run()?;
+        self.at_beginning = self.still_at_beginning();
+        if piece.kind == TextKind::Control {
+            return Ok(());
+        }
+        // 2. A text, perhaps without its first space: that may be the dummy prefix.
+        let spaced = matches!(piece.kind, TextKind::Spaced | TextKind::UnknownSpaced);
+        let drop = self.drops(spaced);
+        let begin = piece.begin as usize;
+        let text = match piece.kind {
+            TextKind::Unknown | TextKind::UnknownSpaced => &self.vocab.unk_surface[..],
+            _ => &self.texts.blob[begin + usize::from(drop)..begin + usize::from(piece.length)],
+        };
+        self.append(text, drop)
+    }
+
+    /// Append a piece that the vocabulary does not have.
+    fn add_unknown(&mut self, piece: &[u8]) -> Result<(), Halt> {
+        self.end_run()?;
+        self.at_beginning = self.still_at_beginning();
+        let drop = self.drops(piece.starts_with(utf8::SPACE));
+        self.append(piece, drop)
+    }
+
+    /// Whether the first space of a text is dropped.
+    fn drops(&self, spaced: bool) -> bool {
+        self.at_beginning && self.beginning.drops_space && spaced
+    }
+
+    #[inline]
+    fn append(&mut self, text: &[u8], dropped: bool) -> Result<(), Halt> {
+        self.out.grow(text.len())?;
+        self.out.extend_from_slice(text);
+        self.at_beginning = (!dropped || self.beginning.drops_all) && self.still_at_beginning();
+        Ok(())
+    }
+
+    #[inline]
+    fn end_run(&mut self) -> Result<(), Halt> {
+        if self.run.is_empty() {
+            return Ok(());
+        }
+        if self.keep_invalid {
+            self.out.grow(self.run.len())?;
+            self.out.extend_from_slice(&self.run);
+        } else {
+            utf8::repair_into(&self.run, self.out)?;
+        }
+        self.run.clear();
+        Ok(())
+    }
 }

@@ -52,7 +52,8 @@ pub mod train;
 mod vocab;
 pub mod watch;
 
-pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Scratch, Token};
+pub use decode::DecodedTexts;
+pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
 pub use error::{Error, Halt};
 pub use merge::Dropout;
 pub use text::finder::Finder;

@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::{AlignOptions, AlignedTexts, Columns, Dropout, EncodedTexts, Engine, Error, Halt, Scratch};
+use cpbpe::{
+    AlignOptions, AlignedTexts, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch,
+};
 
 /// A text, and whether it is known to be UTF-8.
 type Input<'a> = (&'a [u8], bool);
@@ -192,6 +194,48 @@ fn positions(text: &[u8]) -> Vec<i64> {
     positions
 }
 
+/// Ids that no text has, in front and at the end or not.
+fn some_ends(chance: &mut Chance) -> Ends {
+    let mut one = || (chance.below(3) > 0).then_some(u32::MAX - 9);
+    Ends { front: one(), back: one(), reverse: chance.below(2) == 0 }
+}
+
+/// Sequences of ids that are decoded together, by one thread or several, give what each gives by itself; and so do their
+/// pieces.
+fn decoded_as_one_by_one(engine: &Engine, rows: &[Vec<u32>], chance: &mut Chance) {
+    let decoder = engine.decoder();
+    let mut rows = rows.to_vec();
+    rows.extend((0..4).map(|_| (0..chance.below(20)).map(|_| chance.below(engine.size()) as u32).collect()));
+    for row in &rows {
+        let whole = decoder.decode(row, false, NO_CHECK).unwrap();
+        let pieces: Vec<Vec<u8>> = row.iter().map(|&id| engine.piece(id)).collect();
+        // (sentencepiece never finds a piece that is one NUL.)
+        if pieces.iter().all(|piece| piece != b"\0") {
+            let pieces = pieces.iter().map(Vec::as_slice);
+            assert_eq!(decoder.decode_pieces(pieces, NO_CHECK).unwrap(), whole);
+        }
+    }
+    // Many enough for threads, now and then.
+    let times = if chance.below(8) == 0 { 1 + (1 << 16) / (1 + rows.concat().len()) } else { 1 };
+    let (mut ids, mut ends, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..times {
+        for row in &rows {
+            ids.extend_from_slice(row);
+            ends.push(ids.len());
+            expected.push(decoder.decode(row, false, NO_CHECK).unwrap());
+        }
+    }
+    for threads in [1, 3] {
+        let parts = decoder.decode_batch(&ids, &ends, threads, NO_CHECK).unwrap();
+        assert!(parts.iter().flat_map(DecodedTexts::texts).eq(expected.iter().map(Vec::as_slice)));
+    }
+    if let Some(id) = ids.last_mut() {
+        *id = u32::MAX;
+        let refused = decoder.decode_batch(&ids, &ends, 3, NO_CHECK).map(|_| ());
+        assert!(matches!(refused, Err(Error::UnknownId(_))));
+    }
+}
+
 #[test]
 fn fast_is_slow() {
     let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
@@ -223,11 +267,21 @@ fn fast_is_slow() {
             }
             assert!(engine.decoder().decode(back, true, NO_CHECK).is_ok());
         }
+        decoded_as_one_by_one(&engine, &expected, &mut chance);
         let inputs: Vec<Input> = texts.iter().map(|text| (text.as_slice(), false)).collect();
-        let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-        engine.encode_batch(&inputs, 2, NO_CHECK, &mut runs).unwrap();
-        let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
-        assert_eq!(ids, expected.concat());
+        for ends in [Ends::default(), some_ends(&mut chance)] {
+            let between = |ids: &Vec<u32>| {
+                let mut ids = ids.clone();
+                if ends.reverse {
+                    ids.reverse();
+                }
+                ends.front.into_iter().chain(ids).chain(ends.back).collect::<Vec<u32>>()
+            };
+            let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
+            engine.encode_batch(&inputs, 2, ends, NO_CHECK, &mut runs).unwrap();
+            let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
+            assert_eq!(ids, expected.iter().flat_map(between).collect::<Vec<u32>>());
+        }
         let mut counts: Vec<(usize, Vec<usize>)> = Vec::new();
         engine.count_batch(&inputs, 2, NO_CHECK, &mut counts).unwrap();
         assert!(in_order(counts).flatten().eq(expected.iter().map(Vec::len)));
@@ -292,9 +346,10 @@ fn long_work_ends_when_it_is_asked_to() {
     for threads in [1, 3] {
         assert_eq!(engine.encode_parallel(&text, true, threads, stop), Err(Halt::Stopped));
         let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-        assert_eq!(engine.encode_batch(&inputs, threads, stop, &mut runs), Err(Halt::Stopped));
-        let batch = vec![ids.clone(); 3];
-        assert_eq!(engine.decoder().decode_batch(&batch, threads, stop), Err(Error::Stopped));
+        assert_eq!(engine.encode_batch(&inputs, threads, Ends::default(), stop, &mut runs), Err(Halt::Stopped));
+        let (batch, ends) = (ids.repeat(3), [ids.len(), 2 * ids.len(), 3 * ids.len()]);
+        let decoded = engine.decoder().decode_batch(&batch, &ends, threads, stop);
+        assert_eq!(decoded.map(|_| ()), Err(Error::Stopped));
         // After that everything works as before.
         assert_eq!(engine.encode_parallel(&text, true, threads, NO_CHECK), engine.encode_slowly(&text));
     }

@@ -1,4 +1,4 @@
-//! The border to Python: `Engine` and `Finder`, and in `training.rs` what training needs. Only str, bytes, lists
+//! The border to Python: `Engine`, and in `finder.rs` and `training.rs` the other classes. Only str, bytes, lists
 //! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
 
 use std::sync::{Arc, OnceLock};
@@ -9,22 +9,25 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::{copied, with_room};
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, Columns, Dropout, Error, Scratch, Token};
+use cpbpe::{AlignOptions, Columns, Dropout, Ends, Error, Scratch, Token};
 
 mod arrays;
 mod columns;
+mod decoding;
 mod errors;
+mod finder;
+mod pieces;
 mod signals;
 mod training;
 mod values;
 
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::errors::{exception, halted};
-use crate::signals::{run, DETACH};
+use crate::finder::Finder;
+use crate::pieces::Pieces;
+use crate::signals::run;
 use crate::training::Counter;
-use crate::values::{
-    bytes, bytes_of, ids_of, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists,
-};
+use crate::values::{bytes, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists};
 
 /// If memory runs out, the core still has a little to report that.
 #[global_allocator]
@@ -43,6 +46,8 @@ struct Engine {
     ints: Arc<Ints>,
     /// Python's bytes for every piece. Each is made when first needed, and so is the table.
     texts: Arc<OnceLock<Vec<OnceLock<Py<PyBytes>>>>>,
+    /// Python's str for every piece.
+    pieces: Arc<Pieces>,
     /// Its variants, which are kept once they are made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
@@ -50,37 +55,24 @@ struct Engine {
 impl Engine {
     fn new(engine: cpbpe::Engine) -> PyResult<Engine> {
         let ints = Arc::new(Ints::new(engine.size())?);
-        Ok(Engine { engine, ints, texts: Arc::default(), variants: Default::default() })
+        Ok(Engine { engine, ints, texts: Arc::default(), pieces: Arc::default(), variants: Default::default() })
     }
 
     /// Encode a text, and turn the ids into a value.
+    #[inline]
     fn encoded<R>(
         &self,
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
+        ends: Ends,
         make: impl FnOnce(&[u32]) -> PyResult<R>,
     ) -> PyResult<R> {
         let (text, valid) = utf8(text)?;
         let encode = |scratch: &mut Scratch| {
-            run(py, text.len(), |check| self.engine.encode(text, valid, check, scratch))?;
+            run(py, text.len(), |check| self.engine.encode_between(text, valid, ends, check, scratch))?;
             make(&scratch.ids)
         };
         self.engine.with_scratch(encode).map_err(halted)?
-    }
-
-    /// The text of ids, unless one is outside the vocabulary.
-    fn decoded(&self, py: Python<'_>, ids: &Bound<'_, PyAny>, keep_invalid: bool) -> PyResult<Option<Vec<u8>>> {
-        let Some(ids) = ids_of(ids)? else { return Ok(None) };
-        run(py, ids.len(), |check| if_known(self.engine.decoder().decode(&ids, keep_invalid, check)))
-    }
-}
-
-/// What was decoded, or `None` if an id is outside the vocabulary, which Python explains.
-fn if_known<T>(decoded: Result<T, Error>) -> Result<Option<T>, Error> {
-    match decoded {
-        Ok(text) => Ok(Some(text)),
-        Err(Error::UnknownId(_)) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
@@ -148,7 +140,13 @@ impl Engine {
         let engine = self.engine.variant(prefix, keep_space, raw);
         let new = Py::new(
             py,
-            Engine { engine, ints: self.ints.clone(), texts: self.texts.clone(), variants: Default::default() },
+            Engine {
+                engine,
+                ints: self.ints.clone(),
+                texts: self.texts.clone(),
+                pieces: self.pieces.clone(),
+                variants: Default::default(),
+            },
         )?;
         // (Another thread may have been first. Nobody waits, and either variant will do.)
         let _ = place.set(new.clone_ref(py));
@@ -203,6 +201,10 @@ impl Engine {
         bytes(py, &run(py, text.len(), |check| self.engine.normalize(text, check))?)
     }
 
+    fn normalize_str<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        self.normalized(py, text)
+    }
+
     fn origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let (text, _) = utf8(text)?;
         let (normalized, origins) = run(py, text.len(), |check| self.engine.origins(text, check))?;
@@ -210,23 +212,52 @@ impl Engine {
         tuple(py, [bytes(py, &normalized)?.into_any(), origins.into_any()])
     }
 
-    fn encode<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        self.encoded(py, text, |ids| self.ints.list(py, ids))
+    #[pyo3(signature = (text, front = None, back = None, reverse = false))]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.encoded(py, text, Ends { front, back, reverse }, |ids| self.ints.list(py, ids))
     }
 
+    #[pyo3(signature = (text, threads, front = None, back = None, reverse = false))]
     fn encode_array<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
         threads: usize,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::prepare(py)?;
+        let ends = Ends { front, back, reverse };
         if threads == 1 {
-            return self.encoded(py, text, |ids| arrays::array(py, ids));
+            return self.encoded(py, text, ends, |ids| arrays::array(py, ids));
         }
         let (text, valid) = utf8(text)?;
-        let ids = run(py, text.len(), |check| self.engine.encode_parallel(text, valid, threads, check))?;
-        arrays::joined(py, &[&ids], threads)
+        let mut ids = run(py, text.len(), |check| self.engine.encode_parallel(text, valid, threads, check))?;
+        if reverse {
+            ids.reverse();
+        }
+        arrays::joined(py, &[front.as_slice(), &ids, back.as_slice()], threads)
+    }
+
+    #[pyo3(signature = (text, front = None, back = None, reverse = false, strict = false))]
+    fn encode_pieces<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
+        strict: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.pieces_of(py, text, Ends { front, back, reverse }, strict)
     }
 
     fn count<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyInt>> {
@@ -236,15 +267,20 @@ impl Engine {
         int(py, run(py, text.len(), count)?)
     }
 
+    #[pyo3(signature = (texts, threads, front = None, back = None, reverse = false))]
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let kept = items_of(texts)?;
         let texts = texts_of(&kept)?;
-        let encode = |lists: &mut Lists, check: Check| self.engine.encode_batch(&texts, threads, check, lists);
+        let ends = Ends { front, back, reverse };
+        let encode = |lists: &mut Lists, check: Check| self.engine.encode_batch(&texts, threads, ends, check, lists);
         Lists::of(py, &self.ints, texts.len(), encode)
     }
 
@@ -262,16 +298,21 @@ impl Engine {
     }
 
     /// The ids of all texts, and where each text begins, and the end.
+    #[pyo3(signature = (texts, threads, front = None, back = None, reverse = false))]
     fn encode_arrays<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         arrays::prepare(py)?;
         let kept = items_of(texts)?;
         let texts = texts_of(&kept)?;
-        let parts = results(py, |parts, check| self.engine.encode_batch(&texts, threads, check, parts))?;
+        let ends = Ends { front, back, reverse };
+        let parts = results(py, |parts, check| self.engine.encode_batch(&texts, threads, ends, check, parts))?;
         let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
         let (ids, offsets) = (arrays::joined(py, &ids, threads)?, arrays::offsets(py, texts.len(), lengths)?);
@@ -369,11 +410,11 @@ impl Engine {
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
     fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
-        self.decoded(py, ids, false)?.map(|text| string(py, &text)).transpose()
+        self.decoded(py, ids, false, |text| string(py, text))
     }
 
     fn decode_bytes<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        self.decoded(py, ids, true)?.map(|text| bytes(py, &text)).transpose()
+        self.decoded(py, ids, true, |text| bytes(py, text))
     }
 
     fn decode_batch<'py>(
@@ -382,59 +423,24 @@ impl Engine {
         batch: &Bound<'py, PyList>,
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
-        let mut sequences = with_room(batch.len()).map_err(halted)?;
-        for ids in &items_of(batch)? {
-            let Some(ids) = ids_of(ids)? else { return Ok(None) };
-            sequences.push(ids);
-        }
-        let decode = |check: Check| if_known(self.engine.decoder().decode_batch(&sequences, threads, check));
-        let Some(texts) = run(py, DETACH, decode)? else { return Ok(None) };
-        list(py, texts.iter(), |text| string(py, text)).map(Some)
+        self.decoded_all(py, batch, threads)
     }
 
-    fn decode_pieces<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
-        let pieces = bytes_of(pieces)?;
-        let mut texts: Vec<&[u8]> = with_room(pieces.len()).map_err(halted)?;
-        texts.extend(pieces.iter().map(|piece| piece.as_bytes()));
-        let size = texts.iter().map(|text| text.len()).sum();
-        let decode = |check: Check| self.engine.decoder().decode_pieces(texts.iter().copied(), check);
-        bytes(py, &run(py, size, decode)?)
-    }
-}
-
-/// Finds keys in text: the longest at each place, from left to right.
-#[pyclass(frozen, module = "cpbpe._core")]
-struct Finder(cpbpe::Finder);
-
-#[pymethods]
-impl Finder {
-    #[new]
-    fn new(py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Finder> {
-        let keys = bytes_of(keys)?;
-        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        let finder = py.detach(|| cpbpe::Finder::new(&keys));
-        finder.map(Finder).map_err(exception)
+    /// The text of pieces, str or bytes. None if one is neither.
+    fn decode_pieces<'py>(
+        &self,
+        py: Python<'py>,
+        pieces: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyString>>> {
+        self.joined(py, pieces, |text| string(py, text))
     }
 
-    /// The text before a key, the key's number, the text after it, and so on; None if the text holds no key.
-    #[pyo3(signature = (text, /))]
-    fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let (data, valid) = utf8(text)?;
-        let matches = run(py, data.len(), |check| self.0.find_all(data, check))?;
-        if matches.is_empty() {
-            return Ok(None);
-        }
-        let part = |part: &[u8]| Ok(if valid { string(py, part)?.into_any() } else { bytes(py, part)?.into_any() });
-        let mut done = 0;
-        let parts = list(py, 0..2 * matches.len() + 1, |number| match matches.get(number / 2) {
-            None => part(&data[done..]),
-            Some(matched) if number % 2 == 0 => part(&data[done..matched.begin]),
-            Some(matched) => {
-                done = matched.end;
-                Ok(int(py, matched.key)?.into_any())
-            }
-        })?;
-        Ok(Some(parts))
+    fn decode_pieces_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        pieces: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.joined(py, pieces, |text| bytes(py, text))
     }
 }
 
@@ -445,7 +451,9 @@ mod _core {
     use pyo3::PyTypeInfo;
 
     #[pymodule_export]
-    use super::{Engine, Finder};
+    use super::Engine;
+    #[pymodule_export]
+    use crate::finder::Finder;
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
 

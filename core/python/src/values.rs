@@ -7,25 +7,31 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 
-use cpbpe::memory::{collected, with_room};
+use cpbpe::memory::{collected, with_room, Grow};
 use cpbpe::watch::Check;
 use cpbpe::{Consumer, EncodedTexts, Halt};
 
 use crate::errors::halted;
 use crate::signals::{run, Signals, DETACH};
 
-/// Python's int for every id, made when first needed: ids repeat, and adding a reference is less work than
-/// making an int.
-pub struct Ints(Box<[AtomicPtr<ffi::PyObject>]>);
+/// An object of Python for every id, made when first needed: ids repeat, and adding a reference is less work than
+/// making an object.
+pub struct Objects(Box<[AtomicPtr<ffi::PyObject>]>);
 
-impl Ints {
-    pub fn new(count: usize) -> PyResult<Ints> {
+impl Objects {
+    pub fn new(count: usize) -> PyResult<Objects> {
         let none = (0..count).map(|_| AtomicPtr::new(std::ptr::null_mut()));
-        Ok(Ints(collected(none).map_err(halted)?.into_boxed_slice()))
+        Ok(Objects(collected(none).map_err(halted)?.into_boxed_slice()))
     }
 
-    /// A list of ids, all of which are below the count.
-    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    /// A list of the objects of ids, all of which are below the count.
+    #[inline]
+    pub fn list<'py, T>(
+        &self,
+        py: Python<'py>,
+        ids: &[u32],
+        make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let length = size(ids.len())?;
         // SAFETY: the list is new and ours; it has `length` places, each of which gets one reference that we own.
         // The safe interface asks and checks more for each id.
@@ -33,42 +39,72 @@ impl Ints {
             let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
             for (i, &id) in (0..).zip(ids) {
                 let place = &self.0[id as usize];
-                let mut int = place.load(Ordering::Acquire);
-                if int.is_null() {
-                    int = Self::make(py, place, id)?;
+                let mut object = place.load(Ordering::Acquire);
+                if object.is_null() {
+                    object = Self::keep(place, make(id)?);
                 }
-                ffi::Py_INCREF(int);
-                ffi::PyList_SetItem(list.as_ptr(), i, int);
+                ffi::Py_INCREF(object);
+                ffi::PyList_SetItem(list.as_ptr(), i, object);
             }
             Ok(list.cast_into_unchecked())
         }
     }
 
+    /// The object of one id.
+    pub fn get<'py, T>(
+        &self,
+        py: Python<'py>,
+        id: u32,
+        make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let place = &self.0[id as usize];
+        let mut object = place.load(Ordering::Acquire);
+        if object.is_null() {
+            object = Self::keep(place, make(id)?);
+        }
+        // SAFETY: the place owns a reference as long as we live.
+        Ok(unsafe { Bound::from_borrowed_ptr(py, object) })
+    }
+
     #[cold]
-    fn make(py: Python<'_>, place: &AtomicPtr<ffi::PyObject>, id: u32) -> PyResult<*mut ffi::PyObject> {
-        let new = int(py, id as usize)?.into_ptr();
+    fn keep<T>(place: &AtomicPtr<ffi::PyObject>, object: Bound<'_, T>) -> *mut ffi::PyObject {
+        let new = object.into_ptr();
         match place.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Ok(new),
+            Ok(_) => new,
             Err(other) => {
-                // SAFETY: another thread was first; the int we made is ours to give back.
+                // SAFETY: another thread was first; the object we made is ours to give back.
                 unsafe { ffi::Py_DECREF(new) };
-                Ok(other)
+                other
             }
         }
     }
 }
 
-impl Drop for Ints {
+impl Drop for Objects {
     fn drop(&mut self) {
         Python::attach(|_| {
             for place in &self.0 {
-                let int = place.load(Ordering::Acquire);
-                if !int.is_null() {
+                let object = place.load(Ordering::Acquire);
+                if !object.is_null() {
                     // SAFETY: the place owns one reference, and the interpreter is attached.
-                    unsafe { ffi::Py_DECREF(int) };
+                    unsafe { ffi::Py_DECREF(object) };
                 }
             }
         });
+    }
+}
+
+/// Python's int for every id.
+pub struct Ints(Objects);
+
+impl Ints {
+    pub fn new(count: usize) -> PyResult<Ints> {
+        Objects::new(count).map(Ints)
+    }
+
+    /// A list of ids.
+    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
+        self.0.list(py, ids, |id| int(py, id as usize))
     }
 }
 
@@ -254,32 +290,58 @@ pub fn results<R: Send>(
 
 /// Signals are checked once in this many ids of a list.
 const CHECK_IDS: usize = 1 << 20;
+/// This many ids of a list need no memory of their own.
+const FEW: usize = 64;
 
-/// Ids as a list of int, or as the bytes of u32. `None` if one of them cannot be an id.
-pub fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u32>>> {
+/// Use ids, given as a list of int or as the bytes of u32. `None` if one of them cannot be an id.
+///
+/// A few are put on the stack: to get memory and give it back took a tenth of the time of decoding ten.
+#[inline]
+pub fn with_ids<R>(ids: &Bound<'_, PyAny>, work: impl FnOnce(&[u32]) -> PyResult<Option<R>>) -> PyResult<Option<R>> {
+    if let Ok(list) = ids.cast::<PyList>() {
+        let length = list.len();
+        if length <= FEW {
+            let mut few = [0; FEW];
+            for (at, place) in few[..length].iter_mut().enumerate() {
+                let Some(id) = id_at(list, at)? else { return Ok(None) };
+                *place = id;
+            }
+            return work(&few[..length]);
+        }
+    }
+    let mut numbers = Vec::new();
+    if !ids_into(ids, &mut numbers)? {
+        return Ok(None);
+    }
+    work(&numbers)
+}
+
+/// Append ids, given as a list of int or as the bytes of u32. False if one of them cannot be an id.
+pub fn ids_into(ids: &Bound<'_, PyAny>, numbers: &mut Vec<u32>) -> PyResult<bool> {
     if let Ok(data) = ids.cast::<PyBytes>() {
         let ids = data.as_bytes().chunks_exact(4).map(|id| u32::from_ne_bytes([id[0], id[1], id[2], id[3]]));
-        return collected(ids).map(Some).map_err(halted);
+        numbers.grow(ids.len()).map_err(halted)?;
+        numbers.extend(ids);
+        return Ok(true);
     }
     let list = ids.cast::<PyList>()?;
     let length = list.len();
-    let mut numbers = with_room(length).map_err(halted)?;
+    numbers.grow(length).map_err(halted)?;
     for begin in (0..length).step_by(CHECK_IDS) {
         if begin > 0 {
             ids.py().check_signals()?;
         }
         for at in begin..length.min(begin + CHECK_IDS) {
-            let Some(number) = id_at(list, at)? else { return Ok(None) };
+            let Some(number) = id_at(list, at)? else { return Ok(false) };
             numbers.push(number);
         }
     }
-    Ok(Some(numbers))
+    Ok(true)
 }
 
 /// The id at a place in a list. `None` if it cannot be an id.
-#[inline]
+#[inline(always)]
 fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
-    let py = list.py();
     // SAFETY: this is a list, and the call checks the index (and returns null). The reference is borrowed from the
     // list, and is good until Python code runs that changes the list. None does: the number of an int is read without
     // calling a method, and everything else is refused.
@@ -289,10 +351,16 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
             item => ffi::PyLong_AsSize_t(item),
         }
     };
-    if let Ok(id) = u32::try_from(number) {
-        return Ok(Some(id));
+    match u32::try_from(number) {
+        Ok(id) => Ok(Some(id)),
+        Err(_) => other_id_at(list, at),
     }
-    let _ = PyErr::take(py);
+}
+
+/// The same for what is not an int, or not in the list.
+#[cold]
+fn other_id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
+    let _ = PyErr::take(list.py());
     // `__index__` of anything else may run any code, which may take it out of the list; so this is a reference that we
     // own. (If the list became shorter by that, there is an IndexError.)
     Ok(list.get_item(at)?.extract().ok())
@@ -311,7 +379,8 @@ pub fn string<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString
     }
 }
 
-fn str_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
+/// Text as str, or UnicodeDecodeError.
+pub fn str_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: this many bytes are there.
     unsafe { owned(py, ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), size(text.len())?)) }
 }

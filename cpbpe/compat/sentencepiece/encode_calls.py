@@ -13,7 +13,7 @@ from typing import Any
 from cpbpe.compat.sentencepiece.loaded import Loaded, Options
 from cpbpe.compat.sentencepiece.results import Analysis
 from cpbpe.compat.sentencepiece.settings import ThreadPool
-from cpbpe.compat.sentencepiece.values import as_bool, as_float, as_int, as_text, as_texts, not_utf8, utf8
+from cpbpe.compat.sentencepiece.values import as_bool, as_float, as_int, as_text, as_texts, utf8
 from cpbpe.lazy import imported
 from cpbpe.tokenizer.checks import MAX_THREADS, threads_for
 
@@ -62,18 +62,32 @@ class EncodeCalls:
         Arguments that are None default to those of the constructor. `out_type` is the old name of
         `return_type`.
         """
-        kind = self._kind(return_type, out_type)
+        kind = self._return_type
+        if return_type is not None or out_type is not None:
+            kind = checked_return_type(return_type, out_type, kind)
+        # 1. The usual calls, in a third of the time.
         if (
             type(input) is str
-            and kind is int
-            and return_bytes is add_bos is add_eos is reverse is enable_sampling is None
-            and nbest_size is alpha is num_threads is None
-            and self._has_no_options()
-        ):  # the usual call, in a third of the time
+            and return_bytes is enable_sampling is nbest_size is alpha is num_threads is None
+            and self._samples_nothing()
+            and (
+                kind is int
+                or kind == "numpy"
+                or (kind is str and emit_unk_piece is None and self._emit_unk_piece is False)
+            )
+        ):
+            flags = (
+                self._add_bos if add_bos is None else add_bos,
+                self._add_eos if add_eos is None else add_eos,
+                self._reverse if reverse is None else reverse,
+            )
             try:
-                return self._processor.engine.encode(input)
-            except UnicodeEncodeError as error:
-                raise not_utf8(error) from error
+                ends = self._processor.ends_kept.get(flags)
+            except TypeError:  # something other than truth values
+                ends = None
+            if ends is not None:
+                return self._processor.encode_between(input, kind, ends)
+        # 2. All arguments, checked and completed.
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
         if enable_sampling is None:
@@ -90,6 +104,7 @@ class EncodeCalls:
         options = self._options((add_bos, add_eos, reverse, emit_unk_piece), kind)
         if enable_sampling is not False or nbest_size != -1 or type(alpha) is not float:
             options = _sampled(options, enable_sampling, nbest_size, alpha)
+        # 3. Several texts, or one.
         model = self._processor
         if isinstance(input, list):
             return self._encode_all(model, input, kind, options, threads, thread_pool, return_bytes)
@@ -149,14 +164,20 @@ class EncodeCalls:
 
     def EncodeAsPieces(self, input: Any, **kwargs: Any) -> Any:
         """Encode to pieces."""
+        if not kwargs:
+            return self.Encode(input, return_type=str)
         return self.Encode(input=input, return_type=str, **kwargs)
 
     def EncodeAsIds(self, input: Any, **kwargs: Any) -> Any:
         """Encode to ids."""
+        if not kwargs:
+            return self.Encode(input, return_type=int)
         return self.Encode(input=input, return_type=int, **kwargs)
 
     def EncodeAsNumpy(self, input: Any, **kwargs: Any) -> Any:
         """Encode to numpy arrays of ids."""
+        if not kwargs:
+            return self.Encode(input, return_type="numpy")
         return self.Encode(input=input, return_type="numpy", **kwargs)
 
     def EncodeAsProto(self, input: Any, **kwargs: Any) -> Any:
@@ -327,10 +348,10 @@ class EncodeCalls:
             return self._return_type
         return checked_return_type(return_type, out_type, self._return_type)
 
-    def _has_no_options(self) -> bool:
-        """Whether the constructor's arguments ask for nothing but encoding."""
+    def _samples_nothing(self) -> bool:
+        """Whether the constructor's arguments ask for no samples, and need no checks."""
         return (
-            self._add_bos is self._add_eos is self._reverse is self._enable_sampling is False
+            self._enable_sampling is False
             and self._nbest_size == -1
             and type(self._alpha) is float
             and type(self._num_threads) is int

@@ -18,6 +18,7 @@ from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_dec
 from cpbpe.compat.sentencepiece.values import INT_MAX, as_ids, as_pieces, not_utf8, utf8
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.columns import spec_of
+from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept, numpy
 from cpbpe.model.formats import sentencepiece as model_file
@@ -27,6 +28,8 @@ from cpbpe.tokenizer.checks import bounds
 
 MAX_NBEST_SIZE = 512
 T = TypeVar("T")
+Ends = tuple[int | None, int | None, bool]
+"""The id in front, the id at the end, and whether the order of the others is reversed."""
 
 _random = random.Random()
 """The source of seeds for samples. A forked process gets a new one, unless `set_seed` was called."""
@@ -72,6 +75,7 @@ class Loaded:
         self.size = 0 if engine is None else engine.size
         specials = [None] * 4 if engine is None else engine.specials
         self.unk_id, self.bos_id, self.eos_id, self.pad_id = (-1 if id is None else id for id in specials)
+        self.ends_kept: dict[tuple[bool, bool, bool], Ends] = {}
 
     @classmethod
     def of(cls, data: bytes) -> Loaded:
@@ -121,8 +125,26 @@ class Loaded:
 
     def ids(self, text: str | bytes, options: Options) -> list[int]:
         """The ids of a text."""
-        ids = self._tokens(text, options)[0] if options.alpha is not None else self._encode(text)
-        return self._finish_ids(ids, options)
+        if options.alpha is not None:
+            return self._finish_ids(self._tokens(text, options)[0], options)
+        ids: list[int] = self.encode_between(text, int, self._ends_for(options, [text]))
+        return ids
+
+    def encode_between(self, text: str | bytes, kind: Any, ends: Ends) -> Any:
+        """The ids of a text, as a list or an array, or (for `str`) its pieces, with what goes around them."""
+        front, back, reverse = ends
+        try:
+            if kind is int:
+                return self.engine.encode(text, front, back, reverse)
+            if kind == "numpy":
+                numpy()
+                return _unchangeable(self.engine.encode_array(text, 1, front, back, reverse))
+            if self._texts is not None:
+                return self.engine.encode_pieces(text, front, back, reverse, True)
+        except UnicodeEncodeError as error:
+            raise not_utf8(error) from error
+        options = Options(front is not None, back is not None, reverse)
+        return [piece.decode() for piece in self.byte_pieces(text, options)]
 
     def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
         """The ids of many texts."""
@@ -130,28 +152,26 @@ class Loaded:
             return []
         if options.alpha is not None:
             return [self.ids(text, options) for text in texts]
-        rows = self._in_utf8(lambda: self.engine.encode_batch(texts, threads))
-        if options.add_bos or options.add_eos or options.reverse:
-            return [self._finish_ids(ids, options) for ids in rows]
-        return rows
+        ends = self._ends_for(options, texts)
+        return self._in_utf8(lambda: self.engine.encode_batch(texts, threads, *ends))
 
     def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
         """The ids of a text as a numpy array of int32, which cannot be changed, as in sentencepiece."""
         np = numpy()
-        if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
+        if options.alpha is not None:
             return _unchangeable(np.array(self.ids(text, options), np.int32))
-        return _unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads)))
+        ends = self._ends_for(options, [text])
+        return _unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads, *ends)))
 
     def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
         """The same for many texts, with an array for each."""
         np = numpy()
         if not texts:
             return []
-        if options.alpha is not None or options.add_bos or options.add_eos or options.reverse:
-            return [
-                _unchangeable(np.array(ids, np.int32)) for ids in self.ids_of_all(texts, options, threads)
-            ]
-        ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads))
+        if options.alpha is not None:
+            return [_unchangeable(np.array(self.ids(text, options), np.int32)) for text in texts]
+        ends = self._ends_for(options, texts)
+        ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads, *ends))
         return [_unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
 
     def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
@@ -159,15 +179,15 @@ class Loaded:
         if threads == 1:
             return self.ids(text, options)
         numpy()
-        ids: list[int] = self._in_utf8(lambda: self.engine.encode_array(text, threads)).tolist()
-        return self._finish_ids(ids, options)
+        ends = self._ends_for(options, [text])
+        ids: list[int] = self._in_utf8(lambda: self.engine.encode_array(text, threads, *ends)).tolist()
+        return ids
 
     def pieces(self, text: str | bytes, options: Options) -> list[str]:
         """The pieces of a text."""
-        if self._texts is not None:
-            ids = self._ids_of_pieces(text, options)
-            if ids is not None:
-                return list(map(self._texts.__getitem__, ids))
+        if options.alpha is None and not options.emit_unk_piece and self._texts is not None:
+            pieces: list[str] = self.encode_between(text, str, self._ends_for(options, [text]))
+            return pieces
         return [piece.decode() for piece in self.byte_pieces(text, options)]
 
     def byte_pieces(self, text: str | bytes, options: Options) -> list[bytes]:
@@ -236,10 +256,22 @@ class Loaded:
             raise not_utf8(error) from error
 
     def _finish_ids(self, ids: list[int], options: Options) -> list[int]:
-        if not (options.add_bos or options.add_eos or options.reverse):
-            return ids
-        front, back = self._ends(options)
-        return [*front, *(reversed(ids) if options.reverse else ids), *back]
+        return between(ids, *self._ends_for(options, []))
+
+    def _ends_for(self, options: Options, texts: list[str | bytes]) -> Ends:
+        """What goes around ids, as engines take it. An error in a text comes before one in the options."""
+        kept = self.ends_kept.get(options[:3])
+        if kept is not None:
+            return kept
+        try:
+            front, back = self._ends(options)
+        except ValueError:
+            for text in texts:
+                self._encode(text)
+            raise
+        ends = (front[0] if front else None, back[0] if back else None, options.reverse)
+        self.ends_kept[options[:3]] = ends
+        return ends
 
     def _ends(self, options: Options) -> tuple[list[int], list[int]]:
         """The ids to put in front and at the end."""
@@ -295,9 +327,23 @@ class Loaded:
         return "\ufffd" in text and not self._all_utf8
 
     def joined(self, pieces: Any) -> bytes:
-        """The text of pieces."""
+        """The text of pieces as bytes."""
         pieces = as_pieces(pieces)
-        return self.engine.decode_pieces(pieces)
+        text = self.engine.decode_pieces_bytes(pieces)
+        assert text is not None
+        return text
+
+    def joined_text(self, pieces: Any) -> str:
+        """The text of pieces. It must be UTF-8."""
+        text = None
+        if type(pieces) is list and self.engine_or_none is not None:
+            try:
+                text = self.engine_or_none.decode_pieces(pieces)
+            except UnicodeEncodeError:
+                text = None
+        if text is None or "\ufffd" in text:  # perhaps for bytes that are not UTF-8, or something is wrong
+            text = self.joined(pieces).decode()
+        return text
 
     def decoded(self, ids: Any) -> Analysis:
         """Everything about a text that is decoded from ids."""
@@ -330,6 +376,10 @@ class Loaded:
     def normalize(self, text: bytes) -> bytes:
         """The normalized text; empty without a model."""
         return self.engine.normalize(text) if self.size else b""
+
+    def normalize_str(self, text: str) -> str | None:
+        """The same as str; None without a model, and if that may not be right."""
+        return None if self.engine_or_none is None else normalized_str(self.engine_or_none, text)
 
     @property
     def reference(self) -> Normalizer:
@@ -371,6 +421,15 @@ class Loaded:
         return data
 
 
+def normalized_str(engine: Engine, text: str) -> str | None:
+    """The normalized text; None if it holds U+FFFD, which may stand for bytes that are not UTF-8."""
+    try:
+        normalized = engine.normalize_str(text)
+    except UnicodeEncodeError as error:
+        raise not_utf8(error) from error
+    return None if "\ufffd" in normalized else normalized
+
+
 def read_file(name: str | bytes) -> bytes:
     """The contents of a file. Errors are RuntimeErrors, as in sentencepiece."""
     try:
@@ -406,7 +465,7 @@ def _unchangeable(ids: Any) -> Any:
     """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
     np = numpy()
     view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

@@ -10,8 +10,15 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Protocol
 
-from cpbpe.compat.sentencepiece.loaded import read_file
-from cpbpe.compat.sentencepiece.values import as_bool, as_name, as_serialized, as_text, is_list_like, utf8
+from cpbpe.compat.sentencepiece.loaded import normalized_str, read_file
+from cpbpe.compat.sentencepiece.values import (
+    as_bool,
+    as_name,
+    as_serialized,
+    as_text,
+    is_list_like,
+    utf8,
+)
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
@@ -130,6 +137,9 @@ class Normalizing(Protocol):
     def normalize(self, text: bytes) -> bytes:
         """The normalized text."""
 
+    def normalize_str(self, text: str) -> str | None:
+        """The same as str; None if that may not be right."""
+
 
 class LoadedNormalizer:
     """A NormalizerSpec message, and what applies it."""
@@ -166,6 +176,10 @@ class LoadedNormalizer:
         """The normalized text."""
         return self.engine.normalize(text)
 
+    def normalize_str(self, text: str) -> str | None:
+        """The same as str; None if that may not be right."""
+        return normalized_str(self.engine, text)
+
 
 def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any:
     """What `Normalize` returns for a text or a list of texts."""
@@ -174,6 +188,10 @@ def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any
     text = as_text(input)
     if with_offsets:
         return _with_origins(model, text)
+    if isinstance(text, str):
+        fast = model.normalize_str(text)
+        if fast is not None:
+            return fast
     result = model.normalize(utf8(text))
     return result if isinstance(text, bytes) else result.decode()
 

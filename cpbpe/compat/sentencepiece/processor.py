@@ -140,10 +140,12 @@ class SentencePieceProcessor(EncodeCalls):
             type(input) is list
             and return_type is out_type is num_threads is return_bytes is None
             and input
-            and type(input[0]) is int
             and type(self._num_threads) is int
-        ):  # the usual call
-            return self._processor.text(input)
+        ):  # the usual calls
+            if type(input[0]) is int:
+                return self._processor.text(input)
+            if type(input[0]) is str:
+                return self._processor.joined_text(input)
         kind = checked_return_type(return_type, out_type, str)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
@@ -167,8 +169,8 @@ class SentencePieceProcessor(EncodeCalls):
             in_bytes = bool(return_bytes) or (pieces and isinstance(input[0], bytes))
             return message(analysis, kind, in_bytes, with_text=True)
         if pieces:
-            joined = model.joined(input)
-            return joined if kind is bytes or isinstance(input[0], bytes) else joined.decode()
+            in_bytes = kind is bytes or isinstance(input[0], bytes)
+            return model.joined(input) if in_bytes else model.joined_text(input)
         return model.text_bytes(input) if kind is bytes else model.text(input)
 
     def _decode_all(
@@ -184,7 +186,8 @@ class SentencePieceProcessor(EncodeCalls):
         as_int(num_threads, "num_threads")
         rows: list[Any] = list(input)
         if pieces:
-            rows = [as_pieces(row) for row in rows]
+            if model.engine_or_none is None or kind in MESSAGES:
+                rows = [as_pieces(row) for row in rows]  # (otherwise they are checked as they are decoded)
             first = next(row for row in input if len(row))
             in_bytes = isinstance(first[0], bytes)
         else:
@@ -195,17 +198,18 @@ class SentencePieceProcessor(EncodeCalls):
             return_bytes = return_bytes or (pieces and in_bytes)
             return [message(analysis, kind, return_bytes, with_text=True) for analysis in list(analyses)]
         if pieces:
-            joined = [model.joined(row) for row in rows]
-            return joined if kind is bytes or in_bytes else [text.decode() for text in joined]
+            if kind is bytes or in_bytes:
+                return [model.joined(row) for row in rows]
+            return [model.joined_text(row) for row in rows]
         return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
 
     def DecodePieces(self, input: Any, return_type: ReturnType = None, **kwargs: Any) -> Any:
         """Decode pieces (or ids)."""
-        return self.Decode(input=input, return_type=return_type, **kwargs)
+        return self.Decode(input, return_type, **kwargs) if kwargs else self.Decode(input, return_type)
 
     def DecodeIds(self, input: Any, return_type: ReturnType = None, **kwargs: Any) -> Any:
         """Decode ids (or pieces)."""
-        return self.Decode(input=input, return_type=return_type, **kwargs)
+        return self.Decode(input, return_type, **kwargs) if kwargs else self.Decode(input, return_type)
 
     def DecodePiecesAsProto(self, input: Any, **kwargs: Any) -> Any:
         """Decode pieces to SentencePieceText messages."""
@@ -223,6 +227,10 @@ class SentencePieceProcessor(EncodeCalls):
         With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and for its end,
         the position in the input that it came from.
         """
+        if type(input) is str and not with_offsets:
+            text = self._processor.normalize_str(input)
+            if text is not None:
+                return text
         return normalized(self._processor, input, with_offsets)
 
     # --- The vocabulary ---------------------------------------------------------------------------

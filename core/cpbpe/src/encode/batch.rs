@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::encode::align::{AlignOptions, AlignedTexts};
 use crate::encode::encoder::Scratch;
+use crate::encode::ends::Ends;
 use crate::encode::engine::{Engine, Input};
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
@@ -65,14 +66,14 @@ impl Engine {
         &self,
         texts: &[Input],
         threads: usize,
+        ends: Ends,
         check: Check,
         consumer: &mut impl Consumer<EncodedTexts>,
     ) -> Result<(), Halt> {
         let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut result = EncodedTexts { ids: Vec::new(), lengths: with_room(run.len())? };
             for &(text, valid) in &texts[run] {
-                scratch.ids.clear();
-                self.encode(text, valid, check, scratch)?;
+                self.encode_between(text, valid, ends, check, scratch)?;
                 result.lengths.push(scratch.ids.len());
                 result.ids.grow(scratch.ids.len())?;
                 result.ids.extend_from_slice(&scratch.ids);

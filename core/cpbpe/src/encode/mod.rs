@@ -8,6 +8,7 @@
 //! | `segment.rs`   | chooses how a text is segmented, and does it                          |
 //! | `tokens.rs`    | text -> tokens                                                        |
 //! | `engine.rs`    | one model: the calls for one text                                     |
+//! | `ends.rs`      | ids around those of a text                                            |
 //! | `long_text.rs` | one long text by several threads                                      |
 //! | `align.rs`     | ids and spans of many texts                                           |
 //! | `batch.rs`     | many texts by several threads                                         |
@@ -16,6 +17,7 @@
 mod align;
 mod batch;
 mod encoder;
+mod ends;
 mod engine;
 mod id_sink;
 mod join;
@@ -27,6 +29,7 @@ mod tokens;
 pub use align::{AlignOptions, AlignedTexts};
 pub use batch::{Consumer, EncodedTexts};
 pub use encoder::Scratch;
+pub use ends::Ends;
 pub use engine::Engine;
 pub use join::join;
 pub use tokens::Token;

@@ -269,6 +269,22 @@ impl Pieces {
         self.search(self.hash(text), |id| self.text(id) == text)
     }
 
+    /// The id of the piece with this text of up to `WINDOW` bytes, of any type: the text as a number, see `window`.
+    #[inline]
+    pub fn find_window(&self, value: u128, length: usize) -> Option<u32> {
+        self.search(self.hash_words(value), |id| self.is_window(id, value, length))
+    }
+
+    /// Whether a piece has this text of up to `WINDOW` bytes.
+    #[inline(always)]
+    fn is_window(&self, id: u32, value: u128, length: usize) -> bool {
+        let info = &self.infos[id as usize];
+        let text = self.blob[info.begin as usize..].first_chunk();
+        // (A longer text that ends in zeros differs in its length.)
+        usize::from(info.length) == length
+            && text.is_some_and(|text| u128::from_le_bytes(*text) & MASKS[length] == value)
+    }
+
     /// Prepare to look up the first `length` bytes of a window: prefetch the memory that it takes.
     #[inline(always)]
     pub fn probe(&self, window: &[u8; WINDOW], length: usize) -> Probe {
@@ -281,13 +297,7 @@ impl Pieces {
     /// The mergeable piece with the text of a probe, or `NONE`.
     #[inline(always)]
     pub fn find_probe(&self, probe: Probe) -> u32 {
-        let id = self.search(probe.hash, |id| {
-            let info = &self.infos[id as usize];
-            let text = self.blob[info.begin as usize..].first_chunk();
-            // (A longer text that ends in zeros differs in its length.)
-            usize::from(info.length) == probe.length
-                && text.is_some_and(|text| u128::from_le_bytes(*text) & MASKS[probe.length] == probe.value)
-        });
+        let id = self.search(probe.hash, |id| self.is_window(id, probe.value, probe.length));
         id.filter(|&id| self.mergeable(id)).unwrap_or(NONE)
     }
 
@@ -298,9 +308,43 @@ impl Pieces {
     }
 }
 
-/// Up to 16 bytes as one number.
-fn window(text: &[u8]) -> u128 {
-    let mut bytes = [0; WINDOW];
-    bytes[..text.len()].copy_from_slice(text);
-    u128::from_le_bytes(bytes)
+/// Up to 16 bytes as one number. Its first and last bytes are read, which may overlap: the same bits, twice. (To copy
+/// them to a buffer takes a call, and the wait for what was just written.)
+#[inline]
+pub fn window(text: &[u8]) -> u128 {
+    let length = text.len();
+    debug_assert!(length <= WINDOW);
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (length - 8));
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (length - 4));
+    }
+    text.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))
+}
+
+/// Whether one of the bytes of a window is this one, which is not 0.
+#[inline]
+pub fn has_byte(value: u128, byte: u8) -> bool {
+    const ONES: u128 = u128::MAX / 255;
+    let zeros = value ^ (ONES * u128::from(byte));
+    zeros.wrapping_sub(ONES) & !zeros & ONES << 7 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_their_bytes() {
+        for length in 0..=WINDOW {
+            let text: Vec<u8> = (0..length).map(|i| (i * 37 + length * 11 + 1) as u8).collect();
+            let mut bytes = [0; WINDOW];
+            bytes[..length].copy_from_slice(&text);
+            assert_eq!(window(&text), u128::from_le_bytes(bytes));
+            for byte in 1..=255 {
+                assert_eq!(has_byte(window(&text), byte), text.contains(&byte), "{text:?} {byte}");
+            }
+        }
+    }
 }
