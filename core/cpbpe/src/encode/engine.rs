@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 use crate::cut::last_cut::last_cut;
 use crate::decode::Decoder;
 use crate::encode::encoder::{encode_compact, Buffers, Scratch};
+use crate::encode::id_sink::IdSink;
 use crate::encode::output::{Count, Output};
+use crate::encode::sample::sample;
 use crate::encode::segment::{encode_normalized, encode_whole, Way};
 use crate::encode::tokens::{self, Token};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
-use crate::merge::Dropout;
+use crate::merge::{Choices, Dropout};
 use crate::text::compact::make_compact;
 use crate::text::finder::Keys;
 use crate::text::normalize::Normalizer;
@@ -268,11 +270,7 @@ impl Engine {
             }
         }
         let mut compact = std::mem::take(&mut buffers.compact);
-        compact.clear();
-        compact.grow(text.len() + 1)?;
-        compact.extend_from_slice(if prefix { b" " } else { b"" });
-        compact.extend_from_slice(text);
-        make_compact(&mut compact, None);
+        self.compact(text, &mut compact)?;
         encode_normalized(vocab, way, &compact, check, buffers, out)?;
         buffers.compact = compact;
         Ok(())
@@ -287,12 +285,30 @@ impl Engine {
     /// The way that always works: normalize, then segment.
     fn encode_any<O: Output>(&self, text: &[u8], check: Check, buffers: &mut Buffers, out: &mut O) -> Result<(), Halt> {
         let mut normalized = std::mem::take(&mut buffers.normalized);
-        normalized.clear();
-        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut ())?;
-        let way = self.way_for(&mut normalized, None);
+        let way = self.normalized(text, check, &mut normalized)?;
         encode_normalized(&self.vocab, way, &normalized, check, buffers, out)?;
         buffers.normalized = normalized;
         Ok(())
+    }
+
+    /// Normalize a text in the form in which it is segmented, and choose how to do that.
+    pub(crate) fn normalized(&self, text: &[u8], check: Check, out: &mut Vec<u8>) -> Result<Way<'_>, Halt> {
+        out.clear();
+        self.normalizer.normalize(text, self.user_defined(), false, check, out, &mut ())?;
+        Ok(self.way_for(out, None))
+    }
+
+    /// The same, with the map back to the text.
+    pub(crate) fn normalized_from(
+        &self,
+        (text, _): Input,
+        check: Check,
+        out: &mut Vec<u8>,
+        origins: &mut Vec<usize>,
+    ) -> Result<Way<'_>, Halt> {
+        out.clear();
+        self.normalizer.normalize(text, self.user_defined(), false, check, out, origins)?;
+        Ok(self.way_for(out, Some(origins)))
     }
 
     /// Make a normalized text compact, if possible, and choose how to segment it.
@@ -311,14 +327,17 @@ impl Engine {
 
     /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
-        let (mut normalized, mut origins) = self.origins(text, check)?;
-        let way = self.way_for(&mut normalized, Some(&mut origins));
+        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
+        let way = self.normalized_from((text, false), check, &mut normalized, &mut origins)?;
         let tokens = match dropout {
             None => match self.cached_tokens(&normalized, way, check)? {
                 Some(tokens) => tokens,
                 None => tokens::tokens(&self.vocab, &normalized, way, check)?,
             },
-            Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout, check)?,
+            Some(dropout) => self.with_scratch(|scratch| {
+                let choices = &mut scratch.buffers.choices;
+                tokens::sampled(&self.vocab, &normalized, way, dropout, choices, check)
+            })??,
         };
         Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
     }
@@ -341,12 +360,55 @@ impl Engine {
         Ok(())
     }
 
+    /// Append the ids of a text to `scratch.ids`, with merges skipped at random.
+    pub fn sample(
+        &self,
+        (text, valid): Input,
+        dropout: Dropout,
+        check: Check,
+        scratch: &mut Scratch,
+    ) -> Result<(), Halt> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let Scratch { buffers: Buffers { normalized, choices, .. }, ids } = scratch;
+        let way = if self.is_plain(text, valid) {
+            self.compact(text, normalized)?;
+            Way::of(&self.vocab, true)
+        } else {
+            self.normalized(text, check, normalized)?
+        };
+        let mut sink = IdSink { vocab: &self.vocab, text: normalized, compact: way.is_compact(), out: ids };
+        sample(&self.vocab, normalized, way, dropout, choices, check, &mut sink)
+    }
+
+    /// Put the compact form of a plain text (see `is_plain`) into `out`.
+    pub(crate) fn compact(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
+        out.clear();
+        out.grow(text.len() + 1)?;
+        out.extend_from_slice(if self.normalizer.options.add_dummy_prefix { b" " } else { b"" });
+        out.extend_from_slice(text);
+        make_compact(out, None);
+        Ok(())
+    }
+
     /// The ids of a text the slow way: normalized, then merged as a whole, without cuts and without the cache. Tests
     /// compare with it.
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         let mut ids = Vec::new();
         encode_whole(&self.vocab, &self.normalize(text, NO_CHECK)?, false, NO_CHECK, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// The same when merges are skipped at random.
+    #[doc(hidden)]
+    pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
+        let normalized = self.normalize(text, NO_CHECK)?;
+        let mut ids = Vec::new();
+        let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: false, out: &mut ids };
+        let way = Way::Whole { compact: false };
+        sample(&self.vocab, &normalized, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
         Ok(ids)
     }
 
