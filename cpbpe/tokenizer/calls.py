@@ -37,7 +37,7 @@ def encode(plan: EncodePlan, text: Text) -> list[int]:
     """The ids of a text."""
     if plan.alpha is None:
         return plan.finish(plan.encoder.encode(text))
-    return plan.finish(plan.encoder.align(text, plan.alpha, plan.seed)[0])
+    return plan.finish(plan.encoder.sample(text, plan.alpha, plan.seed))
 
 
 def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list[int]]:
@@ -53,7 +53,7 @@ def encode_array(plan: EncodePlan, text: Text, threads: int) -> IdArray:
     if plan.alpha is None:
         return plan.finish_array(plan.encoder.encode_array(text, threads))
     np = numpy()
-    return plan.finish_array(np.array(plan.encoder.align(text, plan.alpha, plan.seed)[0], np.uint32))
+    return plan.finish_array(np.array(plan.encoder.sample(text, plan.alpha, plan.seed), np.uint32))
 
 
 def encode_arrays(
@@ -79,7 +79,11 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
-    pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
+    mapping = plan.encoder.mapping(text, False, False, plan.alpha, plan.seed)
+    if mapping is not None:
+        pieces: list[str] = mapping[1]
+    else:
+        pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
     if not (plan.around or plan.reverse):
         return pieces
     front, back = ([text_of(facts.engine.piece(id)) for id in ids] for ids in (plan.front, plan.back))
@@ -90,7 +94,7 @@ def count(plan: EncodePlan, text: Text) -> int:
     """How many ids a text has."""
     if plan.alpha is None:
         return plan.encoder.count(text) + plan.around
-    return len(plan.encoder.align(text, plan.alpha, plan.seed)[0]) + plan.around
+    return len(plan.encoder.sample(text, plan.alpha, plan.seed)) + plan.around
 
 
 def count_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[int]:

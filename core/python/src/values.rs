@@ -44,6 +44,48 @@ impl Ints {
         }
     }
 
+    /// A list of pairs of numbers, each as a tuple.
+    ///
+    /// Numbers below the count are taken from here, too: most spans begin where another one ends.
+    pub fn pairs<'py>(&self, py: Python<'py>, pairs: &[[i64; 2]]) -> PyResult<Bound<'py, PyList>> {
+        list(py, pairs.iter(), |pair| {
+            // SAFETY: the tuple is new and ours; both of its places get a reference that we own. It holds no more than
+            // two ints, so it is in no cycle, and the garbage collector need not look at it (as it finds out by itself
+            // when it does).
+            unsafe {
+                let tuple: Bound<'py, PyTuple> = owned(py, ffi::PyTuple_New(2))?;
+                for (place, &number) in (0..).zip(pair) {
+                    ffi::PyTuple_SetItem(tuple.as_ptr(), place, self.int(py, number as usize)?);
+                }
+                ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
+                Ok(tuple)
+            }
+        })
+    }
+
+    /// A list of numbers.
+    pub fn numbers<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: impl ExactSizeIterator<Item = usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        // SAFETY: the pointer is a new reference to an int.
+        list::<_, PyInt>(py, numbers, |number| unsafe { owned(py, self.int(py, number)?) })
+    }
+
+    /// A new reference to an int.
+    #[inline]
+    fn int(&self, py: Python<'_>, number: usize) -> PyResult<*mut ffi::PyObject> {
+        let Some(place) = self.0.get(number) else { return Ok(int(py, number)?.into_ptr()) };
+        let mut int = place.load(Ordering::Acquire);
+        if int.is_null() {
+            int = Self::make(py, place, number as u32)?;
+        }
+        // SAFETY: the place owns a reference, so the int exists.
+        unsafe { ffi::Py_INCREF(int) };
+        Ok(int)
+    }
+
     #[cold]
     fn make(py: Python<'_>, place: &AtomicPtr<ffi::PyObject>, id: u32) -> PyResult<*mut ffi::PyObject> {
         let new = int(py, id as usize)?.into_ptr();
