@@ -72,12 +72,13 @@ class EncodeCalls:
         Arguments that are None default to those of the constructor. `out_type` is the old name of
         `return_type`.
         """
+        # 1. The usual calls, in a third of the time.
         kind = self._kind(return_type, out_type)
         if (
             type(input) is str
             and return_bytes is add_bos is add_eos is reverse is num_threads is None
             and self._has_no_options()
-        ):  # the usual calls, in a third of the time
+        ):
             if enable_sampling is nbest_size is alpha is None:
                 if kind is int:
                     try:
@@ -96,6 +97,7 @@ class EncodeCalls:
                 if kind is int:
                     return self._processor.sampled_ids(input, rounded(alpha), -1)
                 return self._processor.pieces(input, Options(alpha=rounded(alpha)))
+        # 2. Check and complete the arguments.
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
         if enable_sampling is None:
@@ -112,6 +114,7 @@ class EncodeCalls:
         options = self._options((add_bos, add_eos, reverse, emit_unk_piece), kind)
         if enable_sampling is not False or nbest_size != -1 or type(alpha) is not float:
             options = _sampled(options, enable_sampling, nbest_size, alpha)
+        # 3. Encode.
         model = self._processor
         if isinstance(input, list):
             return self._encode_all(model, input, kind, options, threads, thread_pool, return_bytes)
