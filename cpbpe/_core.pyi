@@ -90,6 +90,28 @@ class Engine:
     def align(
         self, text: str | bytes, alpha: float | None = None, seed: int = 0
     ) -> tuple[list[int], list[bytes], list[int], list[int]]: ...
+    def sample(self, text: str | bytes, alpha: float, seed: int) -> list[int]: ...
+    def mapping(
+        self,
+        text: str | bytes,
+        chars: bool,
+        as_bytes: bool = False,
+        alpha: float | None = None,
+        seed: int = 0,
+    ) -> tuple[list[int], list[Any], list[tuple[int, int]]] | None: ...
+    def mapping_batch(
+        self,
+        texts: list[str | bytes],
+        threads: int,
+        chars: bool | None,
+        as_bytes: bool = False,
+        alpha: float | None = None,
+        seed: int = 0,
+    ) -> list[tuple[list[int], list[Any], list[tuple[int, int]]]] | None: ...
+    def message(
+        self, text: str | bytes, in_parallel: bool = False, alpha: float | None = None, seed: int = 0
+    ) -> bytes | None: ...
+    def character_origins(self, text: str) -> tuple[str, list[int]] | None: ...
     def align_arrays(
         self,
         texts: list[str | bytes],
@@ -104,6 +126,12 @@ class Engine:
     def decode_bytes(self, ids: list[int] | bytes) -> bytes | None: ...
     def decode_pieces(self, pieces: list[Any]) -> str | None: ...
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None: ...
+    def decode_mapping(
+        self, tokens: list[int] | list[str] | list[bytes] | list[str | bytes], as_bytes: bool
+    ) -> tuple[Any, list[int], list[Any], list[tuple[int, int]]] | None: ...
+    def decode_message(
+        self, tokens: list[int] | list[str] | list[bytes] | list[str | bytes]
+    ) -> bytes | None: ...
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
 
 @final

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 Text = str | bytes
 Aligned = tuple[list[int], list[bytes], list[int], list[int]]
 """Ids, pieces, and where the input that each came from begins and ends, in bytes."""
+Mapping = tuple[list[int], list[Any], list[tuple[int, int]]]
+"""Ids, pieces as str or bytes, and spans in characters or bytes."""
+DecodedMapping = tuple[Any, list[int], list[Any], list[tuple[int, int]]]
+"""A text, the ids that it was decoded from (2^32 - 1 for an unknown piece), and the same of their pieces."""
+Tokens = list[int] | list[str] | list[bytes] | list[str | bytes]
+"""What is decoded: ids or pieces."""
 
 
 class Finder(Protocol):
@@ -160,6 +166,39 @@ class Engine(Protocol):
         With `alpha` every merge is skipped with this probability; `seed` is a number of 64 bits.
         """
 
+    def sample(self, text: Text, alpha: float, seed: int) -> list[int]:
+        """The ids of `align` with `alpha`."""
+
+    # What follows is made from `align` by callers, if the result is None: because something in it that should
+    # be str is not UTF-8, or because this engine leaves it to them.
+
+    def mapping(
+        self, text: Text, chars: bool, as_bytes: bool = False, alpha: float | None = None, seed: int = 0
+    ) -> Mapping | None:
+        """The tokens of a text, with spans in characters or bytes, and pieces as str or as bytes."""
+
+    def mapping_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        chars: bool | None,
+        as_bytes: bool = False,
+        alpha: float | None = None,
+        seed: int = 0,
+    ) -> list[Mapping] | None:
+        """The same of many texts; `chars` and `seed` are as in `align_arrays`."""
+
+    def message(
+        self, text: Text, in_parallel: bool = False, alpha: float | None = None, seed: int = 0
+    ) -> bytes | None:
+        """The tokens of a text as a SentencePieceText, serialized; see `compat/sentencepiece/results.py`."""
+
+    def character_origins(self, text: str) -> tuple[str, list[int]] | None:
+        """`origins` for characters instead of bytes: that of a character is that of its last byte.
+
+        None if the normalized text is empty, too.
+        """
+
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
     ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
@@ -183,6 +222,16 @@ class Engine(Protocol):
 
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
         """The same as bytes."""
+
+    def decode_mapping(self, tokens: Tokens, as_bytes: bool) -> DecodedMapping | None:
+        """The text of ids or pieces, the ids, the pieces, and where in the text each is.
+
+        Text and pieces are str and spans count characters, or all is in bytes. None if an id is outside the
+        vocabulary, or as above.
+        """
+
+    def decode_message(self, tokens: Tokens) -> bytes | None:
+        """The same as a SentencePieceText, serialized; None likewise."""
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""

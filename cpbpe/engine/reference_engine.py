@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.columns import Columns, columns_of
 from cpbpe.engine.ends import between
-from cpbpe.engine.protocol import Aligned, Text
+from cpbpe.engine.protocol import Aligned, Text, Tokens
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
@@ -161,6 +161,33 @@ class PythonEngine:
             [token.end for token in tokens],
         )
 
+    def sample(self, text: Text, alpha: float, seed: int) -> list[int]:
+        return [token.id for token in self._tokens(text, alpha, seed)]
+
+    def mapping(
+        self, text: Text, chars: bool, as_bytes: bool = False, alpha: float | None = None, seed: int = 0
+    ) -> None:
+        return None
+
+    def mapping_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        chars: bool | None,
+        as_bytes: bool = False,
+        alpha: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        return None
+
+    def message(
+        self, text: Text, in_parallel: bool = False, alpha: float | None = None, seed: int = 0
+    ) -> None:
+        return None
+
+    def character_origins(self, text: str) -> None:
+        return None
+
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
     ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
@@ -201,6 +228,12 @@ class PythonEngine:
         if not all(isinstance(piece, (str, bytes)) for piece in pieces):
             return None
         return self._reference.decode_pieces([_bytes(piece) for piece in pieces])
+
+    def decode_mapping(self, tokens: Tokens, as_bytes: bool) -> None:
+        return None
+
+    def decode_message(self, tokens: Tokens) -> None:
+        return None
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         texts = [self.decode(ids) for ids in batch]

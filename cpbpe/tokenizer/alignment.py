@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 from cpbpe.lazy import kept, numpy
 from cpbpe.text.utf8 import character_positions, is_inside, text_of
-from cpbpe.tokenizer.checks import Text, checked_limit, utf8
+from cpbpe.tokenizer.checks import Text, checked_limit, checked_text
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["char", "byte"]
 _WORD = re.compile(r"\S+")
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -237,9 +238,13 @@ def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) 
 
 def align(facts: ModelFacts, plan: EncodePlan, text: Text, method: str, unit: Unit | None) -> Encoding:
     """Encode a text with its alignment, according to a plan."""
-    data = utf8(text, method)
+    given = checked_text(text, method)
     unit = checked_unit(unit, text)
-    given = text if isinstance(text, str) else data
+    mapping = plan.encoder.mapping(given, unit == "char", False, plan.alpha, plan.seed)
+    if mapping is not None:
+        length = _length(given, unit) if plan.back else 0
+        return _encoding(facts, plan, *mapping, given, unit, length)
+    data = given.encode() if isinstance(given, str) else given
     ids, pieces, begins, ends = plan.encoder.align(given, plan.alpha, plan.seed)
     length = len(data)
     if unit == "char" and not data.isascii():
@@ -256,6 +261,15 @@ def align_batch(
 ) -> list[Encoding]:
     """The same for many texts."""
     chars = None if unit is None else checked_unit(unit, "") == "char"
+    mappings = plan.encoder.mapping_batch(texts, threads, chars, False, plan.alpha, plan.seed)
+    if mappings is not None:
+        found: list[Encoding] = []
+        for text, mapping in zip(texts, mappings, strict=True):
+            own = checked_unit(unit, text)
+            length = _length(text, own) if plan.back else 0
+            found.append(_encoding(facts, plan, *mapping, text, own, length))
+        return found
+    numpy()
     arrays = plan.encoder.align_arrays(texts, threads, chars, plan.alpha, plan.seed)
     ids, offsets, spans = (column.tolist() for column in arrays[:3])
     names = facts.pieces
@@ -291,7 +305,7 @@ def _encoding(
     length: int,
 ) -> Encoding:
     """An Encoding of one text of the given length, with the ids that the plan puts around it."""
-    special: frozenset[int] = frozenset()
+    special = _NONE
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
         special = frozenset(plan.encoder.finder.texts.keys() & set(ids))
     if plan.reverse:
@@ -303,7 +317,9 @@ def _encoding(
         pieces = [*named[0], *pieces, *named[1]]
         spans = [*((0, 0) for _ in front), *spans, *((length, length) for _ in back)]
         special = special.union(front, back)
-    return Encoding(ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=special)
+    encoding = object.__new__(Encoding)  # (the constructor of a frozen class takes three times as long)
+    encoding.__dict__.update(ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=special)
+    return encoding
 
 
 def _length(text: Text, unit: Unit) -> int:

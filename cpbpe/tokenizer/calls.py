@@ -39,7 +39,7 @@ def encode(plan: EncodePlan, text: Text) -> list[int]:
     if plan.alpha is None:
         front, back, reverse = plan.ends  # (`*plan.ends` in the call would take as long as eight ids)
         return plan.encoder.encode(text, front, back, reverse)
-    return plan.finish(plan.encoder.align(text, plan.alpha, plan.seed)[0])
+    return plan.finish(plan.encoder.sample(text, plan.alpha, plan.seed))
 
 
 def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list[int]]:
@@ -84,7 +84,11 @@ def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     front, back, reverse = plan.ends
     if plan.alpha is None:
         return plan.encoder.encode_pieces(text, front, back, reverse)
-    pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
+    mapping = plan.encoder.mapping(text, False, False, plan.alpha, plan.seed)
+    if mapping is not None:
+        pieces: list[str] = mapping[1]
+    else:
+        pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
     return between(
         pieces,
         None if front is None else facts.piece(front),
@@ -97,7 +101,7 @@ def count(plan: EncodePlan, text: Text) -> int:
     """How many ids a text has."""
     if plan.alpha is None:
         return plan.encoder.count(text) + plan.around
-    return len(plan.encoder.align(text, plan.alpha, plan.seed)[0]) + plan.around
+    return len(plan.encoder.sample(text, plan.alpha, plan.seed)) + plan.around
 
 
 def count_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[int]:

@@ -179,9 +179,12 @@ def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[
     """The chance and the seed. Without a seed, every call gets a new one."""
     if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
         raise TypeError(f"alpha must be a number from 0 to 1, not {alpha!r}")
-    chance = -1.0
-    with suppress(ArithmeticError, TypeError, ValueError):  # too large a number, an array, a signaling NaN
-        chance = float(alpha)
+    chance = alpha if type(alpha) is float else -1.0
+    if chance is not alpha:
+        with suppress(
+            ArithmeticError, TypeError, ValueError
+        ):  # too large a number, an array, a signaling NaN
+            chance = float(alpha)
     if not 0 <= chance <= 1:
         shown = repr(alpha)
         shown = shown if len(shown) <= 40 else f"{shown[:40]}..."

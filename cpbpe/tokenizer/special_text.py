@@ -10,12 +10,13 @@ uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Mapping as AnyMapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.engine.ends import between
-from cpbpe.engine.protocol import Aligned, Engine, Text
+from cpbpe.engine.protocol import Aligned, Engine, Mapping, Text
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
 from cpbpe.reference.dropout import mixed
@@ -144,6 +145,31 @@ class SpecialEncoder:
 
     def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
         return self._align(self.split(text), alpha, seed)
+
+    def mapping(
+        self, text: Text, chars: bool, as_bytes: bool = False, alpha: float | None = None, seed: int = 0
+    ) -> Mapping | None:
+        """As an engine does it; None if there are special tokens."""
+        if len(self.split(text)) > 1:
+            return None
+        return self.first.mapping(text, chars, as_bytes, alpha, seed)
+
+    def mapping_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        chars: bool | None,
+        as_bytes: bool = False,
+        alpha: float | None = None,
+        seed: int = 0,
+    ) -> list[Mapping] | None:
+        if any(len(self.split(text)) > 1 for text in texts):
+            return None
+        return self.first.mapping_batch(texts, threads, chars, as_bytes, alpha, seed)
+
+    def sample(self, text: Text, alpha: float, seed: int) -> list[int]:
+        row = self.split(text)
+        return self.first.sample(text, alpha, seed) if len(row) == 1 else self._align(row, alpha, seed)[0]
 
     def _align(self, row: Row, alpha: float | None, seed: int, after_special: bool = False) -> Aligned:
         """The tokens of a row. Positions count bytes, even if its segments are str."""
@@ -321,7 +347,9 @@ def _rows_of(
 class SpecialDecoder:
     """Decodes ids that may include special tokens."""
 
-    def __init__(self, first: Engine, later: Engine, shown: Mapping[int, str], hidden: Mapping[int, str]):
+    def __init__(
+        self, first: Engine, later: Engine, shown: AnyMapping[int, str], hidden: AnyMapping[int, str]
+    ):
         """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped."""
         self._first = first
         self._later = later
@@ -368,8 +396,8 @@ class SpecialDecoder:
     def _segments(
         self,
         tokens: Iterable[Any],
-        shown: Mapping[Any, str],
-        hidden: Mapping[Any, str],
+        shown: AnyMapping[Any, str],
+        hidden: AnyMapping[Any, str],
         decode: Callable[[Engine, list[Any]], Any],
         spell: Callable[[str], Any],
     ) -> list[Any] | None:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from cpbpe.compat.sentencepiece import SentencePieceProcessor
 from cpbpe.model.formats import model_pb2
+from tests.conftest import CORE
 from tests.support import budget, processes, texts, tiers, zoo
-from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, Call, compare, pair, plain
+from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, Call, compare, outcome, pair, plain
 
 BOTH = pytest.mark.parametrize("spm", [THEIRS, OURS], ids=["sentencepiece", "cpbpe"])
 EXAMPLES = budget.examples(100)
@@ -301,6 +302,26 @@ FUZZED = [
     "broken-pieces-no-fallback",
 ]
 KINDS = (int, str, bytes, "numpy", "offset_mapping", "serialized_proto", "proto")
+
+
+@pytest.mark.skipif(not CORE, reason="compares the core with the reference")
+@tiers.models(FUZZED)
+def test_engines_sample_alike(name: str) -> None:
+    """With the same seed a sample is the same in every form, from both engines."""
+    (_, core), (_, reference) = pair(name, "core"), pair(name, "reference")
+    pieces = [piece.piece.decode(errors="replace") for piece in zoo.parse(zoo.model(name)).pieces]
+
+    @settings(max_examples=max(EXAMPLES // 7, 2), deadline=None, database=None)
+    @given(st.one_of(texts.texts(pieces), texts.broken(pieces)), st.sampled_from([0.1, 0.5, 0.9]))
+    def run(text: str | bytes, alpha: float) -> None:
+        for kind in KINDS:
+            call = Call("encode", text, return_type=kind, enable_sampling=True, alpha=alpha)
+            OURS.set_random_generator_seed(3)
+            expected = outcome(lambda call=call: call.on(reference))  # type: ignore[misc]
+            OURS.set_random_generator_seed(3)
+            assert outcome(lambda call=call: call.on(core)) == expected, call  # type: ignore[misc]
+
+    run()
 
 
 @tiers.models(FUZZED)

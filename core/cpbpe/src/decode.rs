@@ -113,11 +113,27 @@ impl Decoder {
         Ok(self.denormalize(text, false, check)?)
     }
 
-    fn texts(&self) -> Result<Made<'_, PieceTexts>, Halt> {
+    /// The pieces of this decoder.
+    pub(crate) fn vocab(&self) -> &Vocab {
+        &self.vocab
+    }
+
+    /// What each id is decoded to.
+    pub(crate) fn texts(&self) -> Result<Made<'_, PieceTexts>, Halt> {
         self.texts.get_or_make(|| PieceTexts::new(&self.vocab))
     }
 
-    fn denormalize(&self, text: Vec<u8>, keep_invalid: bool, check: Check) -> Result<Vec<u8>, Halt> {
+    /// Whether a space in front is dropped: the model adds one, or removes those that are there.
+    pub(crate) fn drops_space(&self) -> bool {
+        self.beginning.drops_space
+    }
+
+    /// Whether the space of every piece is dropped until there is text.
+    pub(crate) fn drops_all(&self) -> bool {
+        self.beginning.drops_all
+    }
+
+    pub(crate) fn denormalize(&self, text: Vec<u8>, keep_invalid: bool, check: Check) -> Result<Vec<u8>, Halt> {
         let Some(denormalizer) = &self.denormalizer else { return Ok(text) };
         let mut out = Vec::new();
         let source = Source { text: &text, valid: false, keep_invalid };
@@ -143,7 +159,7 @@ impl DecodedTexts {
 }
 
 /// What each id is decoded to, ready to copy.
-struct PieceTexts {
+pub(crate) struct PieceTexts {
     /// The decoded pieces, one after the other, and `SLACK` bytes.
     blob: Vec<u8>,
     /// For each id which of them is its text.
@@ -163,7 +179,7 @@ struct PieceText {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum TextKind {
+pub(crate) enum TextKind {
     /// Text that does not begin with a space.
     Plain,
     /// Text whose first space may be the dummy prefix.
@@ -228,6 +244,13 @@ impl PieceTexts {
         }
         blob.resize(blob.len() + SLACK, 0);
         Ok(PieceTexts { blob, pieces })
+    }
+
+    /// How an id is decoded, and its text, perhaps cut off if that is the surface.
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> Option<(TextKind, &[u8])> {
+        let piece = self.pieces.get(id as usize)?;
+        Some((piece.kind, &self.blob[piece.begin as usize..][..usize::from(piece.length)]))
     }
 
     /// Append the text of `ids` to `out`.

@@ -10,12 +10,12 @@
 //! | `cut/`    | where a text can be cut because nothing can merge there                                |
 //! | `merge/`  | a chunk -> symbols, and which merges dropout leaves out                                |
 //! | `cache/`  | remembers what chunks became                                                           |
-//! | `decode`  | ids -> text                                                                            |
+//! | `decode`  | ids -> text; `decode_spans` says where in it each is                                   |
 //! | `encode/` | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it      |
 //! | `train/`  | a corpus -> merges; it uses only `text/`, `error`, `memory` and `watch`                |
 //!
 //! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `memory` (large buffers, for
-//! which there may not be enough memory), `prefetch`, and `watch` (long work, with progress and an end on request).
+//! which there may not be enough memory), `message` (tokens as protobuf), `prefetch`, and `watch` (long work, with progress and an end on request).
 //!
 //! In most of the crate text is *compact*: a space stands for U+2581, which shortens the commonest character from three
 //! bytes to one and lets most input be used as it is. See `text/compact.rs`.
@@ -41,11 +41,13 @@
 mod cache;
 mod cut;
 mod decode;
+mod decode_spans;
 mod encode;
 mod error;
 mod lazy;
 pub mod memory;
 mod merge;
+mod message;
 mod prefetch;
 mod text;
 pub mod train;
@@ -53,6 +55,7 @@ mod vocab;
 pub mod watch;
 
 pub use decode::DecodedTexts;
+pub use decode_spans::DecodedSpans;
 pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
 pub use error::{Error, Halt};
 pub use merge::Dropout;

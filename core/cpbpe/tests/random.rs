@@ -177,6 +177,44 @@ fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOption
     assert!(texts.next().is_none());
 }
 
+/// Sampled ids must be those of the text merged as a whole, as ids and as tokens.
+fn sampled_as_a_whole(engine: &Engine, text: &[u8], dropout: Dropout) {
+    let expected = engine.sample_slowly(text, dropout).unwrap();
+    for valid in [false, std::str::from_utf8(text).is_ok()] {
+        let sample = |scratch: &mut Scratch| {
+            engine.sample((text, valid), dropout, NO_CHECK, scratch).map(|()| scratch.ids.clone())
+        };
+        assert_eq!(engine.with_scratch(sample).unwrap().as_ref(), Ok(&expected), "{:?}", String::from_utf8_lossy(text));
+    }
+    let tokens = engine.tokens(text, Some(dropout), NO_CHECK).unwrap().tokens;
+    assert!(tokens.iter().map(|token| token.id).eq(expected));
+}
+
+/// A text that is decoded with spans must be the text, and the spans must cover it, for ids as for their pieces.
+fn decoded_with_spans(engine: &Engine, ids: &[u32]) {
+    let decoder = engine.decoder();
+    let decoded = decoder.decode_spans(ids, NO_CHECK).unwrap();
+    assert_eq!(decoded.text, decoder.decode(ids, false, NO_CHECK).unwrap());
+    let mut end = 0;
+    for span in &decoded.spans {
+        assert!(span[0] == end && span[1] >= end);
+        end = span[1];
+    }
+    assert_eq!((decoded.spans.len(), end as usize), (ids.len(), decoded.text.len()));
+    let pieces: Vec<Vec<u8>> = ids.iter().map(|&id| engine.piece(id)).collect();
+    let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+    let same = decoder.decode_pieces_spans(&pieces, NO_CHECK).unwrap();
+    assert_eq!((&same.text, &same.ids, &same.spans), (&decoded.text, &decoded.ids, &decoded.spans));
+    let mut in_characters = decoded;
+    let positions = positions(&in_characters.text);
+    assert!(in_characters.count_characters());
+    assert!(in_characters
+        .spans
+        .iter()
+        .zip(&same.spans)
+        .all(|(here, there)| *here == there.map(|at| positions[at as usize])));
+}
+
 /// For each byte of a text, and its end, how many characters end before it.
 fn positions(text: &[u8]) -> Vec<i64> {
     let mut positions = Vec::new();
@@ -241,7 +279,7 @@ fn fast_is_slow() {
     let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut chance = Chance(0x1234_5678_9ABC_DEF1 ^ seconds);
-    let mut rounds = 0;
+    let mut rounds = 0u64;
     while Instant::now() < end {
         let file = model(&mut chance);
         let Ok(engine) = Engine::from_model(&file) else { panic!("round {rounds}: not a model") };
@@ -258,6 +296,12 @@ fn fast_is_slow() {
                 tokens.iter().map(|token| (token.id, token.begin, token.end)).collect::<Vec<_>>()
             };
             assert_eq!(spans(None), spans(Some(Dropout { alpha: 0.0, seed: 1 })));
+            for alpha in [0.0, 0.1, 0.6, 1.0] {
+                sampled_as_a_whole(&engine, text, Dropout { alpha, seed: rounds });
+            }
+            decoded_with_spans(&engine, &ids);
+            let any: Vec<u32> = (0..ids.len().min(50)).map(|_| chance.below(engine.size()) as u32).collect();
+            decoded_with_spans(&engine, &any);
             assert_eq!(engine.decoder().decode(&[1, u32::MAX], false, NO_CHECK), Err(Error::UnknownId(1)));
             let all = engine.decoder().decode(&ids, true, NO_CHECK).unwrap();
             let (front, back) = ids.split_at(ids.len() / 2);
@@ -341,6 +385,14 @@ fn long_work_ends_when_it_is_asked_to() {
     assert_eq!(engine.normalize(&text, stop), Err(Halt::Stopped));
     assert_eq!(engine.tokens(&text, None, stop).err(), Some(Halt::Stopped));
     assert_eq!(engine.tokens(&text, Some(Dropout { alpha: 0.1, seed: 1 }), stop).err(), Some(Halt::Stopped));
+    let input = (&text[..], true);
+    let dropout = Dropout { alpha: 0.1, seed: 1 };
+    assert_eq!(engine.with_scratch(|s| engine.sample(input, dropout, stop, s)), Ok(Err(Halt::Stopped)));
+    assert_eq!(engine.message(input, None, false, stop), Err(Halt::Stopped));
+    assert_eq!(engine.character_origins(&text, stop), Err(Halt::Stopped));
+    assert_eq!(engine.align(input, AlignOptions::default(), stop).err(), Some(Halt::Stopped));
+    assert_eq!(engine.decoder().decode_spans(&ids, stop).err(), Some(Error::Stopped));
+    assert_eq!(engine.decoder().ids_message(&ids, stop), Err(Error::Stopped));
     assert_eq!(engine.decoder().decode(&ids, false, stop), Err(Error::Stopped));
     assert_eq!(engine.decoder().decode_pieces(std::iter::repeat_n(&b"a"[..], 300_000), stop), Err(Error::Stopped));
     for threads in [1, 3] {

@@ -52,7 +52,7 @@ impl Engine {
 }
 
 /// What was decoded, or `None` if an id is outside the vocabulary, which Python explains.
-fn if_known<T>(decoded: Result<T, Error>) -> Result<Option<T>, Error> {
+pub fn if_known<T>(decoded: Result<T, Error>) -> Result<Option<T>, Error> {
     match decoded {
         Ok(text) => Ok(Some(text)),
         Err(Error::UnknownId(_)) => Ok(None),

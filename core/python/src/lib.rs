@@ -7,10 +7,11 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use cpbpe::memory::{copied, with_room};
+use cpbpe::memory::copied;
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, Columns, Dropout, Ends, Error, Scratch, Token};
+use cpbpe::{AlignOptions, Columns, Dropout, Ends, Error, Scratch};
 
+mod aligned;
 mod arrays;
 mod columns;
 mod decoding;
@@ -21,6 +22,7 @@ mod signals;
 mod training;
 mod values;
 
+use crate::aligned::{dropout_of, PieceTexts};
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::errors::{exception, halted};
 use crate::finder::Finder;
@@ -44,10 +46,10 @@ const _: () = assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_ali
 struct Engine {
     engine: cpbpe::Engine,
     ints: Arc<Ints>,
-    /// Python's bytes for every piece. Each is made when first needed, and so is the table.
-    texts: Arc<OnceLock<Vec<OnceLock<Py<PyBytes>>>>>,
     /// Python's str for every piece.
     pieces: Arc<Pieces>,
+    /// Python's objects for the pieces.
+    texts: Arc<PieceTexts>,
     /// Its variants, which are kept once they are made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
@@ -319,6 +321,17 @@ impl Engine {
         tuple(py, [ids.into_any(), offsets.into_any()])
     }
 
+    /// The ids with merges skipped at random.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        alpha: f64,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.sampled(py, text, Dropout { alpha, seed })
+    }
+
     /// Ids, pieces, begins and ends. With `alpha` every merge is skipped with this chance, by a seed.
     #[pyo3(signature = (text, alpha = None, seed = 0))]
     fn align<'py>(
@@ -328,39 +341,54 @@ impl Engine {
         alpha: Option<f64>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let (text, _) = utf8(text)?;
-        let dropout = alpha.map(|alpha| Dropout { alpha, seed });
-        let aligned = run(py, text.len(), |check| self.engine.tokens(text, dropout, check))?;
-        let texts = match self.texts.get() {
-            Some(texts) => texts,
-            None => {
-                let mut texts = with_room(self.engine.size()).map_err(halted)?;
-                texts.resize_with(self.engine.size(), OnceLock::new);
-                self.texts.get_or_init(|| texts)
-            }
-        };
-        // (Nothing here releases the interpreter, so no other thread ever waits for one of these locks, nor forks.)
-        let mut unknown = Vec::new();
-        let piece = |token: &Token| {
-            if Some(token.id) == self.engine.unknown() {
-                unknown.clear();
-                self.engine.piece_of(token, &aligned, &mut unknown).map_err(halted)?;
-                return bytes(py, &unknown);
-            }
-            let place = &texts[token.id as usize];
-            if let Some(text) = place.get() {
-                return Ok(text.bind(py).clone());
-            }
-            let text = self.piece(py, token.id)?;
-            let _ = place.set(text.clone().unbind());
-            Ok(text)
-        };
-        let tokens = &aligned.tokens;
-        let pieces = list(py, tokens.iter(), piece)?;
-        let ids = list(py, tokens.iter(), |token| int(py, token.id as usize))?;
-        let begins = list(py, tokens.iter(), |token| int(py, aligned.origins[token.begin]))?;
-        let ends = list(py, tokens.iter(), |token| int(py, aligned.origins[token.end]))?;
-        tuple(py, [ids, pieces, begins, ends].map(Bound::into_any))
+        self.aligned(py, text, dropout_of(alpha, seed))
+    }
+
+    /// Ids, pieces and spans; None if a piece is not UTF-8 that should be str.
+    #[pyo3(signature = (text, chars, as_bytes = false, alpha = None, seed = 0))]
+    fn mapping<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        chars: bool,
+        as_bytes: bool,
+        alpha: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.mapped(py, text, AlignOptions { characters: Some(chars), dropout: dropout_of(alpha, seed) }, as_bytes)
+    }
+
+    /// The same of all texts.
+    #[pyo3(signature = (texts, threads, chars, as_bytes = false, alpha = None, seed = 0))]
+    #[allow(clippy::too_many_arguments)]
+    fn mapping_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        threads: usize,
+        chars: Option<bool>,
+        as_bytes: bool,
+        alpha: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let options = AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) };
+        self.mapped_batch(py, texts, threads, options, as_bytes)
+    }
+
+    /// The message of a text with its tokens.
+    #[pyo3(signature = (text, in_parallel = false, alpha = None, seed = 0))]
+    fn message<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        in_parallel: bool,
+        alpha: Option<f64>,
+        seed: u64,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let input = utf8(text)?;
+        let dropout = dropout_of(alpha, seed);
+        let message = run(py, input.0.len(), |check| self.engine.message(input, dropout, in_parallel, check))?;
+        bytes(py, &message).map(Some)
     }
 
     /// The ids of all texts, where each text begins, and the end; the begin and end of every token in its text; and
@@ -375,27 +403,16 @@ impl Engine {
         alpha: Option<f64>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        arrays::prepare(py)?;
-        let kept = items_of(texts)?;
-        let texts = texts_of(&kept)?;
-        let options = AlignOptions { characters: chars, dropout: alpha.map(|alpha| Dropout { alpha, seed }) };
-        let parts = results(py, |parts, check| self.engine.align_batch(&texts, threads, options, check, parts))?;
-        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
-        let spans: Vec<&[[i64; 2]]> = parts.iter().map(|part| part.spans.as_slice()).collect();
-        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        let mut unknown = with_room(parts.iter().map(|part| part.unknown.len()).sum()).map_err(halted)?;
-        let mut before = 0;
-        for part in &parts {
-            unknown.extend(part.unknown.iter().map(|(at, text)| (before + at, text)));
-            before += part.ids.len();
-        }
-        let unknown = list(py, unknown.into_iter(), |(at, text)| {
-            tuple(py, [int(py, at)?.into_any(), bytes(py, text)?.into_any()])
-        })?;
-        let ids = arrays::joined(py, &ids, threads)?;
-        let offsets = arrays::offsets(py, texts.len(), lengths)?;
-        let spans = arrays::joined_pairs(py, &spans, threads)?;
-        tuple(py, [ids.into_any(), offsets.into_any(), spans.into_any(), unknown.into_any()])
+        self.aligned_arrays(py, texts, threads, AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) })
+    }
+
+    /// The normalized text, and the place in the text that each of its characters came from; None if it is empty.
+    fn character_origins<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.origins_of_characters(py, text)
     }
 
     /// A finder of these keys in text. It does not use the model.
@@ -424,6 +441,25 @@ impl Engine {
         threads: usize,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         self.decoded_all(py, batch, threads)
+    }
+
+    /// The text of ids or pieces, the ids, the pieces and their spans; None if this is not as simple as usual.
+    fn decode_mapping<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+        as_bytes: bool,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.decoded_mapping(py, tokens, as_bytes)
+    }
+
+    /// The message of the text of ids or pieces; None likewise.
+    fn decode_message<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.decoded_message(py, tokens)
     }
 
     /// The text of pieces, str or bytes. None if one is neither.

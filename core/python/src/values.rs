@@ -106,6 +106,45 @@ impl Ints {
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         self.0.list(py, ids, |id| int(py, id as usize))
     }
+
+    /// A list of pairs of numbers, each as a tuple.
+    ///
+    /// Numbers below the count are taken from here, too: most spans begin where another one ends.
+    pub fn pairs<'py>(&self, py: Python<'py>, pairs: &[[i64; 2]]) -> PyResult<Bound<'py, PyList>> {
+        list(py, pairs.iter(), |pair| {
+            // SAFETY: the tuple is new and ours; both of its places get a reference that we own. It holds no more than
+            // two ints, so it is in no cycle, and the garbage collector need not look at it (as it finds out by itself
+            // when it does).
+            unsafe {
+                let tuple: Bound<'py, PyTuple> = owned(py, ffi::PyTuple_New(2))?;
+                for (place, &number) in (0..).zip(pair) {
+                    ffi::PyTuple_SetItem(tuple.as_ptr(), place, self.int(py, number as usize)?);
+                }
+                ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
+                Ok(tuple)
+            }
+        })
+    }
+
+    /// A list of numbers.
+    pub fn numbers<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: impl ExactSizeIterator<Item = usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        // SAFETY: the pointer is a new reference to an int.
+        list::<_, PyInt>(py, numbers, |number| unsafe { owned(py, self.int(py, number)?) })
+    }
+
+    /// A new reference to an int.
+    #[inline]
+    fn int(&self, py: Python<'_>, number: usize) -> PyResult<*mut ffi::PyObject> {
+        let object = match u32::try_from(number) {
+            Ok(id) if number < self.0 .0.len() => self.0.get(py, id, |id| int(py, id as usize))?,
+            _ => int(py, number)?.into_any(),
+        };
+        Ok(object.into_ptr())
+    }
 }
 
 /// A new object that the interpreter has made, or the error that it has set instead.

@@ -7,13 +7,21 @@ sentencepiece 0.2.3; a test compares them.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import Any
 
 from cpbpe.compat.sentencepiece.loaded import Loaded, Options
-from cpbpe.compat.sentencepiece.results import Analysis
 from cpbpe.compat.sentencepiece.settings import ThreadPool
-from cpbpe.compat.sentencepiece.values import as_bool, as_float, as_int, as_text, as_texts, utf8
+from cpbpe.compat.sentencepiece.values import (
+    as_bool,
+    as_float,
+    as_int,
+    as_text,
+    as_texts,
+    rounded,
+    utf8,
+)
 from cpbpe.lazy import imported
 from cpbpe.tokenizer.checks import MAX_THREADS, threads_for
 
@@ -22,6 +30,7 @@ ReturnType = Any
 
 RETURN_TYPES = (int, str, bytes, "proto", "serialized_proto", "numpy", "offset_mapping")
 MESSAGES = ("proto", "serialized_proto", "offset_mapping")
+_PLAIN = Options()
 _OPTIONS = {flags: Options(*flags) for flags in product((False, True), repeat=4)}
 
 
@@ -62,9 +71,7 @@ class EncodeCalls:
         Arguments that are None default to those of the constructor. `out_type` is the old name of
         `return_type`.
         """
-        kind = self._return_type
-        if return_type is not None or out_type is not None:
-            kind = checked_return_type(return_type, out_type, kind)
+        kind = self._kind(return_type, out_type)
         # 1. The usual calls, in a third of the time.
         if (
             type(input) is str
@@ -87,6 +94,25 @@ class EncodeCalls:
                 ends = None
             if ends is not None:
                 return self._processor.encode_between(input, kind, ends)
+        if (
+            type(input) is str
+            and return_bytes is add_bos is add_eos is reverse is num_threads is None
+            and self._add_bos is self._add_eos is self._reverse is False
+            and self._samples_nothing()
+        ):
+            if enable_sampling is nbest_size is alpha is None:
+                if kind in MESSAGES and emit_unk_piece is None and self._emit_unk_piece is False:
+                    return self._message(input, kind, _PLAIN, False)
+            elif (
+                (kind is int or (kind is str and emit_unk_piece is None and self._emit_unk_piece is False))
+                and enable_sampling is True
+                and type(nbest_size) is int
+                and nbest_size == -1
+                and type(alpha) is float
+            ):
+                if kind is int:
+                    return self._processor.sampled_ids(input, rounded(alpha), -1)
+                return self._processor.pieces(input, Options(alpha=rounded(alpha)))
         # 2. All arguments, checked and completed.
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
@@ -112,8 +138,7 @@ class EncodeCalls:
             _refuse_options(options)
             if return_bytes is None:
                 return_bytes = isinstance(input, bytes)
-            return_bytes = as_bool(return_bytes, "return_bytes")
-            return message(model.analysis(as_text(input), options), kind, return_bytes)
+            return self._message(as_text(input), kind, options, as_bool(return_bytes, "return_bytes"))
         return self._encode_one(model, as_text(input), kind, options)
 
     def _encode_one(self, model: Loaded, text: str | bytes, kind: ReturnType, options: Options) -> Any:
@@ -153,14 +178,21 @@ class EncodeCalls:
                 return model.arrays(texts, options, threads)
             if kind not in MESSAGES:
                 return [self._encode_one(model, text, kind, options) for text in texts]
-            analyses = [model.analysis(text, options) for text in texts]
+            if return_bytes is None:
+                return_bytes = bool(input) and isinstance(input[0], bytes)
+            if kind == "offset_mapping" and options.alpha is None and texts:
+                return model.mappings(texts, return_bytes, threads)
+            return [self._message(text, kind, options, return_bytes) for text in texts]
         except RuntimeError as error:
             if isinstance(error.__cause__, UnicodeEncodeError):
                 raise TypeError(f"in a list: {error}") from error.__cause__
             raise
-        if return_bytes is None:
-            return_bytes = bool(input) and isinstance(input[0], bytes)
-        return [message(analysis, kind, return_bytes) for analysis in analyses]
+
+    def _message(self, text: str | bytes, kind: ReturnType, options: Options, return_bytes: bool) -> Any:
+        """The tokens of one text as a message or an offset mapping."""
+        if kind == "offset_mapping":
+            return self._processor.mapping(text, options, return_bytes)
+        return message(self._processor.message(text, options), kind)
 
     def EncodeAsPieces(self, input: Any, **kwargs: Any) -> Any:
         """Encode to pieces."""
@@ -321,7 +353,7 @@ class EncodeCalls:
         if kind == "numpy":
             return model.array(text, options, threads)
         if kind in MESSAGES:
-            return message(model.analysis(text, options), kind, False, in_parallel=True)
+            return message(model.message(text, options, in_parallel=True), kind)
         return self._encode_one(model, text, kind, options)
 
     def ParallelEncodeAsPieces(self, input: Any, **kwargs: Any) -> Any:
@@ -428,21 +460,17 @@ def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: 
     return return_type
 
 
-def message(
-    analysis: Analysis,
-    kind: ReturnType,
-    return_bytes: bool,
-    with_text: bool = False,
-    in_parallel: bool = False,
-) -> Any:
-    """A result with details about every piece."""
-    if kind == "offset_mapping":
-        return analysis.mapping(return_bytes, with_text)
-    data = analysis.serialized(in_parallel)
+def message(data: bytes, kind: ReturnType) -> Any:
+    """A message as it is returned: an object, or its bytes."""
     if kind == "serialized_proto":
         return data
-    sentencepiece_pb2 = imported("cpbpe.compat.sentencepiece.sentencepiece_pb2")
-    return sentencepiece_pb2.SentencePieceText.FromString(data)
+    return _message_class().FromString(data)
+
+
+@cache
+def _message_class() -> Any:
+    """The class of messages; importing protobuf takes a while, and few need it."""
+    return imported("cpbpe.compat.sentencepiece.sentencepiece_pb2").SentencePieceText
 
 
 def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) -> int:

@@ -126,7 +126,7 @@ class Loaded:
     def ids(self, text: str | bytes, options: Options) -> list[int]:
         """The ids of a text."""
         if options.alpha is not None:
-            return self._finish_ids(self._tokens(text, options)[0], options)
+            return self._finish_ids(self.sampled_ids(text, options.alpha, options.nbest_size), options)
         ids: list[int] = self.encode_between(text, int, self._ends_for(options, [text]))
         return ids
 
@@ -145,6 +145,16 @@ class Loaded:
             raise not_utf8(error) from error
         options = Options(front is not None, back is not None, reverse)
         return [piece.decode() for piece in self.byte_pieces(text, options)]
+
+    def sampled_ids(self, text: str | bytes, alpha: float, nbest_size: int) -> list[int]:
+        """The ids of a text with merges skipped at random."""
+        chance, seed = self._chance(alpha, nbest_size)
+        if chance is None:
+            return self._encode(text)
+        try:
+            return self.engine.sample(text, chance, seed)
+        except UnicodeEncodeError as error:
+            raise not_utf8(error) from error
 
     def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
         """The ids of many texts."""
@@ -185,9 +195,20 @@ class Loaded:
 
     def pieces(self, text: str | bytes, options: Options) -> list[str]:
         """The pieces of a text."""
-        if options.alpha is None and not options.emit_unk_piece and self._texts is not None:
+        if options.alpha is not None:
+            return self._sampled_pieces(text, options)
+        if not options.emit_unk_piece and self._texts is not None:
             pieces: list[str] = self.encode_between(text, str, self._ends_for(options, [text]))
             return pieces
+        return [piece.decode() for piece in self.byte_pieces(text, options)]
+
+    def _sampled_pieces(self, text: str | bytes, options: Options) -> list[str]:
+        """The pieces of a text with merges skipped at random."""
+        if not (options.add_bos or options.add_eos or options.reverse or options.emit_unk_piece):
+            chance, seed = self._chance(options.alpha, options.nbest_size)
+            found = self._in_utf8(lambda: self.engine.mapping(text, False, False, chance, seed))
+            tokens = found or self._tokens(text, chance, seed)
+            return [piece if isinstance(piece, str) else piece.decode() for piece in tokens[1]]
         return [piece.decode() for piece in self.byte_pieces(text, options)]
 
     def byte_pieces(self, text: str | bytes, options: Options) -> list[bytes]:
@@ -195,7 +216,7 @@ class Loaded:
         ids = self._ids_of_pieces(text, options)
         if ids is not None:
             return list(map(self.all_pieces.__getitem__, ids))
-        pieces = self._tokens(text, options)[1]
+        pieces = self._tokens(text, *self._chance(options.alpha, options.nbest_size))[1]
         self._check_unk(options)
         if options.emit_unk_piece:
             unk = self.all_pieces[self.unk_id]
@@ -218,7 +239,42 @@ class Loaded:
     def analysis(self, text: str | bytes, options: Options) -> Analysis:
         """Everything about the pieces of a text. Only the options of sampling may be set."""
         data = utf8(text)
-        return Analysis(data, self._tokens(data, options))
+        return Analysis(data, self._tokens(data, *self._chance(options.alpha, options.nbest_size)))
+
+    def mapping(self, text: str | bytes, options: Options, as_bytes: bool) -> dict[str, Any]:
+        """The offset mapping of a text."""
+        alpha, seed = self._chance(options.alpha, options.nbest_size)
+        found = None
+        if (
+            as_bytes or type(text) is str
+        ):  # (sentencepiece counts the characters of broken text in its own way)
+            try:
+                found = self.engine.mapping(text, not as_bytes, as_bytes, alpha, seed)
+            except UnicodeEncodeError as error:
+                raise not_utf8(error) from error
+        if found is None:
+            data = utf8(text)
+            return Analysis(data, self._tokens(data, alpha, seed)).mapping(as_bytes, with_text=False)
+        ids, pieces, offsets = found
+        return {"ids": ids, "pieces": pieces, "offsets": offsets}
+
+    def mappings(self, texts: list[str | bytes], as_bytes: bool, threads: int) -> list[dict[str, Any]]:
+        """The offset mappings of many texts."""
+        if as_bytes or all(isinstance(text, str) for text in texts):
+            chars = not as_bytes
+            found = self._in_utf8(lambda: self.engine.mapping_batch(texts, threads, chars, as_bytes))
+            if found is not None:
+                return [{"ids": ids, "pieces": pieces, "offsets": offsets} for ids, pieces, offsets in found]
+        return [self.mapping(text, Options(), as_bytes) for text in texts]
+
+    def message(self, text: str | bytes, options: Options, in_parallel: bool = False) -> bytes:
+        """The message of a text, serialized."""
+        alpha, seed = self._chance(options.alpha, options.nbest_size)
+        data = self._in_utf8(lambda: self.engine.message(text, in_parallel, alpha, seed))
+        if data is None:
+            given = utf8(text)
+            return Analysis(given, self._tokens(given, alpha, seed)).serialized(in_parallel)
+        return data
 
     def refuse_nbest(self, nbest_size: int) -> None:
         """Raise the error that says why there are no n-best segmentations."""
@@ -236,18 +292,19 @@ class Loaded:
         except UnicodeEncodeError as error:
             raise not_utf8(error) from error
 
-    def _tokens(self, text: str | bytes, options: Options) -> Tokens:
-        alpha = options.alpha
+    def _chance(self, alpha: float | None, nbest_size: int) -> tuple[float | None, int]:
+        """The probability that a merge is skipped, None for 0, and a seed."""
         if alpha is None:
-            return self._in_utf8(lambda: self.engine.align(text))
+            return None, 0
         _ = self.engine
         if not isfinite(alpha) or alpha < 0:
             raise RuntimeError(f"alpha must be a number from 0 to 1, not {alpha}")
-        if options.nbest_size > MAX_NBEST_SIZE:
-            raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {options.nbest_size}")
-        if alpha == 0:
-            return self._in_utf8(lambda: self.engine.align(text))
-        return self._in_utf8(lambda: self.engine.align(text, min(alpha, 1.0), _random.getrandbits(64)))
+        if nbest_size > MAX_NBEST_SIZE:
+            raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {nbest_size}")
+        return (min(alpha, 1.0), _random.getrandbits(64)) if alpha else (None, 0)
+
+    def _tokens(self, text: str | bytes, alpha: float | None, seed: int) -> Tokens:
+        return self._in_utf8(lambda: self.engine.align(text, alpha, seed))
 
     def _in_utf8(self, encode: Callable[[], T]) -> T:
         try:
@@ -351,9 +408,26 @@ class Loaded:
         _ = self.engine
         return of_decoded(self.decoder, map(self.all_pieces.__getitem__, numbers))
 
-    def decoded_all(self, batch: list[Any]) -> list[Analysis]:
-        """The same for many sequences of ids."""
-        return [self.decoded(ids) for ids in [as_ids(ids) for ids in batch]]
+    def decoded_mapping(self, tokens: Any, pieces: bool, as_bytes: bool) -> dict[str, Any]:
+        """The offset mapping of a text that is decoded from ids or pieces."""
+        found = None
+        if type(tokens) is list and self.engine_or_none is not None:
+            found = self.engine_or_none.decode_mapping(tokens, as_bytes)
+        if found is None:
+            analysis = self.decoded_pieces(tokens) if pieces else self.decoded(tokens)
+            return analysis.mapping(as_bytes, with_text=True)
+        text, ids, shown, offsets = found
+        return {"text": text, "ids": ids, "pieces": shown, "offsets": offsets}
+
+    def decoded_message(self, tokens: Any, pieces: bool) -> bytes:
+        """The message of a text that is decoded from ids or pieces, serialized."""
+        found = None
+        if type(tokens) is list and self.engine_or_none is not None:
+            found = self.engine_or_none.decode_message(tokens)
+        if found is None:
+            analysis = self.decoded_pieces(tokens) if pieces else self.decoded(tokens)
+            return analysis.serialized()
+        return found
 
     def decoded_pieces(self, pieces: Any) -> Analysis:
         """Everything about a text that is decoded from pieces."""

@@ -17,6 +17,7 @@ from cpbpe.compat.sentencepiece.values import (
     as_serialized,
     as_text,
     is_list_like,
+    not_utf8,
     utf8,
 )
 from cpbpe.engine.choice import make_engine
@@ -198,6 +199,13 @@ def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any
 
 def _with_origins(model: Normalizing, text: str | bytes) -> tuple[Any, list[int]]:
     """A normalized text, and the position in the input that each of its characters or bytes came from."""
+    if isinstance(text, str):
+        try:
+            found = model.engine.character_origins(text)
+        except UnicodeEncodeError as error:
+            raise not_utf8(error) from error
+        if found is not None:
+            return found
     data = utf8(text)
     normalized, origins = model.engine.origins(data)
     if not normalized and _only_spaces(model.reference, data):

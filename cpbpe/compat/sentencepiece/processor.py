@@ -165,9 +165,8 @@ class SentencePieceProcessor(EncodeCalls):
         if kind in MESSAGES:
             if kind == "offset_mapping" and pieces and not isinstance(input, (list, tuple)):
                 raise TypeError(f"pieces must be a list or a tuple here, not {type(input).__name__}")
-            analysis = model.decoded_pieces(input) if pieces else model.decoded(input)
             in_bytes = bool(return_bytes) or (pieces and isinstance(input[0], bytes))
-            return message(analysis, kind, in_bytes, with_text=True)
+            return self._decoded(model, input, kind, pieces, in_bytes)
         if pieces:
             in_bytes = kind is bytes or isinstance(input[0], bytes)
             return model.joined(input) if in_bytes else model.joined_text(input)
@@ -194,14 +193,24 @@ class SentencePieceProcessor(EncodeCalls):
             rows = [row if type(row) is list or hasattr(row, "dtype") else as_ids(row) for row in rows]
         threads = workers(rows, num_threads, thread_pool)
         if kind in MESSAGES:
-            analyses = map(model.decoded_pieces, rows) if pieces else model.decoded_all(rows)
             return_bytes = return_bytes or (pieces and in_bytes)
-            return [message(analysis, kind, return_bytes, with_text=True) for analysis in list(analyses)]
+            if not pieces:
+                rows = [as_ids(row) for row in rows]
+                for row in rows:  # one that is wrong comes before any that cannot be shown
+                    model.check_ids(row)
+                    _ = model.engine
+            return [self._decoded(model, row, kind, pieces, return_bytes) for row in rows]
         if pieces:
             if kind is bytes or in_bytes:
                 return [model.joined(row) for row in rows]
             return [model.joined_text(row) for row in rows]
         return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
+
+    def _decoded(self, model: Loaded, row: Any, kind: ReturnType, pieces: bool, as_bytes: bool) -> Any:
+        """What ids or pieces are decoded to as a message or an offset mapping."""
+        if kind == "offset_mapping":
+            return model.decoded_mapping(row, pieces, as_bytes)
+        return message(model.decoded_message(row, pieces), kind)
 
     def DecodePieces(self, input: Any, return_type: ReturnType = None, **kwargs: Any) -> Any:
         """Decode pieces (or ids)."""

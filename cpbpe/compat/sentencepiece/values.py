@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+from functools import lru_cache
 from operator import index
 from types import GeneratorType
 from typing import Any
@@ -63,12 +64,18 @@ def as_float(value: Any, name: str) -> float:
         except Exception:
             pass
         else:
-            try:
-                rounded: float = struct.unpack("f", struct.pack("f", number))[0]
-            except OverflowError:
-                return float("inf") if number > 0 else float("-inf")
-            return rounded
+            return rounded(number)
     raise TypeError(f"{name} must be a number, not {_shown(value)}")
+
+
+@lru_cache(maxsize=64)
+def rounded(number: float) -> float:
+    """A number with the 32 bits that sentencepiece keeps of it; too large ones become infinite."""
+    try:
+        kept: float = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+    return kept
 
 
 def as_bool(value: Any, name: str) -> bool:

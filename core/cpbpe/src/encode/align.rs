@@ -1,12 +1,15 @@
-//! Ids with spans of many texts, without the pieces and maps that `Aligned` holds.
+//! Ids with spans, without the pieces and maps that `Aligned` holds.
 //!
-//! With most models a text is encoded as it is, perhaps after a dummy prefix. Then its spans follow from its ids (see
-//! `walk`). All other texts are aligned like single ones, by `Engine::tokens`, and their spans translated by the map of
-//! their normalization.
+//! Spans follow from ids (see `walk`), which the cache makes fast. With most models a text is encoded as it is, perhaps
+//! after a dummy prefix; with others the map of its normalization translates them. Only of a text with unknown parts,
+//! or one that cannot be cut, each token is kept with its span, by `Engine::tokens`.
 
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
-use crate::encode::tokens::walk;
+use crate::encode::id_sink::IdSink;
+use crate::encode::sample::sample;
+use crate::encode::segment::{encode_normalized, Way};
+use crate::encode::tokens::{walk, Place};
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::Dropout;
@@ -39,6 +42,13 @@ pub struct AlignedTexts {
 }
 
 impl Engine {
+    /// Ids and spans of one text.
+    pub fn align(&self, input: Input, options: AlignOptions, check: Check) -> Result<AlignedTexts, Halt> {
+        let mut aligned = AlignedTexts::default();
+        self.with_scratch(|scratch| self.align_to(input, 0, options, check, scratch, &mut aligned))??;
+        Ok(aligned)
+    }
+
     /// Append ids and spans of the text with this index.
     pub(crate) fn align_to(
         &self,
@@ -50,23 +60,67 @@ impl Engine {
         out: &mut AlignedTexts,
     ) -> Result<(), Halt> {
         let characters = options.characters.unwrap_or(valid);
-        let plain = self.vocab.plain_spans && self.is_plain(text, valid);
-        if options.dropout.is_none() && plain && memchr::memmem::find(text, utf8::SPACE).is_none() {
-            scratch.ids.clear();
-            // (It has been checked that it is UTF-8.)
-            self.encode(text, true, check, scratch)?;
-            if self.plain_spans(text, characters, &scratch.ids, check, &mut out.spans)? {
-                out.ids.grow(scratch.ids.len())?;
-                out.ids.extend_from_slice(&scratch.ids);
-                return Ok(());
-            }
-        }
         let dropout =
             options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(index as u64), ..dropout });
+        // 1. A text that is encoded as it is: its spans follow from its ids. With U+2581 in it, too, but then a
+        //    user-defined piece might hold one, and come from a single place.
+        if self.vocab.plain_spans && self.is_plain(text, valid) {
+            let holds_space = memchr::memmem::find(text, utf8::SPACE).is_some();
+            if !holds_space || self.vocab.user_defined.is_empty() {
+                scratch.ids.clear();
+                // (It has been checked that it is UTF-8.)
+                match dropout {
+                    None => self.encode(text, true, check, scratch)?,
+                    Some(dropout) => self.sample((text, true), dropout, check, scratch)?,
+                }
+                let Scratch { buffers, ids } = scratch;
+                let done = if holds_space {
+                    self.compact(text, &mut buffers.compact)?;
+                    self.compact_spans(text, &buffers.compact, characters, ids, check, &mut out.spans)?
+                } else {
+                    self.plain_spans(text, characters, ids, check, &mut out.spans)?
+                };
+                if done {
+                    out.ids.grow(ids.len())?;
+                    out.ids.extend_from_slice(ids);
+                    return Ok(());
+                }
+            }
+        }
+        // 2. Other texts that can be cut, too, but in their normalized form, whose map leads back to the text.
+        let characters = characters && !text.is_ascii();
+        let mut positions = Positions::new(text, valid);
+        let mut position = |at: usize| if characters { positions.of(at) } else { at };
+        let Scratch { buffers, ids } = scratch;
+        let mut normalized = std::mem::take(&mut buffers.normalized);
+        let mut origins = Vec::new();
+        normalized.clear();
+        let way = self.normalized((text, valid), check, &mut normalized, &mut origins)?;
+        let mut done = false;
+        if let Way::Chunks(_) = way {
+            ids.clear();
+            match dropout {
+                None => encode_normalized(&self.vocab, way, &normalized, check, buffers, ids)?,
+                Some(dropout) => {
+                    let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: true, out: ids };
+                    sample(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check, &mut sink)?;
+                }
+            }
+            let first = position(origins[0]);
+            let place_of = |place: Place| position(origins[place.bytes]);
+            done = self.walk_spans(ids, first, |at| normalized[at], place_of, check, &mut out.spans)?;
+        }
+        buffers.normalized = normalized;
+        if done {
+            out.ids.grow(ids.len())?;
+            out.ids.extend_from_slice(ids);
+            return Ok(());
+        }
+        // 3. All others, and those with unknown parts: their tokens.
         let aligned = self.tokens(text, dropout, check)?;
         out.ids.grow(aligned.tokens.len())?;
         out.spans.grow(aligned.tokens.len())?;
-        let mut positions = Positions { text, at: 0, count: 0 };
+        let mut positions = Positions::new(text, valid);
         let mut position = |at: usize| if characters { positions.of(at) } else { at } as i64;
         for tokens in aligned.tokens.chunks(CHECK_TOKENS) {
             check()?;
@@ -84,6 +138,33 @@ impl Engine {
         Ok(())
     }
 
+    /// The normalized text of a UTF-8 text, and for each of its characters and for its end, the character that it came
+    /// from. (As in sentencepiece, a character came from where its last byte did.)
+    pub fn character_origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
+        let (normalized, mut origins) = self.origins(text, check)?;
+        // 1. Keep the place of the last byte of each character, and of the end.
+        if !normalized.is_ascii() {
+            let mut kept = 0;
+            for begin in (0..origins.len()).step_by(CHECK_TOKENS) {
+                check()?;
+                for at in begin..origins.len().min(begin + CHECK_TOKENS) {
+                    origins[kept] = origins[at];
+                    kept += usize::from(normalized.get(at + 1).is_none_or(|&byte| byte & 0xC0 != 0x80));
+                }
+            }
+            origins.truncate(kept);
+        }
+        // 2. Count characters instead of bytes.
+        if !text.is_ascii() {
+            let mut positions = Positions::new(text, true);
+            for part in origins.chunks_mut(CHECK_TOKENS) {
+                check()?;
+                part.iter_mut().for_each(|origin| *origin = positions.of(*origin));
+            }
+        }
+        Ok((normalized, origins))
+    }
+
     /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. If some of it is unknown, do
     /// nothing and return false.
     fn plain_spans(
@@ -95,14 +176,54 @@ impl Engine {
         spans: &mut Vec<[i64; 2]>,
     ) -> Result<bool, Halt> {
         let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
-        let before = spans.len();
-        spans.grow(ids.len())?;
-        let mut begin = 0;
         // What was encoded is the dummy prefix, a byte and a character that the text does not have, and the text.
         let byte_at = |at: usize| if at < prefix { b' ' } else { text[at - prefix] };
+        let place_of = |place: Place| if characters { place.characters } else { place.bytes }.saturating_sub(prefix);
+        self.walk_spans(ids, 0, byte_at, place_of, check, spans)
+    }
+
+    /// The same for a text that holds U+2581, and its compact form, in which that is a byte instead of three.
+    fn compact_spans(
+        &self,
+        text: &[u8],
+        compact: &[u8],
+        characters: bool,
+        ids: &[u32],
+        check: Check,
+        spans: &mut Vec<[i64; 2]>,
+    ) -> Result<bool, Halt> {
+        let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
+        let mut wide = memchr::memmem::find_iter(text, utf8::SPACE).peekable();
+        let mut more = 0; // how many bytes the compact text has saved so far
+        let place_of = |place: Place| {
+            if characters {
+                return place.characters.saturating_sub(prefix);
+            }
+            let at = place.bytes.saturating_sub(prefix);
+            while wide.next_if(|&space| space - more < at).is_some() {
+                more += utf8::SPACE.len() - 1;
+            }
+            at + more
+        };
+        self.walk_spans(ids, 0, |at| compact[at], place_of, check, spans)
+    }
+
+    /// Append the spans of ids in a compact text, whose places `place_of` translates; that of its begin is `first`.
+    #[inline(always)]
+    fn walk_spans(
+        &self,
+        ids: &[u32],
+        first: usize,
+        byte_at: impl Fn(usize) -> u8,
+        mut place_of: impl FnMut(Place) -> usize,
+        check: Check,
+        spans: &mut Vec<[i64; 2]>,
+    ) -> Result<bool, Halt> {
+        let before = spans.len();
+        spans.grow(ids.len())?;
+        let mut begin = first as i64;
         let done = walk(&self.vocab, ids, byte_at, check, |place| {
-            let end = if characters { place.characters } else { place.bytes };
-            let end = end.saturating_sub(prefix) as i64;
+            let end = place_of(place) as i64;
             spans.push([begin, end]);
             begin = end;
         })?;
@@ -117,15 +238,29 @@ impl Engine {
 /// Translates places in bytes to places in characters; asked from left to right.
 struct Positions<'a> {
     text: &'a [u8],
-    /// A place where a character begins, and how many begin before it.
+    /// Whether the text is known to be UTF-8.
+    valid: bool,
+    /// A place where a character begins, and how many begin before it. In a valid text, any place.
     at: usize,
     count: usize,
 }
 
-impl Positions<'_> {
+impl<'a> Positions<'a> {
+    /// For a text that may be known to be UTF-8.
+    fn new(text: &'a [u8], valid: bool) -> Positions<'a> {
+        Positions { text, valid, at: 0, count: 0 }
+    }
+
     /// How many characters end at or before `place`. A byte that belongs to no character counts as one.
+    #[inline]
     fn of(&mut self, place: usize) -> usize {
         debug_assert!(self.at <= place);
+        if self.valid {
+            self.count += utf8::count(&self.text[self.at..place]);
+            self.at = place;
+            let inside = self.text.get(place).is_some_and(|&byte| byte & 0xC0 == 0x80);
+            return self.count - usize::from(inside);
+        }
         while self.at < place {
             let next = self.at + utf8::valid_length(self.text, self.at).max(1);
             if next > place {
@@ -143,11 +278,13 @@ mod tests {
 
     #[test]
     fn positions_of_characters() {
-        let all = |text: &[u8]| {
-            let mut positions = Positions { text, at: 0, count: 0 };
+        let all = |text: &[u8], valid: bool| {
+            let mut positions = Positions::new(text, valid);
             (0..=text.len()).map(|at| positions.of(at)).collect::<Vec<_>>()
         };
-        assert_eq!(all("a\u{2581}b".as_bytes()), [0, 1, 1, 1, 2, 3]);
-        assert_eq!(all(b"\xff\xe2"), [0, 1, 2]);
+        for valid in [false, true] {
+            assert_eq!(all("a\u{2581}b".as_bytes(), valid), [0, 1, 1, 1, 2, 3]);
+        }
+        assert_eq!(all(b"\xff\xe2", false), [0, 1, 2]);
     }
 }

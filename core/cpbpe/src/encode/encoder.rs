@@ -10,7 +10,7 @@ use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
 use crate::error::Halt;
 use crate::memory::Grow;
-use crate::merge::merge_chunk;
+use crate::merge::{merge_chunk, Choices};
 use crate::text::utf8;
 use crate::vocab::{piece_type, Joinable, Vocab};
 use crate::watch::Check;
@@ -48,6 +48,8 @@ pub struct Buffers {
     pub chunk: Vec<u32>,
     /// The chunks that wait to be looked up.
     pending: Box<Pending>,
+    /// The choices of chunks that were sampled.
+    pub choices: Choices,
 }
 
 impl Scratch {
@@ -63,6 +65,7 @@ impl Scratch {
                 batches: [ChunkBatch::new(), ChunkBatch::new()],
                 lookup: BatchLookup::default(),
             }),
+            choices: Choices::default(),
         };
         Ok(Scratch { buffers, ids: Vec::new() })
     }

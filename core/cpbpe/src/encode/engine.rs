@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 use crate::cut::last_cut::last_cut;
 use crate::decode::Decoder;
 use crate::encode::encoder::{encode_compact, Buffers, Scratch};
+use crate::encode::id_sink::IdSink;
 use crate::encode::output::{Count, Output};
+use crate::encode::sample::sample;
 use crate::encode::segment::{encode_normalized, encode_whole, Way};
 use crate::encode::tokens::{self, Token};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
-use crate::merge::Dropout;
+use crate::merge::{Choices, Dropout};
 use crate::text::compact::make_compact;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::origins::Origins;
@@ -278,11 +280,7 @@ impl Engine {
             }
         }
         let mut compact = std::mem::take(&mut buffers.compact);
-        compact.clear();
-        compact.grow(text.len() + 1)?;
-        compact.extend_from_slice(if prefix { b" " } else { b"" });
-        compact.extend_from_slice(text);
-        make_compact(&mut compact);
+        self.compact(text, &mut compact)?;
         encode_normalized(vocab, way, &compact, check, buffers, out)?;
         buffers.compact = compact;
         Ok(())
@@ -334,7 +332,10 @@ impl Engine {
                 Some(tokens) => tokens,
                 None => tokens::tokens(&self.vocab, &normalized, way, check)?,
             },
-            Some(dropout) => tokens::sample(&self.vocab, &normalized, way.is_compact(), dropout, check)?,
+            Some(dropout) => self.with_scratch(|scratch| {
+                let choices = &mut scratch.buffers.choices;
+                tokens::sampled(&self.vocab, &normalized, way, dropout, choices, check)
+            })??,
         };
         Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
     }
@@ -357,6 +358,39 @@ impl Engine {
         Ok(())
     }
 
+    /// Append the ids of a text to `scratch.ids`, with merges skipped at random.
+    pub fn sample(
+        &self,
+        (text, valid): Input,
+        dropout: Dropout,
+        check: Check,
+        scratch: &mut Scratch,
+    ) -> Result<(), Halt> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let Scratch { buffers: Buffers { normalized, choices, .. }, ids } = scratch;
+        let way = if self.is_plain(text, valid) {
+            self.compact(text, normalized)?;
+            Way::of(&self.vocab, true)
+        } else {
+            normalized.clear();
+            self.normalized((text, valid), check, normalized, &mut ())?
+        };
+        let mut sink = IdSink { vocab: &self.vocab, text: normalized, compact: way.is_compact(), out: ids };
+        sample(&self.vocab, normalized, way, dropout, choices, check, &mut sink)
+    }
+
+    /// Put the compact form of a plain text (see `is_plain`) into `out`.
+    pub(crate) fn compact(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
+        out.clear();
+        out.grow(text.len() + 1)?;
+        out.extend_from_slice(if self.normalizer.options.add_dummy_prefix { b" " } else { b"" });
+        out.extend_from_slice(text);
+        make_compact(out);
+        Ok(())
+    }
+
     /// The ids of a text the slow way: normalized, then merged as a whole, without cuts and without the cache. Tests
     /// compare with it.
     #[doc(hidden)]
@@ -370,6 +404,17 @@ impl Engine {
     #[doc(hidden)]
     pub fn origins_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         self.normalizer.normalize_slowly(text)
+    }
+
+    /// The same when merges are skipped at random.
+    #[doc(hidden)]
+    pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
+        let normalized = self.normalize(text, NO_CHECK)?;
+        let mut ids = Vec::new();
+        let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: false, out: &mut ids };
+        let way = Way::Whole { compact: false };
+        sample(&self.vocab, &normalized, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
+        Ok(ids)
     }
 
     /// The normalized text, and for each of its bytes and for its end, the place that it came from.

@@ -6,11 +6,13 @@
 //! | `id_sink.rs`   | symbols -> ids                                                        |
 //! | `encoder.rs`   | compact text -> ids by way of the cache                               |
 //! | `segment.rs`   | chooses how a text is segmented, and does it                          |
+//! | `sample.rs`    | text -> symbols when merges are skipped at random                     |
 //! | `tokens.rs`    | text -> tokens                                                        |
 //! | `engine.rs`    | one model: the calls for one text                                     |
 //! | `ends.rs`      | ids around those of a text                                            |
 //! | `long_text.rs` | one long text by several threads                                      |
-//! | `align.rs`     | ids and spans of many texts                                           |
+//! | `align.rs`     | ids and spans                                                         |
+//! | `message.rs`   | a text as a message with its tokens                                   |
 //! | `batch.rs`     | many texts by several threads                                         |
 //! | `join.rs`      | joins the results of threads                                           |
 
@@ -22,7 +24,9 @@ mod engine;
 mod id_sink;
 mod join;
 mod long_text;
+mod message;
 mod output;
+mod sample;
 mod segment;
 mod tokens;
 

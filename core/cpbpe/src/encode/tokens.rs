@@ -2,11 +2,11 @@
 
 use crate::cut::chunks;
 use crate::encode::id_sink::IdSink;
-use crate::encode::segment::{segment_whole, user_defined, Way};
+use crate::encode::sample::sample;
+use crate::encode::segment::{segment_whole, Way};
 use crate::error::Halt;
-use crate::memory::{filled, with_room, Grow};
-use crate::merge::dropout::{self, Dropout};
-use crate::merge::{merge_chunk, Sink};
+use crate::memory::{with_room, Grow};
+use crate::merge::{merge_chunk, Choices, Dropout, Sink};
 use crate::text::compact::swap_spaces;
 use crate::text::utf8;
 use crate::vocab::{piece_type, Vocab, NONE};
@@ -181,36 +181,16 @@ pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32], check: Check) -> Resul
 }
 
 /// The tokens of a segmented text when merges are skipped at random.
-pub fn sample(
+pub fn sampled(
     vocab: &Vocab,
     text: &[u8],
-    compact: bool,
-    Dropout { alpha, seed }: Dropout,
+    way: Way,
+    dropout: Dropout,
+    choices: &mut Choices,
     check: Check,
 ) -> Result<Vec<Token>, Halt> {
-    // Chances depend on the number of symbols before, not of bytes, because compact text has fewer bytes.
-    let mut keys = user_defined(vocab, compact).walk(text);
-    let mut places = filled(0u64, text.len() + 1, check)?;
-    let (mut at, mut count) = (0, 0);
-    while at < text.len() {
-        let stop = text.len().min(at + CHECK_STEPS);
-        while at < stop {
-            places[at] = count;
-            at += match keys.longest(at) {
-                0 => utf8::length_at(text, at),
-                length => length,
-            };
-            count += 1;
-        }
-        check()?;
-    }
-    places[text.len()] = count;
-    let seed = dropout::mixed(seed);
-    let keep = |begin: usize, middle: usize, end: usize| {
-        dropout::chance(seed, places[begin], places[middle], places[end]) >= alpha
-    };
-    let mut sink = TokenSink { vocab, text, compact, offset: 0, out: Vec::new() };
-    segment_whole(vocab, text, compact, keep, check, &mut sink)?;
+    let mut sink = TokenSink { vocab, text, compact: way.is_compact(), offset: 0, out: Vec::new() };
+    sample(vocab, text, way, dropout, choices, check, &mut sink)?;
     Ok(sink.out)
 }
 

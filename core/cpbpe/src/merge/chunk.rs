@@ -11,6 +11,9 @@
 //! once only. (Merges that dropout skips depend on their places. Such texts are not cut.)
 
 use crate::error::Halt;
+use crate::memory::with_room;
+use crate::merge::choices::{self, Choices};
+use crate::merge::dropout::Chances;
 use crate::merge::lookup::{Lookup, Sink};
 use crate::merge::{long, merge_whole, short};
 use crate::text::utf8;
@@ -33,7 +36,7 @@ fn merge<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Res
         sink.symbol(vocab.find_mergeable(text).unwrap_or(NONE), 0, text.len()); // one character
         Ok(())
     } else if text.len() <= short::MAX {
-        short::merge(vocab, text, sink)
+        short::merge(vocab, text, |_, _, _| true, sink)
     } else {
         let visit = |begin: usize, end: usize| {
             sink.make_room(end - begin)?;
@@ -85,4 +88,39 @@ impl<S: Sink> Sink for Moved<'_, S> {
     fn symbol(&mut self, id: u32, begin: usize, end: usize) {
         self.sink.symbol(id, begin + self.by, end + self.by);
     }
+}
+
+/// The same when merges are skipped at random. `before` symbols of the whole text are before the chunk.
+pub fn sample_chunk<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    before: u64,
+    chances: &Chances,
+    choices: &mut Choices,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    if text.len() <= short::MAX {
+        let keep = |begin, middle, end| chances.keep([begin, middle, end].map(|number| before + number as u64));
+        if text.len() <= choices::MAX && choices.merge(vocab, text, keep, sink)? {
+            return Ok(());
+        }
+        return short::merge(vocab, text, keep, sink);
+    }
+    // Chances depend on numbers of symbols; here symbols are found by where they begin.
+    let mut numbers = with_room(text.len() + 1)?;
+    let mut number = before;
+    for &byte in text {
+        number += u64::from(byte & 0xC0 != 0x80);
+        numbers.push(number.wrapping_sub(1));
+    }
+    numbers.push(number);
+    let keep = |begin: usize, middle: usize, end: usize| chances.keep([begin, middle, end].map(|at| numbers[at]));
+    let visit = |begin: usize, end: usize| {
+        sink.make_room(end - begin)?;
+        let id = (&vocab).mergeable(&text[begin..end]).unwrap_or(NONE);
+        sink.symbol(id, begin, end);
+        Ok(())
+    };
+    long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), keep, check, visit)
 }

@@ -10,6 +10,7 @@ pub struct Dropout {
 }
 
 /// A number whose bits all depend on all bits of another one (SplitMix64).
+#[inline]
 pub fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -17,10 +18,27 @@ pub fn mixed(number: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// The number from 0 to 1 (excluded) that decides about one merge.
-pub fn chance(mixed_seed: u64, left: u64, right: u64, end: u64) -> f64 {
-    let bits = mixed(mixed(mixed(mixed_seed ^ left) ^ right) ^ end);
-    (bits >> 11) as f64 / (1u64 << 53) as f64
+/// Decides about the merges of one text.
+pub struct Chances {
+    /// The seed, mixed.
+    seed: u64,
+    /// Merges with a number below this one, of 53 bits, are skipped.
+    limit: u64,
+}
+
+impl Chances {
+    /// For a text that is sampled in this way.
+    pub fn new(Dropout { alpha, seed }: Dropout) -> Chances {
+        // The reference compares number / 2^53 with alpha. Both quotient and product by 2^53 are exact, and a whole
+        // number is below another one if it is below that one rounded up.
+        Chances { seed: mixed(seed), limit: (alpha * (1u64 << 53) as f64).ceil() as u64 }
+    }
+
+    /// Whether two symbols merge; given how many symbols of the text are before their begin, middle and end.
+    #[inline]
+    pub fn keep(&self, [begin, middle, end]: [u64; 3]) -> bool {
+        mixed(mixed(mixed(self.seed ^ begin) ^ middle) ^ end) >> 11 >= self.limit
+    }
 }
 
 #[cfg(test)]
@@ -29,8 +47,11 @@ mod tests {
 
     #[test]
     fn chances_are_spread() {
-        let seed = mixed(7);
-        let sum: f64 = (0..10_000).map(|i| chance(seed, i, i + 1, i + 2)).sum();
-        assert!((sum / 10_000.0 - 0.5).abs() < 0.02);
+        for alpha in [0.0, 0.1, 0.5, 1.0] {
+            let chances = Chances::new(Dropout { alpha, seed: 7 });
+            let kept = (0..10_000).filter(|&i| chances.keep([i, i + 1, i + 2])).count();
+            assert!((kept as f64 / 10_000.0 - (1.0 - alpha)).abs() < 0.02);
+        }
+        assert!((0..10_000).all(|i| Chances::new(Dropout { alpha: 1e-300, seed: i }).keep([0, 1, 2])));
     }
 }

@@ -70,8 +70,15 @@ fn lowest(numbers: &[u64]) -> u64 {
     a.min(b).min(c.min(d))
 }
 
-/// Give the symbols of a chunk to `sink`.
-pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) -> Result<(), Halt> {
+/// Give the symbols of a chunk to `sink`. `keep` decides whether a pair whose turn has come is merged or skipped
+/// permanently, given the number of characters before its begin, middle and end.
+#[inline(always)]
+pub fn merge<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    keep: impl Fn(usize, usize, usize) -> bool,
+    sink: &mut S,
+) -> Result<(), Halt> {
     sink.make_room(text.len())?;
     let pieces = &vocab.pieces;
     // A piece is looked up in two steps: a probe prefetches the memory of the answer, and `find` reads it. The chunk is
@@ -126,6 +133,11 @@ pub fn merge<S: Sink>(vocab: &Vocab, text: &[u8], sink: &mut S) -> Result<(), Ha
             break;
         }
         let i = (best & 0xFF) as usize;
+        let middle = usize::from(symbols.after[i]);
+        if !keep(i, middle, usize::from(symbols.after[middle])) {
+            order[i] = NEVER;
+            continue;
+        }
         ids[i] = joined[i];
         let (gone, next) = symbols.join(i);
         order[gone] = NEVER;

@@ -1,0 +1,152 @@
+//! Text -> symbols when merges are skipped at random.
+//!
+//! Chunks are merged by themselves, as without dropout: a skipped merge joins nothing, so it does not join what a cut
+//! keeps apart. A chunk of one symbol leaves no choice, and takes no chance. (Merging the whole text at once, with a
+//! queue of its pairs, was five times slower.)
+
+use crate::encode::segment::{segment_whole, user_defined, Way};
+use crate::error::Halt;
+use crate::memory::filled;
+use crate::merge::{sample_chunk, Chances, Choices, Dropout, Sink};
+use crate::text::utf8::{self, character};
+use crate::vocab::{Joinable, Vocab, NONE};
+use crate::watch::Check;
+
+/// Whether to go on is checked once in this many steps.
+const CHECK_STEPS: usize = 1 << 14;
+/// Pairs with a character from here on (three bytes and more) are looked up; for others bytes alone find enough cuts.
+const LONG_CHARACTER: u8 = 0xE0;
+
+/// Hands the symbols of a chunk on as symbols of the text.
+struct Shifted<'a, S> {
+    /// Where the chunk begins.
+    begin: usize,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Sink for Shifted<'_, S> {
+    #[inline]
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.sink.make_room(bytes)
+    }
+    #[inline]
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        self.sink.symbol(id, self.begin + begin, self.begin + end);
+    }
+}
+
+/// Give the symbols of a segmented text to `sink`.
+pub fn sample<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    way: Way,
+    dropout: Dropout,
+    choices: &mut Choices,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    match way {
+        // With skipped merges an UNUSED piece can be made in several ways, and the last one in the text counts.
+        Way::Chunks(_) if vocab.splits_unused => sample_whole(vocab, text, true, dropout, check, sink),
+        Way::Chunks(joinable) => sample_chunks(vocab, joinable, text, dropout, choices, check, sink),
+        Way::Whole { compact } => sample_whole(vocab, text, compact, dropout, check, sink),
+    }
+}
+
+/// Chunk by chunk.
+fn sample_chunks<S: Sink>(
+    vocab: &Vocab,
+    joinable: &Joinable,
+    text: &[u8],
+    dropout: Dropout,
+    choices: &mut Choices,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    let chances = Chances::new(dropout);
+    let mut sink = Shifted { begin: 0, sink };
+    // A chunk that is one symbol, or merges: `before` symbols of the text are before it. (Chances depend on numbers of
+    // symbols, because compact text has fewer bytes.)
+    let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool| {
+        sink.begin = begin;
+        let part = &text[begin..end];
+        if is_symbol {
+            sink.make_room(part.len())?;
+            sink.symbol(vocab.find_mergeable(part).unwrap_or(NONE), 0, part.len());
+            return Ok(());
+        }
+        sample_chunk(vocab, part, before, &chances, choices, check, &mut sink)
+    };
+    let mut keys = (!vocab.user_defined_compact.is_empty()).then(|| vocab.user_defined_compact.walk(text));
+    // Where the chunk begins, in bytes and in symbols; and the same of this symbol, and where the one before it begins.
+    let (mut begin, mut before) = (0, 0);
+    let (mut at, mut count, mut last) = (0, 0, 0);
+    let mut next_check = CHECK_STEPS;
+    while at < text.len() {
+        if at >= next_check {
+            check()?;
+            next_check = at + CHECK_STEPS;
+        }
+        let key = keys.as_mut().map_or(0, |keys| keys.longest(at));
+        if at > begin && (key > 0 || is_cut(joinable, text, last, at)) {
+            chunk(begin, at, before, count - before == 1)?;
+            (begin, before) = (at, count);
+        }
+        last = at;
+        count += 1;
+        if key > 0 {
+            chunk(at, at + key, before, true)?;
+            at += key;
+            (begin, before) = (at, count);
+        } else {
+            at += utf8::length_at(text, at);
+        }
+    }
+    if begin < at {
+        chunk(begin, at, before, count - before == 1)?;
+    }
+    Ok(())
+}
+
+/// Whether nothing joins the character from `last` to `at` and the one at `at`; see `cut/chunks.rs`.
+#[inline]
+fn is_cut(joinable: &Joinable, text: &[u8], last: usize, at: usize) -> bool {
+    if joinable.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1 {
+        return true;
+    }
+    if text[last] < LONG_CHARACTER && text[at] < LONG_CHARACTER {
+        return false;
+    }
+    !joinable.pair(character(&text[last..at]), character(&text[at..at + utf8::length_at(text, at)]))
+}
+
+/// All at once: a text that is not UTF-8, or a vocabulary with UNUSED pieces.
+fn sample_whole<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    compact: bool,
+    dropout: Dropout,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    // For each symbol, found by where it begins, how many are before it.
+    let mut numbers = filled(0u64, text.len() + 1, check)?;
+    let mut keys = user_defined(vocab, compact).walk(text);
+    let (mut at, mut count) = (0, 0);
+    while at < text.len() {
+        let stop = text.len().min(at + CHECK_STEPS);
+        while at < stop {
+            numbers[at] = count;
+            at += match keys.longest(at) {
+                0 => utf8::length_at(text, at),
+                length => length,
+            };
+            count += 1;
+        }
+        check()?;
+    }
+    numbers[text.len()] = count;
+    let chances = Chances::new(dropout);
+    let keep = |begin: usize, middle: usize, end: usize| chances.keep([begin, middle, end].map(|at| numbers[at]));
+    segment_whole(vocab, text, compact, keep, check, sink)
+}
