@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Halt};
 use crate::lazy::Lazy;
 use crate::memory::{with_room, Grow};
-use crate::text::normalize::{Normalizer, NormalizerOptions};
+use crate::text::normalize::{Normalizer, NormalizerOptions, Source, Spaces};
 use crate::text::utf8;
 use crate::vocab::vocabulary::byte_of;
 use crate::vocab::{piece_type, Vocab};
@@ -98,7 +98,8 @@ impl Decoder {
     fn denormalize(&self, text: Vec<u8>, keep_invalid: bool, check: Check) -> Result<Vec<u8>, Halt> {
         let Some(denormalizer) = &self.denormalizer else { return Ok(text) };
         let mut out = Vec::new();
-        denormalizer.normalize(&text, None, keep_invalid, check, &mut out, &mut ())?;
+        let source = Source { text: &text, valid: false, keep_invalid };
+        denormalizer.normalize(source, Spaces::AsInModel, check, &mut out, &mut ())?;
         Ok(out)
     }
 }

@@ -97,6 +97,15 @@ pub fn zeros(count: usize) -> Result<Vec<u64>, Halt> {
     }
 }
 
+/// A large array of one value, of a size that does not depend on the input.
+pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    // `Box::new` of a large array would build it on the stack first.
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        Err(_) => unreachable!("the vector was made with N elements"),
+    }
+}
+
 /// Whether this many bytes are available now. Asked before work in many small allocations whose sum is roughly known.
 pub fn probe(bytes: usize) -> Result<(), Halt> {
     // (Compilers may remove an allocation that nobody uses, and assume that it would have succeeded.)

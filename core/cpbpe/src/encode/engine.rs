@@ -12,8 +12,8 @@ use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::Dropout;
 use crate::text::compact::make_compact;
-use crate::text::finder::Keys;
-use crate::text::normalize::Normalizer;
+use crate::text::normalize::{Normalizer, Source, Spaces};
+use crate::text::origins::Origins;
 use crate::text::utf8;
 use crate::vocab::{Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
@@ -34,6 +34,8 @@ pub struct Engine {
     file: Arc<File>,
     /// The normalizer of this variant.
     pub(crate) normalizer: Normalizer,
+    /// Whether normalized text is always UTF-8, so that it can be written as compact text at once.
+    direct: bool,
     /// The decoder of this variant.
     decoder: Decoder,
     /// Scratches for later calls. They are boxed, because moving one takes as long as encoding a short text.
@@ -109,10 +111,11 @@ impl Engine {
         let added = std::mem::take(&mut columns.added);
         let special_pieces = columns.special_pieces.clone();
         let vocab = Arc::new(Vocab::new(columns, as_in_file.options.escape_whitespaces)?);
-        let normalizer = as_in_file.variant(None, false);
+        let normalizer = as_in_file.with_user_defined(&vocab.user_defined);
+        let direct = vocab.utf8 && normalizer.is_utf8();
         let decoder = Decoder::new(vocab.clone(), &normalizer.options, denormalizer, false);
         let file = Arc::new(File { added, special_pieces, normalizer: as_in_file });
-        Ok(Engine { vocab, file, normalizer, decoder, spare: Arc::default() })
+        Ok(Engine { vocab, file, normalizer, direct, decoder, spare: Arc::default() })
     }
 
     /// The same model as columns. They are built on request, and not kept.
@@ -144,7 +147,14 @@ impl Engine {
     pub fn variant(&self, prefix: Option<bool>, keep_space: bool, raw: bool) -> Engine {
         let normalizer = self.normalizer.variant(prefix, raw);
         let decoder = self.decoder.variant(&normalizer.options, keep_space);
-        Engine { vocab: self.vocab.clone(), file: self.file.clone(), normalizer, decoder, spare: self.spare.clone() }
+        Engine {
+            vocab: self.vocab.clone(),
+            file: self.file.clone(),
+            normalizer,
+            direct: self.direct,
+            decoder,
+            spare: self.spare.clone(),
+        }
     }
 
     /// Special tokens that were added to the model, and their ids.
@@ -257,7 +267,7 @@ impl Engine {
             return Ok(());
         }
         if !self.is_plain(text, valid) {
-            return self.encode_any(text, check, buffers, out);
+            return self.encode_any((text, valid), check, buffers, out);
         }
         let vocab = &self.vocab;
         let way = Way::of(vocab, true);
@@ -272,7 +282,7 @@ impl Engine {
         compact.grow(text.len() + 1)?;
         compact.extend_from_slice(if prefix { b" " } else { b"" });
         compact.extend_from_slice(text);
-        make_compact(&mut compact, None);
+        make_compact(&mut compact);
         encode_normalized(vocab, way, &compact, check, buffers, out)?;
         buffers.compact = compact;
         Ok(())
@@ -285,34 +295,40 @@ impl Engine {
     }
 
     /// The way that always works: normalize, then segment.
-    fn encode_any<O: Output>(&self, text: &[u8], check: Check, buffers: &mut Buffers, out: &mut O) -> Result<(), Halt> {
+    fn encode_any<O: Output>(
+        &self,
+        (text, valid): Input,
+        check: Check,
+        buffers: &mut Buffers,
+        out: &mut O,
+    ) -> Result<(), Halt> {
         let mut normalized = std::mem::take(&mut buffers.normalized);
         normalized.clear();
-        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut ())?;
-        let way = self.way_for(&mut normalized, None);
+        let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
         encode_normalized(&self.vocab, way, &normalized, check, buffers, out)?;
         buffers.normalized = normalized;
         Ok(())
     }
 
-    /// Make a normalized text compact, if possible, and choose how to segment it.
-    fn way_for(&self, normalized: &mut Vec<u8>, origins: Option<&mut Vec<usize>>) -> Way<'_> {
-        let compact = self.vocab.utf8 && std::str::from_utf8(normalized).is_ok();
-        if compact && self.vocab.swapped {
-            make_compact(normalized, origins);
-        }
-        Way::of(&self.vocab, compact)
-    }
-
-    /// The user-defined pieces, if there are any.
-    fn user_defined(&self) -> Option<&Keys> {
-        Some(&*self.vocab.user_defined).filter(|keys| !keys.is_empty())
+    /// Normalize a text in the form in which it is segmented, compact if possible, and choose how to do that.
+    pub(crate) fn normalized<O: Origins>(
+        &self,
+        (text, valid): Input,
+        check: Check,
+        normalized: &mut Vec<u8>,
+        origins: &mut O,
+    ) -> Result<Way<'_>, Halt> {
+        let spaces = if self.direct && self.vocab.swapped { Spaces::Compact } else { Spaces::AsInModel };
+        let source = Source { text, valid, keep_invalid: false };
+        self.normalizer.normalize(source, spaces, check, normalized, origins)?;
+        let compact = self.direct || self.vocab.utf8 && !self.vocab.swapped && std::str::from_utf8(normalized).is_ok();
+        Ok(Way::of(&self.vocab, compact))
     }
 
     /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
-        let (mut normalized, mut origins) = self.origins(text, check)?;
-        let way = self.way_for(&mut normalized, Some(&mut origins));
+        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
+        let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
         let tokens = match dropout {
             None => match self.cached_tokens(&normalized, way, check)? {
                 Some(tokens) => tokens,
@@ -346,21 +362,29 @@ impl Engine {
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         let mut ids = Vec::new();
-        encode_whole(&self.vocab, &self.normalize(text, NO_CHECK)?, false, NO_CHECK, &mut ids)?;
+        encode_whole(&self.vocab, &self.origins_slowly(text)?.0, false, NO_CHECK, &mut ids)?;
         Ok(ids)
     }
 
-    /// The text as it is segmented, and for each of its bytes and for its end, the place that it came from.
+    /// The same as `origins`, looking at each character. Tests compare with it.
+    #[doc(hidden)]
+    pub fn origins_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
+        self.normalizer.normalize_slowly(text)
+    }
+
+    /// The normalized text, and for each of its bytes and for its end, the place that it came from.
     pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut origins)?;
+        let source = Source { text, valid: false, keep_invalid: false };
+        self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut origins)?;
         Ok((normalized, origins))
     }
 
-    /// The text as it is segmented.
+    /// The normalized text.
     pub fn normalize(&self, text: &[u8], check: Check) -> Result<Vec<u8>, Halt> {
         let mut normalized = Vec::new();
-        self.normalizer.normalize(text, self.user_defined(), false, check, &mut normalized, &mut ())?;
+        let source = Source { text, valid: false, keep_invalid: false };
+        self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
         Ok(normalized)
     }
 }

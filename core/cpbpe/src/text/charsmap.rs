@@ -1,6 +1,9 @@
 //! Compiled rules: the longest key at a place, and what it becomes. `cpbpe/text/charsmap.py` explains the format.
 
+use std::ops::RangeInclusive;
+
 use crate::error::Error;
+use crate::text::utf8::is_continuation;
 
 /// sentencepiece has room for this many matches, shortest first.
 const MAX_MATCHES: usize = 32;
@@ -14,6 +17,15 @@ pub struct Charsmap {
     replacements: Vec<u8>,
     /// Whether any rule begins with this byte; most bytes of most texts have none.
     begins: [bool; 256],
+}
+
+/// A beginning of keys.
+#[derive(Clone, Copy)]
+pub struct Node {
+    /// Where in the double array its children are.
+    place: usize,
+    /// Whether it is a key itself.
+    pub leaf: bool,
 }
 
 fn offset(unit: u32) -> usize {
@@ -77,10 +89,31 @@ impl Charsmap {
         size.to_le_bytes().into_iter().chain(units).chain(self.replacements.iter().copied()).collect()
     }
 
-    /// Whether a rule may begin with this byte.
-    #[inline]
-    pub fn begins(&self, byte: u8) -> bool {
-        self.begins[usize::from(byte)]
+    /// Whether every rule makes valid UTF-8 of valid UTF-8.
+    pub fn is_utf8(&self) -> bool {
+        // Each replacement ends in NUL, so it is valid if all of them are, and it begins where a character does.
+        let begins = |unit: u32| !is_continuation(self.replacements[(unit & !LEAF) as usize]);
+        std::str::from_utf8(&self.replacements).is_ok()
+            && self.units.iter().all(|&unit| label(unit) <= 0xFF || begins(unit))
+    }
+
+    /// Where all keys begin.
+    pub fn root(&self) -> Node {
+        Node { place: offset(self.units[0]), leaf: false }
+    }
+
+    /// The nodes that some of the bytes lead to.
+    pub fn children(&self, node: Node, bytes: RangeInclusive<u8>) -> impl Iterator<Item = (u8, Node)> + '_ {
+        bytes.filter_map(move |byte| {
+            let place = node.place ^ usize::from(byte);
+            let unit = *self.units.get(place)?;
+            (label(unit) == u32::from(byte)).then(|| (byte, Node { place: place ^ offset(unit), leaf: has_leaf(unit) }))
+        })
+    }
+
+    /// Whether any byte leads on from a node that does not continue a character.
+    pub fn others(&self, node: Node) -> bool {
+        self.children(node, 0..=0x7F).chain(self.children(node, 0xC0..=0xFF)).next().is_some()
     }
 
     /// The replacement for the longest key that `text` holds at `start`, and the key's length.

@@ -22,24 +22,17 @@ pub fn swap_spaces(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Make a normalized text compact. `origins`, if kept, shrink with it.
-pub fn make_compact(text: &mut Vec<u8>, mut origins: Option<&mut Vec<usize>>) {
+/// Make a normalized text compact.
+pub fn make_compact(text: &mut Vec<u8>) {
     let Some(first) = memchr::memmem::find(text, SPACE) else { return };
     let (mut from, mut to) = (first, first);
     while from < text.len() {
         let space = text[from..].starts_with(SPACE);
         text[to] = if space { b' ' } else { text[from] };
-        if let Some(origins) = origins.as_mut() {
-            origins[to] = origins[from];
-        }
         to += 1;
         from += if space { SPACE.len() } else { 1 };
     }
     text.truncate(to);
-    if let Some(origins) = origins {
-        origins[to] = origins[from];
-        origins.truncate(to + 1);
-    }
 }
 
 #[cfg(test)]
@@ -57,10 +50,9 @@ mod tests {
     }
 
     #[test]
-    fn origins_shrink_with_the_text() {
-        let mut text = "\u{2581}a\u{2581}".as_bytes().to_vec();
-        let mut origins = vec![0, 0, 0, 0, 1, 1, 1, 2];
-        make_compact(&mut text, Some(&mut origins));
-        assert_eq!((text.as_slice(), origins.as_slice()), (&b" a "[..], &[0, 0, 1, 2][..]));
+    fn the_literal_is_a_space() {
+        let mut text = "\u{2581}a\u{2581}\u{2582}".as_bytes().to_vec();
+        make_compact(&mut text);
+        assert_eq!(text, " a \u{2582}".as_bytes());
     }
 }

@@ -5,4 +5,6 @@ pub mod common;
 pub mod compact;
 pub mod finder;
 pub mod normalize;
+pub mod origins;
+pub mod places;
 pub mod utf8;

@@ -1,15 +1,22 @@
 //! Text -> normalized text, with a map from every byte back to the input. The same steps as
 //! `Normalizer` in `cpbpe/reference/encoding.py`, which explains them.
+//!
+//! There each character is looked at. Here only those are where something may happen, as `places.rs` finds them; what
+//! lies between is copied at once. That is exact: at all other places of valid text no user-defined piece and no rule
+//! begins, so the character is copied, and no space follows another. (Text that is not valid is treated in parts that
+//! are, and single bytes between them.)
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Halt};
+use crate::lazy::Lazy;
 use crate::memory::Grow;
 use crate::text::charsmap::Charsmap;
 use crate::text::finder::{Keys, Walk};
-use crate::text::utf8::{self, REPLACEMENT, SPACE};
-use crate::watch::Check;
+use crate::text::origins::Origins;
+use crate::text::places::{Places, BLOCK};
+use crate::text::utf8::{self, is_continuation, REPLACEMENT, SPACE};
+use crate::watch::{Check, NO_CHECK};
 
 /// Whether to go on is checked once in this many bytes of text, each of which may become a long replacement.
 const CHECK_BYTES: usize = 1 << 12;
@@ -44,67 +51,33 @@ impl Default for NormalizerOptions {
     }
 }
 
-/// Receives the map back to the input; `()` keeps nothing.
-pub trait Origins {
-    /// The next `count` bytes came from `origin`.
-    fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
-    /// The next bytes came from the same number of bytes, each from one.
-    fn add_each(&mut self, origins: Range<usize>) -> Result<(), Halt>;
-    /// Forget all but the first `length`. Returns where the first forgotten one came from.
-    fn truncate(&mut self, length: usize) -> usize;
+/// How spaces are written in normalized text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Spaces {
+    /// As the options say: as U+2581, or as they are.
+    AsInModel,
+    /// As spaces, and U+2581 as a space, too: compact text.
+    Compact,
 }
 
-impl Origins for () {
-    #[inline]
-    fn add(&mut self, _: usize, _: usize) -> Result<(), Halt> {
-        Ok(())
-    }
-    #[inline]
-    fn add_each(&mut self, _: Range<usize>) -> Result<(), Halt> {
-        Ok(())
-    }
-    #[inline]
-    fn truncate(&mut self, _: usize) -> usize {
-        0
-    }
+/// A text to be normalized.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The text.
+    pub text: &'a [u8],
+    /// Whether it is known to be UTF-8.
+    pub valid: bool,
+    /// Whether bytes that belong to no character are kept; otherwise they become U+FFFD.
+    pub keep_invalid: bool,
 }
 
-impl Origins for Vec<usize> {
-    #[inline]
-    fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt> {
-        self.grow(count)?;
-        self.resize(self.len() + count, origin);
-        Ok(())
-    }
-    #[inline]
-    fn add_each(&mut self, origins: Range<usize>) -> Result<(), Halt> {
-        self.grow(origins.len())?;
-        self.extend(origins);
-        Ok(())
-    }
-    #[inline]
-    fn truncate(&mut self, length: usize) -> usize {
-        let origin = self[length];
-        self.truncate(length);
-        origin
-    }
-}
-
-/// The first space. The text is nearly always one character, for which a loop is faster than a call.
-#[inline]
-fn space_in(part: &[u8]) -> Option<usize> {
-    if part.len() < 8 {
-        part.iter().position(|&byte| byte == b' ')
-    } else {
-        memchr::memchr(b' ', part)
-    }
-}
-
-/// One normalizer: its options and its rules.
+/// One normalizer: its options and its rules, and the user-defined pieces, which no rule may break up.
 pub struct Normalizer {
     /// The switches.
     pub options: NormalizerOptions,
     charsmap: Option<Arc<Charsmap>>,
+    user_defined: Option<Arc<Keys>>,
+    places: Arc<Lazy<Places>>,
 }
 
 impl Normalizer {
@@ -112,7 +85,17 @@ impl Normalizer {
     pub fn new(mut options: NormalizerOptions) -> Result<Normalizer, Error> {
         let blob = std::mem::take(&mut options.charsmap);
         let charsmap = if blob.is_empty() { None } else { Some(Arc::new(Charsmap::new(&blob)?)) };
-        Ok(Normalizer { options, charsmap })
+        Ok(Normalizer { options, charsmap, user_defined: None, places: Arc::default() })
+    }
+
+    /// The same with user-defined pieces.
+    pub fn with_user_defined(&self, keys: &Arc<Keys>) -> Normalizer {
+        Normalizer {
+            options: self.options.clone(),
+            charsmap: self.charsmap.clone(),
+            user_defined: Some(keys.clone()).filter(|keys| !keys.is_empty()),
+            places: Arc::default(),
+        }
     }
 
     /// The options as they were given, with the rules.
@@ -126,7 +109,12 @@ impl Normalizer {
         let mut options = self.options.clone();
         options.add_dummy_prefix = prefix.unwrap_or(options.add_dummy_prefix) && !raw;
         options.remove_extra_whitespaces &= !raw;
-        Normalizer { options, charsmap: self.charsmap.clone().filter(|_| !raw) }
+        Normalizer {
+            options,
+            charsmap: self.charsmap.clone().filter(|_| !raw),
+            user_defined: self.user_defined.clone(),
+            places: if raw { Arc::default() } else { self.places.clone() },
+        }
     }
 
     /// Whether the only thing done to valid text is to write spaces as U+2581 and to add the dummy prefix in
@@ -139,30 +127,160 @@ impl Normalizer {
             && !(options.suffix && options.add_dummy_prefix)
     }
 
-    /// Whether a byte is a character that no rule and no user-defined piece begins with, and not a space.
-    #[inline]
-    fn is_copied(&self, byte: u8, user_defined: Option<&Keys>) -> bool {
-        byte.is_ascii_graphic()
-            && self.charsmap.as_ref().is_none_or(|charsmap| !charsmap.begins(byte))
-            && user_defined.is_none_or(|keys| !keys.begins(byte))
+    /// Whether normalized text is always UTF-8, if the user-defined pieces are.
+    pub fn is_utf8(&self) -> bool {
+        self.charsmap.as_ref().is_none_or(|charsmap| charsmap.is_utf8())
     }
 
-    /// The rewritten form of the text at `at`, and how many bytes it replaces.
+    /// Append the normalized text to `out` (which must be empty) and its map to `origins`, with one entry
+    /// more for the end.
+    pub fn normalize<O: Origins>(
+        &self,
+        source: Source,
+        spaces: Spaces,
+        check: Check,
+        out: &mut Vec<u8>,
+        origins: &mut O,
+    ) -> Result<(), Halt> {
+        let (rules, keys) = (self.charsmap.as_deref(), self.user_defined.as_deref());
+        let make = || Ok::<_, Halt>(Places::new(rules, keys, self.options.remove_extra_whitespaces));
+        let places = self.places.get_or_make(make)?;
+        self.normalize_at(&places, source, spaces, check, out, origins)
+    }
+
+    /// The same, looking at each character. Tests compare with it.
+    #[doc(hidden)]
+    pub fn normalize_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
+        let (mut out, mut origins) = (Vec::new(), Vec::new());
+        let source = Source { text, valid: false, keep_invalid: false };
+        self.normalize_at(&Places::everywhere(), source, Spaces::AsInModel, NO_CHECK, &mut out, &mut origins)?;
+        Ok((out, origins))
+    }
+
+    fn normalize_at<O: Origins>(
+        &self,
+        places: &Places,
+        source: Source,
+        spaces: Spaces,
+        check: Check,
+        out: &mut Vec<u8>,
+        origins: &mut O,
+    ) -> Result<(), Halt> {
+        let options = &self.options;
+        let squeeze = options.remove_extra_whitespaces;
+        let Source { text, valid, .. } = source;
+        let mut rewriting = Rewriting {
+            normalizer: self,
+            places,
+            source,
+            walk: self.user_defined.as_ref().map(|keys| keys.walk(text)),
+            compact: spaces == Spaces::Compact,
+            space: if spaces == Spaces::AsInModel && options.escape_whitespaces { SPACE } else { b" " },
+            drop_spaces: squeeze,
+            at: 0,
+            next_check: CHECK_BYTES,
+            check,
+            out,
+            origins,
+        };
+        // 1. Spaces at the beginning go first: a text of nothing else is empty, and gets no dummy prefix.
+        while squeeze && rewriting.at < text.len() {
+            if places.is_blank(text[rewriting.at]) {
+                rewriting.at += 1;
+                rewriting.check()?;
+                continue;
+            }
+            let (rewritten, used) = rewriting.next();
+            if rewritten != b" " {
+                break;
+            }
+            rewriting.at += used;
+            rewriting.check()?;
+        }
+        if rewriting.at == text.len() {
+            return rewriting.origins.add(1, text.len());
+        }
+        // 2. The dummy prefix.
+        rewriting.out.grow(text.len() + text.len() / 4 + BLOCK)?;
+        if options.add_dummy_prefix && !options.suffix {
+            rewriting.add(b" ", rewriting.at)?;
+        }
+        // 3. The text, rewritten, a valid part after the other. Spaces are dropped after a space, and at the beginning.
+        while rewriting.at < text.len() {
+            let begin = rewriting.at;
+            let (good, bad) = if valid { (text.len() - begin, 0) } else { valid_part(&text[begin..]) };
+            rewriting.rewrite(begin + good)?;
+            while rewriting.at < begin + good + bad {
+                rewriting.step()?;
+            }
+        }
+        // 4. Spaces at the end go, and so does a dummy prefix that nothing follows.
+        let Rewriting { at: mut end, space, .. } = rewriting;
+        while squeeze && rewriting.out.ends_with(space) {
+            rewriting.out.truncate(rewriting.out.len() - space.len());
+            end = rewriting.origins.truncate(rewriting.out.len());
+        }
+        // 5. The dummy prefix of a model that has it at the end.
+        if options.add_dummy_prefix && options.suffix {
+            rewriting.add(b" ", end)?;
+        }
+        rewriting.origins.add(1, end)
+    }
+}
+
+/// Less than a block, with zeros after it.
+#[cold]
+fn padded(text: &[u8]) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    block[..text.len()].copy_from_slice(text);
+    block
+}
+
+/// How many bytes at the beginning are valid, and how many after them belong to no character.
+fn valid_part(text: &[u8]) -> (usize, usize) {
+    match std::str::from_utf8(text) {
+        Ok(_) => (text.len(), 0),
+        Err(error) => {
+            let valid = error.valid_up_to();
+            (valid, error.error_len().unwrap_or(text.len() - valid))
+        }
+    }
+}
+
+/// A text that is being normalized.
+struct Rewriting<'a, O> {
+    normalizer: &'a Normalizer,
+    places: &'a Places,
+    source: Source<'a>,
+    /// Looks for user-defined pieces.
+    walk: Option<Walk<'a>>,
+    /// Whether U+2581 becomes a space.
+    compact: bool,
+    /// What a space becomes.
+    space: &'static [u8],
+    /// Whether spaces are dropped here.
+    drop_spaces: bool,
+    /// How much of the text is done.
+    at: usize,
+    /// Where to check next whether to go on.
+    next_check: usize,
+    check: Check<'a>,
+    out: &'a mut Vec<u8>,
+    origins: &'a mut O,
+}
+
+impl<'a, O: Origins> Rewriting<'a, O> {
+    /// The rewritten form of what comes next, and how many bytes it replaces.
     #[inline]
-    fn next<'a>(
-        &'a self,
-        text: &'a [u8],
-        at: usize,
-        user_defined: &mut Option<Walk>,
-        keep_invalid: bool,
-    ) -> (&'a [u8], usize) {
-        if let Some(walk) = user_defined {
+    fn next(&mut self) -> (&'a [u8], usize) {
+        let (Source { text, keep_invalid, .. }, at) = (self.source, self.at);
+        if let Some(walk) = &mut self.walk {
             let length = walk.longest(at);
             if length > 0 {
                 return (&text[at..at + length], length);
             }
         }
-        if let Some(rule) = self.charsmap.as_ref().and_then(|charsmap| charsmap.longest(text, at)) {
+        if let Some(rule) = self.normalizer.charsmap.as_ref().and_then(|charsmap| charsmap.longest(text, at)) {
             return rule;
         }
         match utf8::valid_length(text, at) {
@@ -172,96 +290,155 @@ impl Normalizer {
         }
     }
 
-    /// Append the normalized text to `out` (which must be empty) and its map to `origins`, with one entry
-    /// more for the end.
-    pub fn normalize<O: Origins>(
-        &self,
-        text: &[u8],
-        user_defined: Option<&Keys>,
-        keep_invalid: bool,
-        check: Check,
-        out: &mut Vec<u8>,
-        origins: &mut O,
-    ) -> Result<(), Halt> {
-        let options = &self.options;
-        let squeeze = options.remove_extra_whitespaces;
-        let space: &[u8] = if options.escape_whitespaces { SPACE } else { b" " };
-        let mut walk = user_defined.map(|keys| keys.walk(text));
-        // 1. Spaces at the beginning go first: a text of nothing else is empty, and gets no dummy prefix.
-        let mut at = 0;
-        let mut next_check = CHECK_BYTES;
-        while squeeze && at < text.len() {
-            let (rewritten, used) = self.next(text, at, &mut walk, keep_invalid);
-            if rewritten != b" " {
-                break;
-            }
-            at += used;
-            if at >= next_check {
-                check()?;
-                next_check = at + CHECK_BYTES;
+    /// Ask whether to go on, once in a while.
+    #[inline]
+    fn check(&mut self) -> Result<(), Halt> {
+        if self.at >= self.next_check {
+            self.next_check = self.at + CHECK_BYTES;
+            (self.check)()?;
+        }
+        Ok(())
+    }
+
+    /// Rewrite what comes next.
+    fn step(&mut self) -> Result<(), Halt> {
+        let (mut rewritten, used) = self.next();
+        while self.drop_spaces && rewritten.first() == Some(&b' ') {
+            rewritten = &rewritten[1..];
+        }
+        if let Some(last) = rewritten.last() {
+            self.drop_spaces = self.normalizer.options.remove_extra_whitespaces && *last == b' ';
+            self.add(rewritten, self.at)?;
+        }
+        self.at += used;
+        self.check()
+    }
+
+    /// Append a text that came from one place.
+    #[inline]
+    fn add(&mut self, part: &[u8], origin: usize) -> Result<(), Halt> {
+        let before = self.out.len();
+        if self.space.len() > 1 {
+            self.append_escaped(part)?;
+        } else {
+            self.out.grow(part.len())?;
+            if self.compact && part.len() >= SPACE.len() {
+                utf8::spaces_into(part, self.out);
+            } else {
+                self.out.extend_from_slice(part);
             }
         }
-        if at == text.len() {
-            return origins.add(1, at);
+        self.origins.add(self.out.len() - before, origin)
+    }
+
+    /// Copy the text up to `end`, at most a block. Between here and there nothing begins, and there is no U+2581.
+    #[inline(always)]
+    fn copy(&mut self, end: usize) -> Result<(), Halt> {
+        if self.at >= end {
+            return Ok(());
         }
-        // 2. The dummy prefix.
-        out.grow(text.len() + text.len() / 4 + SPACE.len())?;
-        let add = |out: &mut Vec<u8>, origins: &mut O, mut part: &[u8], origin: usize| {
-            out.grow(part.len() * space.len())?; // more than it can take
-            while let Some(length) = space_in(part) {
-                out.extend_from_slice(&part[..length]);
-                out.extend_from_slice(space);
-                origins.add(length + space.len(), origin)?;
-                part = &part[length + 1..];
-            }
-            out.extend_from_slice(part);
-            origins.add(part.len(), origin)
+        let rest = &self.source.text[self.at..];
+        let length = end - self.at;
+        // A block is copied even if less is needed, because its length is known to the compiler.
+        let mut block = match rest.first_chunk::<BLOCK>() {
+            Some(block) => *block,
+            None => padded(rest),
         };
-        if options.add_dummy_prefix && !options.suffix {
-            add(out, origins, b" ", at)?;
+        self.places.fold(&mut block);
+        let run = &block[..length];
+        self.drop_spaces = self.normalizer.options.remove_extra_whitespaces && run[length - 1] == b' ';
+        self.origins.add_run(run, self.at, self.space.len())?;
+        self.at = end;
+        if self.space.len() > 1 {
+            return self.append_escaped(run);
         }
-        // 3. The text, rewritten. Spaces are dropped after a space, and at the beginning.
-        let mut drop_spaces = squeeze;
-        while at < text.len() {
-            let stop = text.len().min(at + CHECK_BYTES);
-            while at < stop {
-                // (Most text is visible ASCII that nothing rewrites. Copying a run of it at once is eight times as
-                // fast.)
-                let begin = at;
-                while at < stop && self.is_copied(text[at], user_defined) {
-                    at += 1;
+        let before = self.out.len();
+        self.out.grow(BLOCK)?;
+        self.out.extend_from_slice(&block);
+        self.out.truncate(before + length);
+        Ok(())
+    }
+
+    /// Append a text with U+2581 for each space.
+    fn append_escaped(&mut self, text: &[u8]) -> Result<(), Halt> {
+        const ESCAPED: [u8; 4] = [SPACE[0], SPACE[1], SPACE[2], 0];
+        for part in text.chunks(BLOCK) {
+            let mut to = self.out.len();
+            let room = part.len() * SPACE.len() + 1;
+            self.out.grow(room)?;
+            self.out.resize(to + room, 0);
+            // Four bytes for each, which the next one overwrites: without a branch for each word this is three times as
+            // fast.
+            for &byte in part {
+                let space = byte == b' ';
+                let bytes = if space { ESCAPED } else { [byte, 0, 0, 0] };
+                self.out[to..to + 4].copy_from_slice(&bytes);
+                to += if space { SPACE.len() } else { 1 };
+            }
+            self.out.truncate(to);
+        }
+        Ok(())
+    }
+
+    /// Rewrite the text up to `end`, which is valid from here to there. (A rule may go on after `end`.)
+    fn rewrite(&mut self, end: usize) -> Result<(), Halt> {
+        let text = self.source.text;
+        self.settle(end)?;
+        let mut base = self.at;
+        while base < end {
+            // 1. The places of a block. Its last character is not copied until the next one has been looked at, because
+            //    a rule that is found by its second character may begin with it.
+            let (mut stop, mut count) = (end, end - base);
+            if count > BLOCK {
+                stop = base + BLOCK - 1;
+                while is_continuation(text[stop]) {
+                    stop -= 1;
                 }
-                if at > begin {
-                    out.grow(at - begin)?;
-                    out.extend_from_slice(&text[begin..at]);
-                    origins.add_each(begin..at)?;
-                    drop_spaces = false;
+                count = stop + 1 - base;
+            }
+            let mut places = self.places.of_block(text, base) & u64::MAX >> (BLOCK - count);
+            // 2. What is there, and what lies between.
+            while places != 0 {
+                let place = base + places.trailing_zeros() as usize;
+                places &= places - 1;
+                if place < self.at {
+                    continue; // in the middle of what was rewritten
+                }
+                if self.places.is_blank(text[place]) {
+                    self.copy(place + 1)?; // the first of several
+                } else {
+                    let Some(begin) = self.places.confirm(text, place, self.at) else { continue };
+                    self.copy(begin)?;
+                    while self.at <= place {
+                        self.step()?;
+                    }
+                }
+                self.settle(end)?;
+            }
+            self.copy(stop)?;
+            base = self.at;
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    /// Rewrite what needs it because of what is before it: spaces after a space, and the rest of a character after a
+    /// rule that ended within it.
+    #[inline]
+    fn settle(&mut self, end: usize) -> Result<(), Halt> {
+        while self.at < end {
+            let byte = self.source.text[self.at];
+            if self.drop_spaces && self.places.folded(byte) == b' ' {
+                if self.places.is_blank(byte) {
+                    self.at += 1;
+                    self.check()?;
                     continue;
                 }
-                let (mut rewritten, used) = self.next(text, at, &mut walk, keep_invalid);
-                while drop_spaces && rewritten.first() == Some(&b' ') {
-                    rewritten = &rewritten[1..];
-                }
-                if let Some(last) = rewritten.last() {
-                    drop_spaces = squeeze && *last == b' ';
-                    add(out, origins, rewritten, at)?;
-                }
-                at += used;
+            } else if !is_continuation(byte) {
+                break;
             }
-            if at < text.len() {
-                check()?;
-            }
+            self.step()?;
         }
-        // 4. Spaces at the end go, and so does a dummy prefix that nothing follows.
-        let mut end = at;
-        while squeeze && out.ends_with(space) {
-            out.truncate(out.len() - space.len());
-            end = origins.truncate(out.len());
-        }
-        // 5. The dummy prefix of a model that has it at the end.
-        if options.add_dummy_prefix && options.suffix {
-            add(out, origins, b" ", end)?;
-        }
-        origins.add(1, end)
+        Ok(())
     }
 }

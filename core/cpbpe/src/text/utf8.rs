@@ -8,6 +8,12 @@ pub const SPACE: &[u8] = "\u{2581}".as_bytes();
 /// U+FFFD, which replaces a byte that belongs to no character.
 pub const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
 
+/// Whether a byte continues a character.
+#[inline(always)]
+pub fn is_continuation(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
 /// How many bytes a character takes, going by its first byte.
 #[inline]
 pub fn length_by_first(byte: u8) -> usize {

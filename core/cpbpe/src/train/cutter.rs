@@ -7,7 +7,7 @@ use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys as Finder;
-use crate::text::normalize::Normalizer;
+use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8;
 use crate::train::limits::{CharClass, CharClasses, ALWAYS_ALONE, BOUNDARY, SCRIPTS_END};
 use crate::train::tallies::{SkipReason, Tallies};
@@ -48,9 +48,7 @@ pub struct Cutter {
 pub struct Worker {
     /// The words that it counted.
     pub table: WordTable,
-    /// The current sentence, normalized;
-    normalized: Vec<u8>,
-    /// the same, compact;
+    /// The current sentence, normalized and compact;
     compact: Vec<u8>,
     /// and the same with BOUNDARY in place of symbols and delimiters.
     replaced: Vec<u8>,
@@ -124,7 +122,7 @@ impl Cutter {
             tallies.broken += 1;
         }
         // 2. Normalize it, to compact text.
-        let Worker { table, normalized, compact, replaced } = worker;
+        let Worker { table, compact, replaced } = worker;
         compact.clear();
         if self.plain && facts.clean {
             compact.grow(sentence.len() + 1 + PADDING)?;
@@ -133,10 +131,9 @@ impl Cutter {
             }
             compact.extend_from_slice(sentence);
         } else {
-            normalized.clear();
-            self.normalizer.normalize(sentence, None, false, &|| monitor.check(), normalized, &mut ())?;
-            compact.grow(normalized.len() + PADDING)?;
-            utf8::spaces_into(normalized, compact);
+            let source = Source { text: sentence, valid: facts.valid, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::Compact, &|| monitor.check(), compact, &mut ())?;
+            compact.grow(PADDING)?;
         }
         if compact.is_empty() {
             tallies.skip(SkipReason::Blank, sentence);
@@ -188,10 +185,9 @@ impl Cutter {
             return Ok(None);
         }
         tallies.broken += u64::from(std::str::from_utf8(sentence).is_err());
-        let (mut normalized, mut compact, mut replaced, mut prepared) = Default::default();
-        self.normalizer.normalize(sentence, None, false, NO_CHECK, &mut normalized, &mut ())?;
-        Grow::grow(&mut compact, normalized.len())?;
-        utf8::spaces_into(&normalized, &mut compact);
+        let (mut compact, mut replaced, mut prepared) = Default::default();
+        let source = Source { text: sentence, valid: false, keep_invalid: false };
+        self.normalizer.normalize(source, Spaces::Compact, NO_CHECK, &mut compact, &mut ())?;
         self.replace_keys(&compact, &mut replaced)?;
         Grow::grow(&mut prepared, replaced.len() * utf8::SPACE.len())?;
         swap_spaces(&replaced, &mut prepared);

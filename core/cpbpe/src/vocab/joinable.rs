@@ -1,5 +1,6 @@
 //! Which characters merging can join, and so between which ones a text can be cut.
 
+use crate::memory::boxed;
 use crate::text::utf8::{self, character};
 use crate::vocab::pieces::Pieces;
 
@@ -55,14 +56,5 @@ impl Joinable {
     pub fn pair(&self, left: u32, right: u32) -> bool {
         let bit = pair_bit(left, right);
         self.pairs[bit >> 6] >> (bit & 63) & 1 != 0
-    }
-}
-
-/// A large array of one value.
-pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
-    // `Box::new` of a large array would build it on the stack first.
-    match vec![value; N].into_boxed_slice().try_into() {
-        Ok(array) => array,
-        Err(_) => unreachable!("the vector was made with N elements"),
     }
 }

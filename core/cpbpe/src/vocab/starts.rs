@@ -1,7 +1,7 @@
 //! Where user-defined pieces may begin.
 
+use crate::memory::boxed;
 use crate::text::finder::Keys;
-use crate::vocab::joinable::boxed;
 
 /// Which two bytes a user-defined piece may begin with, as `cut/keys.rs` needs it.
 pub struct KeyStarts {

@@ -1,0 +1,389 @@
+//! Where in a text normalizing may do anything. Most of a text it only copies, and what lies between these places is
+//! copied at once.
+//!
+//! A place is where a rule or a user-defined piece may begin, or the first of several spaces of which one is to be
+//! left. Being such a place is a question about one or two characters:
+//!
+//! 1. Does a rule consist of this character alone, or does a user-defined piece begin with it? (`first`)
+//! 2. Do rules of several characters have this one as their second? (`second`) Then one may begin at the character
+//!    before. That is better than to ask whether a rule begins here: by the rules of NFKC a vowel begins many, but they
+//!    go on with accents, which hardly any text has as characters of their own.
+//!
+//! The commonest rules make one ASCII character of another: line ends become spaces, and capitals small letters. If they
+//! can be written as a few `Fold`s, that is done while copying, and they make no places. (Each of these characters was a
+//! place at first, and took 20 ns. Half the time went into that where capitals are folded.)
+//!
+//! A table of all pairs of bytes answers most of it without looking at characters. It says for two ASCII characters
+//! whether anything begins at the first one, and for the first two bytes of a longer character whether `first` or
+//! `second` holds for any character that begins with them. All three tables are exact or hold too much; a place too
+//! much costs time, but the normalizer looks at each and copies what needs no rewriting.
+
+use crate::memory::boxed;
+use crate::text::charsmap::{Charsmap, Node};
+use crate::text::finder::Keys;
+use crate::text::utf8::{self, is_continuation};
+
+/// How many bytes are looked at together.
+pub const BLOCK: usize = 64;
+/// How many folds there can be.
+const MAX_FOLDS: usize = 4;
+/// A set of rules that has more nodes than this among its first two characters (those of NFKC have 6,000) gets tables
+/// that hold everything: it is not from this world, and must not take long to load.
+const MAX_NODES: usize = 1 << 15;
+
+/// See the top of this file.
+pub struct Places {
+    /// For the bytes `x y`, at `x | y << 8`: 1 for a place.
+    pairs: Box<[u8; 1 << 16]>,
+    /// A bit for each character of two or three bytes.
+    first: Box<[u64; 1 << 10]>,
+    /// The same.
+    second: Box<[u64; 1 << 10]>,
+    /// What is done while copying,
+    folds: Vec<Fold>,
+    /// and what becomes of each byte by it.
+    folded: [u8; 256],
+    /// See `is_blank`.
+    blank: [bool; 256],
+    /// How many more nodes may be visited.
+    patience: usize,
+}
+
+/// What becomes of the bytes of a range: one byte, or each is changed in the same bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Fold {
+    /// The first of them, and how many follow it.
+    first: u8,
+    more: u8,
+    /// The bits that are kept, and those that are changed afterwards.
+    keep: u8,
+    change: u8,
+}
+
+impl Fold {
+    #[inline(always)]
+    fn of(self, byte: u8) -> u8 {
+        byte & self.keep ^ self.change
+    }
+
+    #[inline(always)]
+    fn covers(self, byte: u8) -> bool {
+        byte.wrapping_sub(self.first) <= self.more
+    }
+}
+
+/// A character of up to three bytes with which rules begin.
+#[derive(Clone, Copy)]
+struct Start<'a>(&'a [u8]);
+
+impl Places {
+    /// The places for a normalizer.
+    pub fn new(rules: Option<&Charsmap>, keys: Option<&Keys>, squeeze: bool) -> Places {
+        let mut places = Places { patience: MAX_NODES, ..Places::with(0, 0) };
+        places.add_first(Start(utf8::SPACE)); // it is written differently in compact text
+        if let Some(rules) = rules {
+            places.add_folds(rules);
+        }
+        places.add_blanks(rules, keys);
+        if squeeze {
+            let is_space = |byte: &u8| places.folded[usize::from(*byte)] == b' ';
+            let spaces: Vec<u8> = (0..0x80).filter(is_space).collect();
+            for (first, second) in spaces.iter().flat_map(|first| spaces.iter().map(move |second| (first, second))) {
+                places.pairs[usize::from(*first) | usize::from(*second) << 8] = 1;
+            }
+        }
+        if let Some(keys) = keys {
+            for (first, second) in keys.first_pairs() {
+                places.add_key(first, second);
+            }
+        }
+        if let Some(rules) = rules {
+            places.add_rules(rules);
+        }
+        if places.patience == 0 {
+            Places::everywhere()
+        } else {
+            places
+        }
+    }
+
+    /// Every character is a place.
+    pub fn everywhere() -> Places {
+        Places::with(1, u64::MAX)
+    }
+
+    fn with(pair: u8, first: u64) -> Places {
+        let folded = std::array::from_fn(|byte| byte as u8);
+        Places {
+            pairs: boxed(pair),
+            first: boxed(first),
+            second: boxed(0),
+            folds: Vec::new(),
+            folded,
+            blank: [false; 256],
+            patience: 0,
+        }
+    }
+
+    /// Find the rules that make one ASCII character of another, as far as they can be written as folds.
+    fn add_folds(&mut self, rules: &Charsmap) {
+        let mut folds: Vec<Fold> = Vec::new();
+        // Where a range that goes on would go on: after places, which are never copied.
+        let mut next = 0;
+        let rule = |byte: u8| match rules.longest(&[byte], 0) {
+            Some((&[new @ 0..0x80], 1)) => Some(Some(new)),
+            other => other.map(|_| None),
+        };
+        for byte in 0..0x80 {
+            let Some(new) = rule(byte) else { continue };
+            let goes_on = next == byte;
+            next = if goes_on || new.is_some() { byte + 1 } else { next };
+            let Some(new) = new else { continue };
+            let same = Fold { first: byte, more: 0, keep: 0, change: new };
+            match folds.last_mut().filter(|_| goes_on) {
+                Some(last) if last.more == 0 || last.keep == 0 && last.change == new => {
+                    let (first, start) = (last.first, last.of(last.first));
+                    if start == new {
+                        *last = Fold { first, more: byte - first, keep: 0, change: new };
+                    } else if first ^ start == byte ^ new {
+                        *last = Fold { first, more: byte - first, keep: 0xFF, change: byte ^ new };
+                    } else {
+                        folds.push(same);
+                    }
+                }
+                Some(last) if last.keep != 0 && last.change == byte ^ new => last.more = byte - last.first,
+                _ => folds.push(same),
+            }
+        }
+        // What is left over is a place like any other rule.
+        folds.sort_by_key(|fold| std::cmp::Reverse(fold.more));
+        folds.truncate(MAX_FOLDS);
+        for fold in &folds {
+            for byte in fold.first..=fold.first + fold.more {
+                if let Some(Some(new)) = rule(byte) {
+                    self.folded[usize::from(byte)] = new;
+                }
+            }
+        }
+        self.folds = folds;
+    }
+
+    /// Find the bytes that are spaces, or become spaces when they are copied, and are nothing else.
+    fn add_blanks(&mut self, rules: Option<&Charsmap>, keys: Option<&Keys>) {
+        for byte in 0..0x80 {
+            let is_fold = self.folded(byte) != byte;
+            let has_others = |rules: &Charsmap| {
+                let mut node = rules.children(rules.root(), byte..=byte);
+                node.any(|(_, node)| !is_fold || rules.children(node, 0..=0xFF).next().is_some())
+            };
+            self.blank[usize::from(byte)] = self.folded(byte) == b' '
+                && !rules.is_some_and(has_others)
+                && !keys.is_some_and(|keys| keys.begins(byte));
+        }
+    }
+
+    /// Whether a byte is a space, or becomes one when it is copied, and no longer rule and no user-defined piece begins
+    /// with it.
+    #[inline(always)]
+    pub fn is_blank(&self, byte: u8) -> bool {
+        self.blank[usize::from(byte)]
+    }
+
+    /// What copying makes of a byte.
+    #[inline]
+    pub fn folded(&self, byte: u8) -> u8 {
+        self.folded[usize::from(byte)]
+    }
+
+    /// Make that of many. (By the table it takes three times as long.)
+    #[inline(always)]
+    pub fn fold(&self, bytes: &mut [u8; BLOCK]) {
+        // (What one fold makes of a byte may be what another begins with.)
+        let before = *bytes;
+        for &fold in &self.folds {
+            for (byte, &before) in bytes.iter_mut().zip(&before) {
+                *byte = if fold.covers(before) { fold.of(before) } else { *byte };
+            }
+        }
+    }
+
+    /// A user-defined piece begins with these bytes, or consists of the first alone.
+    fn add_key(&mut self, first: u8, second: u8) {
+        self.pairs[usize::from(first) | usize::from(second) << 8] = 1;
+        match (first, second) {
+            (0xC0..0xE0, 0x80..0xC0) => set(&mut self.first, code(&[first, second])),
+            (0xE0..0xF0, 0x80..0xC0) => self.first[code(&[first, second, 0x80]) >> 6] = u64::MAX,
+            _ => {}
+        }
+    }
+
+    /// Something begins with this character, whatever follows it.
+    fn add_first(&mut self, Start(character): Start) {
+        match *character {
+            [byte] => (0..256).for_each(|next| self.pairs[usize::from(byte) | next << 8] = 1),
+            [one, other, ..] => {
+                self.pairs[usize::from(one) | usize::from(other) << 8] = 1;
+                set(&mut self.first, code(character));
+            }
+            [] => {}
+        }
+    }
+
+    /// Visit a node, if there is patience left for it.
+    fn visit(&mut self) -> bool {
+        self.patience = self.patience.saturating_sub(1);
+        self.patience > 0
+    }
+
+    /// Add what follows from all rules, going by their first two characters.
+    fn add_rules(&mut self, rules: &Charsmap) {
+        let mut starts = vec![(rules.root(), Vec::new())];
+        while let Some((node, bytes)) = starts.pop() {
+            if !self.visit() {
+                return;
+            }
+            // 1. The bytes of the first character. All of four bytes are places by their first two. (Bytes that begin no
+            //    character are none: see `Normalizer::normalize` for text that is not valid.)
+            let length = bytes.first().map_or(1, |&byte| utf8::length_by_first(byte));
+            if bytes.len() < length {
+                if node.leaf {
+                    self.add_prefix(&bytes);
+                }
+                let range = if bytes.is_empty() { 0..=0xFF } else { 0x80..=0xBF };
+                for (byte, child) in rules.children(node, range) {
+                    match bytes.first() {
+                        None if is_continuation(byte) => {}
+                        Some(&first @ 0xF0..) => self.pairs[usize::from(first) | usize::from(byte) << 8] = 1,
+                        _ => starts.push((child, [&bytes[..], &[byte]].concat())),
+                    }
+                }
+                continue;
+            }
+            // 2. A rule for it, or rules that go on.
+            let start = Start(&bytes);
+            let is_fold = matches!(bytes[..], [byte] if self.folded(byte) != byte);
+            if node.leaf && !is_fold || !self.add_seconds(rules, node, start) {
+                self.add_first(start);
+            }
+        }
+    }
+
+    /// A rule ends within a character that begins with these bytes.
+    fn add_prefix(&mut self, bytes: &[u8]) {
+        for second in 0x80..0xC0 {
+            match *bytes {
+                [first] => self.add_key(first, second),
+                [first, second, ..] => self.add_key(first, second),
+                [] => {}
+            }
+        }
+    }
+
+    /// Add the second characters of rules that begin with `start` and go on at `node`. False if that would not be
+    /// enough to find the rules.
+    fn add_seconds(&mut self, rules: &Charsmap, node: Node, Start(start): Start) -> bool {
+        for (byte, child) in rules.children(node, 0..=0xFF) {
+            match (byte, start) {
+                (..0x80, &[start]) => self.pairs[usize::from(start) | usize::from(byte) << 8] = 1,
+                (0xC2..0xE0, _) => {
+                    for (other, _) in rules.children(child, 0x80..=0xBF) {
+                        self.add_second(&[byte, other]);
+                    }
+                    if !self.visit() || child.leaf || rules.others(child) {
+                        return false;
+                    }
+                }
+                (0xE0..0xF0, _) => {
+                    for (other, child) in rules.children(child, 0x80..=0xBF) {
+                        for (third, _) in rules.children(child, 0x80..=0xBF) {
+                            self.add_second(&[byte, other, third]);
+                        }
+                        if !self.visit() || child.leaf || rules.others(child) {
+                            return false;
+                        }
+                    }
+                    if !self.visit() || child.leaf || rules.others(child) {
+                        return false;
+                    }
+                }
+                // An ASCII character after a longer one, one of four bytes, or a byte that begins no character.
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn add_second(&mut self, character: &[u8]) {
+        self.pairs[usize::from(character[0]) | usize::from(character[1]) << 8] = 1;
+        set(&mut self.second, code(character));
+    }
+
+    /// Places in the block at `base`, as bits; `confirm` says more about them. Bits after the end of the text mean
+    /// nothing.
+    #[inline(always)]
+    pub fn of_block(&self, text: &[u8], base: usize) -> u64 {
+        match text[base..].first_chunk() {
+            Some(block) => self.of_bytes(block),
+            None => self.of_end(text, base),
+        }
+    }
+
+    #[cold]
+    fn of_end(&self, text: &[u8], base: usize) -> u64 {
+        let mut block = [0; BLOCK + 1];
+        let rest = &text[base..];
+        block[..rest.len()].copy_from_slice(rest);
+        self.of_bytes(&block)
+    }
+
+    #[inline(always)]
+    fn of_bytes(&self, block: &[u8; BLOCK + 1]) -> u64 {
+        let mut places = 0;
+        // (As in `cut/chunks.rs`: no branches, and no step waits for the one before it.)
+        for begin in (0..BLOCK).step_by(16) {
+            let mut bits = 0u64;
+            for i in (begin..begin + 16).rev() {
+                // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
+                // indexed.)
+                let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
+                bits = bits * 2 + u64::from(self.pairs[usize::from(u16::from_le(pair))]);
+            }
+            places |= bits << begin;
+        }
+        places
+    }
+
+    /// Where something may begin because of the character at `place`, which is one of the places of a block: there, or
+    /// at the character before it, which is not before `from`. `None` if nowhere.
+    #[inline(always)]
+    pub fn confirm(&self, text: &[u8], place: usize, from: usize) -> Option<usize> {
+        let code = match text[place..] {
+            [0xE0..0xF0, _, _, ..] => code(&text[place..place + 3]),
+            [0xC0..0xE0, _, ..] => code(&text[place..place + 2]),
+            _ => return Some(place),
+        };
+        let (index, bit) = (code >> 6, code & 63);
+        if self.second[index] >> bit & 1 != 0 && place > from {
+            let mut before = place - 1;
+            while before > from && is_continuation(text[before]) {
+                before -= 1;
+            }
+            return Some(before);
+        }
+        (self.first[index] >> bit & 1 != 0).then_some(place)
+    }
+}
+
+/// The code point of a character of two or three bytes.
+#[inline(always)]
+fn code(character: &[u8]) -> usize {
+    let part = |i: usize| usize::from(character[i] & 0x3F);
+    match character.len() {
+        2 => usize::from(character[0] & 0x1F) << 6 | part(1),
+        _ => usize::from(character[0] & 0x0F) << 12 | part(1) << 6 | part(2),
+    }
+}
+
+fn set(bits: &mut [u64; 1 << 10], code: usize) {
+    bits[code >> 6] |= 1 << (code & 63);
+}

@@ -1,0 +1,237 @@
+//! Random rules, user-defined pieces and text: normalizing by places must give what looking at each character gives.
+//! `CPBPE_SECONDS=3600 cargo test --test normalizing` goes on for an hour.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use cpbpe::watch::NO_CHECK;
+use cpbpe::{Columns, Engine, NormalizerOptions, Scratch};
+
+/// A generator of numbers that is good enough, and the same everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % limit
+    }
+
+    fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len())]
+    }
+}
+
+/// What keys and texts are made of: characters of all lengths, some of which begin alike.
+const LETTERS: &[&str] = &[
+    "a", "b", "A", "e", " ", " ", "\n", "\u{2581}", "\u{2582}", "é", "ж", "и", "\u{301}", "\u{306}", "中", "丮", "か",
+    "\u{3099}", "，", "न", "\u{93c}", "🦙", "𝔸", "\0",
+];
+/// Bytes that are not UTF-8.
+const BROKEN: &[&[u8]] = &[b"\xff", b"\xe2", b"\xe2\x96", b"\x81", b"\xc3", b"\xf0\x9f", b"\xed\xa0\x80"];
+
+type Rules = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Compile rules as sentencepiece stores them: a double array, made in the simplest way, and the replacements.
+fn compiled(rules: &Rules) -> Vec<u8> {
+    let mut replacements = Vec::new();
+    let mut values = BTreeMap::new();
+    for (key, replacement) in rules {
+        values.insert(key.clone(), replacements.len() as u32);
+        replacements.extend_from_slice(replacement);
+        replacements.push(0);
+    }
+    let mut units = vec![0u32; 256];
+    let (mut used, mut bases) = (BTreeSet::from([0usize]), BTreeSet::from([0usize]));
+    let mut waiting = vec![(0usize, Vec::new())];
+    while let Some((at, prefix)) = waiting.pop() {
+        let next = |key: &Vec<u8>| (key.len() > prefix.len() && key.starts_with(&prefix)).then(|| key[prefix.len()]);
+        let labels: BTreeSet<u8> = rules.keys().filter_map(next).collect();
+        let leaf = values.get(&prefix);
+        // The children of a node are at base ^ label, and its value at base.
+        let free = |base: usize| {
+            let mut spots = labels.iter().map(|&label| base ^ usize::from(label)).chain(leaf.map(|_| base));
+            !bases.contains(&base) && spots.all(|spot| !used.contains(&spot))
+        };
+        let distance = (1..1 << 21).find(|distance| free(at ^ distance)).unwrap();
+        let base = at ^ distance;
+        bases.insert(base);
+        units.resize(units.len().max((base | 0xFF) + 1), 0);
+        units[at] |= (distance as u32) << 10 | u32::from(leaf.is_some()) << 8;
+        if let Some(&value) = leaf {
+            used.insert(base);
+            units[base] = value | 1 << 31;
+        }
+        for label in labels {
+            let spot = base ^ usize::from(label);
+            used.insert(spot);
+            units[spot] = u32::from(label);
+            waiting.push((spot, [&prefix[..], &[label]].concat()));
+        }
+    }
+    for (at, unit) in units.iter_mut().enumerate().filter(|(at, _)| !used.contains(at)) {
+        // A label that no walk arrives with.
+        *unit = (0..256).find(|&label| !bases.contains(&(at ^ label))).unwrap() as u32 | 1 << 10;
+    }
+    let mut blob = (4 * units.len() as u32).to_le_bytes().to_vec();
+    blob.extend(units.iter().flat_map(|unit| unit.to_le_bytes()));
+    blob.extend_from_slice(&replacements);
+    blob
+}
+
+fn text(chance: &mut Chance, length: usize, broken: bool) -> Vec<u8> {
+    let few: Vec<&str> = (0..1 + chance.below(8)).map(|_| chance.pick(LETTERS)).collect();
+    let mut text = Vec::new();
+    while text.len() < length {
+        let letter = if chance.below(20) == 0 { chance.pick(LETTERS) } else { chance.pick(&few) };
+        let count = if chance.below(30) == 0 { 1 + chance.below(200) } else { 1 };
+        text.extend_from_slice(letter.repeat(count).as_bytes());
+        if chance.below(16) == 0 {
+            text.push(chance.below(0x80) as u8);
+        }
+        if broken && chance.below(20) == 0 {
+            text.extend_from_slice(chance.pick(BROKEN));
+        }
+    }
+    text
+}
+
+fn rules(chance: &mut Chance) -> Rules {
+    let mut rules = Rules::new();
+    for _ in 0..chance.below(12) {
+        let length = [1, 1, 2, 3, 6][chance.below(5)];
+        let odd = chance.below(12) == 0;
+        let mut key = text(chance, length, odd);
+        if chance.below(12) == 0 {
+            key.pop();
+        }
+        let length = [0, 0, 1, 1, 4][chance.below(5)];
+        let odd = chance.below(40) == 0;
+        let replacement = if chance.below(4) == 0 { b" ".to_vec() } else { text(chance, length, odd) };
+        if !key.is_empty() && !key.contains(&0) && !replacement.contains(&0) {
+            rules.insert(key, replacement);
+        }
+    }
+    // Ranges of ASCII that become one character or change in one bit, with gaps and with other rules between them.
+    for _ in 0..[0, 0, 1, 3, 8][chance.below(5)] {
+        let (first, length, kind) = (1 + chance.below(0x7F) as u8, chance.below(30) as u8, chance.below(3));
+        for byte in first..(first + length).min(0x7F) {
+            let replacement = match kind {
+                0 => vec![byte ^ 0x20],
+                1 => b" ".to_vec(),
+                _ => vec![b'a' + first % 9],
+            };
+            let replacement = if chance.below(20) == 0 { Vec::new() } else { replacement };
+            if chance.below(20) > 0 && !replacement.contains(&0) {
+                rules.insert(vec![byte], replacement);
+            }
+        }
+    }
+    rules
+}
+
+fn engine(chance: &mut Chance) -> Engine {
+    let rules = rules(chance);
+    let mut pieces: Vec<(Vec<u8>, u8)> = vec![(b"<unk>".to_vec(), 2)];
+    for byte in 0..=255 {
+        pieces.push((format!("<0x{byte:02X}>").into_bytes(), 6));
+    }
+    for number in 0..chance.below(30) {
+        let length = [1, 2, 6][chance.below(3)];
+        let odd = chance.below(60) == 0;
+        let piece = text(chance, length, odd);
+        let kind = if number % 4 == 0 && chance.below(2) == 0 { 4 } else { 1 };
+        let piece = String::from_utf8(piece.clone()).map_or(piece, |piece| piece.replace(' ', "\u{2581}").into_bytes());
+        if !piece.contains(&0) && piece.len() < 100 && pieces.iter().all(|(other, _)| *other != piece) {
+            pieces.push((piece, kind));
+        }
+    }
+    if chance.below(4) == 0 {
+        pieces.push((b"a b".to_vec(), 4));
+    }
+    let mut end = 0;
+    let columns = Columns {
+        blob: pieces.iter().flat_map(|(piece, _)| piece.clone()).collect(),
+        ends: pieces
+            .iter()
+            .map(|(piece, _)| {
+                end += piece.len() as u32;
+                end
+            })
+            .collect(),
+        scores: (0..pieces.len()).map(|id| -(id as f32)).collect(),
+        types: pieces.iter().map(|&(_, kind)| kind).collect(),
+        byte_fallback: true,
+        unk_surface: b"?".to_vec(),
+        special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
+        normalizer: NormalizerOptions {
+            name: b"random".to_vec(),
+            charsmap: if rules.is_empty() { Vec::new() } else { compiled(&rules) },
+            add_dummy_prefix: chance.below(2) == 0,
+            remove_extra_whitespaces: chance.below(2) == 0,
+            escape_whitespaces: chance.below(5) > 0,
+            suffix: chance.below(4) == 0,
+        },
+        denormalizer: None,
+        added: Vec::new(),
+    };
+    Engine::from_columns(columns).unwrap()
+}
+
+/// Fail with the neighbourhood of the first difference.
+fn assert_same<T: PartialEq + std::fmt::Debug>(fast: &[T], slow: &[T], text: &[u8], round: usize) {
+    if fast != slow {
+        let at = fast.iter().zip(slow).take_while(|(fast, slow)| fast == slow).count();
+        let near =
+            |items: &[T]| format!("{:?}", &items[at.saturating_sub(9).min(items.len())..(at + 9).min(items.len())]);
+        let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
+        panic!("round {round}, {text:?} at {at}: {} instead of {}; {text:?} ...", near(fast), near(slow));
+    }
+}
+
+#[test]
+fn by_places_as_by_characters() {
+    let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut chance = Chance(0x0F1E_2D3C_4B5A_6978 ^ seconds);
+    let mut round = 0;
+    while Instant::now() < end {
+        let engine = engine(&mut chance);
+        for number in 0..12 {
+            let long = round % 16 == 0 && number == 0; // enough for several threads
+            let length = if long { 150_000 } else { [0, 3, 30, 62, 65, 130, 1000, 9000][chance.below(8)] };
+            let broken = chance.below(3) == 0;
+            let text = text(&mut chance, length, broken);
+            let slow = engine.origins_slowly(&text).unwrap();
+            let fast = engine.origins(&text, NO_CHECK).unwrap();
+            assert_same(&fast.0, &slow.0, &text, round);
+            assert_same(&fast.1, &slow.1, &text, round);
+            assert_same(&engine.normalize(&text, NO_CHECK).unwrap(), &slow.0, &text, round);
+            let expected = engine.encode_slowly(&text).unwrap();
+            for valid in [false, std::str::from_utf8(&text).is_ok()] {
+                let encode = |scratch: &mut Scratch| {
+                    engine.encode(&text, valid, NO_CHECK, scratch).map(|()| scratch.ids.clone())
+                };
+                assert_same(&engine.with_scratch(encode).unwrap().unwrap(), &expected, &text, round);
+            }
+            let parallel = engine.encode_parallel(&text, false, 3, NO_CHECK).unwrap();
+            assert_same(&parallel, &expected, &text, round);
+            // The same bytes, whether spaces have one byte or three. (Spans of all tokens come from the same map.)
+            let aligned = engine.tokens(&text, None, NO_CHECK).unwrap();
+            assert_eq!(aligned.origins.len(), aligned.text.len() + 1);
+            assert_eq!(aligned.origins.last(), slow.1.last());
+            if aligned.compact && aligned.text.len() < slow.0.len() {
+                let mut at = 0;
+                for (&byte, &origin) in aligned.text.iter().zip(&aligned.origins) {
+                    assert_eq!(slow.1[at], origin);
+                    at += if byte == b' ' { 3 } else { 1 };
+                }
+                assert_eq!(at, slow.0.len());
+            }
+        }
+        round += 1;
+    }
+    println!("{round} models");
+    assert!(round > 0);
+}
