@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use crate::error::{Error, Halt};
-use crate::memory::{collected, filled, probe, Grow};
+use crate::memory::{collected, probe, zeros, Grow};
 use crate::train::pairs::NO_SYMBOL;
 use crate::train::text::TextPart;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::words::WordsRef;
-use crate::watch::{Monitor, NO_CHECK};
+use crate::watch::Monitor;
 
 /// The words in the order of their counts, highest first.
 pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
@@ -26,7 +26,7 @@ pub fn lay_out(
     parts: usize,
     monitor: &Monitor,
 ) -> Result<Vec<TextPart>, Error> {
-    let mut symbol_of = filled(NO_SYMBOL, 0x11_0000, NO_CHECK)?;
+    let mut symbol_of: Vec<u32> = zeros(0x11_0000)?; // NO_SYMBOL
     for (symbol, (c, _)) in (1..).zip(accepted) {
         symbol_of[*c as usize] = symbol;
     }
