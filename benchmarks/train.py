@@ -267,7 +267,8 @@ def make_repeated_text(data: Path, size: int, out: Path) -> Path | None:
     )
     if path is None:
         return None
-    lines = path.read_text(encoding="utf-8", newline="\n").splitlines(keepends=True)
+    lines = path.read_bytes().decode().splitlines(keepends=True)
+    path = path.rename(out / f"repeated-{size}.txt")
     number, written = 0, path.stat().st_size
     with path.open("a", encoding="utf-8", newline="\n") as file:
         while written < size:

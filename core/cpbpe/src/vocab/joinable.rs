@@ -25,22 +25,13 @@ impl Joinable {
         let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0) };
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
             let text = pieces.text(id);
-            let Some(&first) = text.first() else { continue };
-            let mut at = utf8::length_by_first(first);
-            let mut before = character(&text[..at]);
-            while let Some(&first) = text.get(at) {
-                let next = at + utf8::length_by_first(first);
-                let last = text[at - 1];
-                let cell = &mut joinable.bytes[usize::from(last) | usize::from(first) << 8];
-                let this = character(&text[at..next]);
-                // If both are ASCII, they are all that shares this cell. So if it is set, so is their bit: pieces hold
-                // few such pairs, but these again and again. (It makes this twice as fast.)
-                if *cell != 0 || last >= 0x80 || first >= 0x80 {
-                    *cell = 0;
-                    let bit = pair_bit(before, this);
-                    joinable.pairs[bit >> 6] |= 1 << (bit & 63);
-                }
-                (at, before) = (next, this);
+            let mut at = 0;
+            let mut before: &[u8] = b"";
+            while at < text.len() {
+                let next = at + utf8::length_by_first(text[at]);
+                joinable.add(before, &text[at..next]);
+                before = &text[at..next];
+                at = next;
             }
         }
         for first in 0x80..0xC0usize {
@@ -49,6 +40,14 @@ impl Joinable {
             }
         }
         joinable
+    }
+
+    /// Mark the characters `left` and `right` as joinable.
+    fn add(&mut self, left: &[u8], right: &[u8]) {
+        let (Some(&last), Some(&first)) = (left.last(), right.first()) else { return };
+        let bit = pair_bit(character(left), character(right));
+        self.pairs[bit >> 6] |= 1 << (bit & 63);
+        self.bytes[usize::from(last) | usize::from(first) << 8] = 0;
     }
 
     /// Whether some piece may contain `left` and `right` side by side.
