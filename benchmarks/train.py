@@ -244,7 +244,15 @@ def show(title: str, table: Report) -> None:
 # --- Texts --------------------------------------------------------------------------------------------
 
 
-ALPHABETS = ((0x61, 26), (0x3B1, 25), (0x430, 32), (0x5D0, 27), (0x904, 54), (0xE01, 46), (0x3041, 86))
+ALPHABETS: tuple[tuple[int, int], ...] = (
+    (0x61, 26),
+    (0x3B1, 25),
+    (0x430, 32),
+    (0x5D0, 27),
+    (0x904, 54),
+    (0xE01, 46),
+    (0x3041, 86),
+)
 ALPHABETS += ((0x30A1, 90), (0x4E00, 20_992), (0xAC00, 11_172))
 """The first letter of some alphabets, and how many letters follow one another from there."""
 
