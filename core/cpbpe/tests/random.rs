@@ -46,7 +46,9 @@ fn piece(file: &mut Vec<u8>, text: &[u8], score: f32, kind: u8) {
     field(&mut message, 1, text);
     message.push(2 << 3 | 5);
     message.extend_from_slice(&score.to_le_bytes());
-    message.extend_from_slice(&[3 << 3, kind]);
+    if kind != 1 || text.len() % 2 == 0 {
+        message.extend_from_slice(&[3 << 3, kind]); // may be left out for NORMAL pieces
+    }
     field(file, 1, &message);
 }
 

@@ -58,3 +58,31 @@ impl Joinable {
         self.pairs[bit >> 6] >> (bit & 63) & 1 != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocab::piece_type::NORMAL;
+
+    #[test]
+    fn every_pair_of_characters_in_a_piece_is_joinable() {
+        let texts = ["ab", "aba", "éa", "aé", "日本", "本a日", "a日", "xy", "xyxy", "\u{1f999}b", "b\u{1f999}", "q"];
+        let mut pieces = Pieces::new(texts.len(), 100);
+        for text in texts {
+            pieces.push(|blob| blob.extend_from_slice(text.as_bytes()), NORMAL, 0.0).unwrap();
+        }
+        pieces.finish(|_| false).unwrap();
+        let joinable = Joinable::new(&pieces);
+        let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
+        let inside: Vec<(char, char)> = texts.iter().flat_map(|text| text.chars().zip(text.chars().skip(1))).collect();
+        for &(left, right) in &inside {
+            let (last, first) = (left.to_string().into_bytes(), right.to_string().into_bytes());
+            assert!(joinable.pair(code(left), code(right)), "{left}{right}");
+            assert_eq!(joinable.bytes[usize::from(*last.last().unwrap()) | usize::from(first[0]) << 8], 0);
+        }
+        for pair in [('b', 'b'), ('y', 'a'), ('日', '日'), ('a', '本'), ('q', 'a')] {
+            assert!(!inside.contains(&pair) && !joinable.pair(code(pair.0), code(pair.1)), "{pair:?}");
+        }
+        assert_eq!(joinable.bytes[usize::from(b'b') | usize::from(b'b') << 8], 1);
+    }
+}
