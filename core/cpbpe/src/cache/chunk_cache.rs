@@ -36,15 +36,16 @@ const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
 /// How many entries may be moved to make room for a new one.
 const MAX_MOVES: usize = 8;
-/// The longest chunk that is remembered.
-pub const MAX_LONG: usize = 128;
 /// If more ids than this are kept aside, the cache is emptied.
 const MAX_SPILLED: usize = 1 << 19;
 /// If the texts of long chunks take more bytes than this, the cache is emptied.
 const MAX_TEXTS: usize = 1 << 20;
 
-/// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and a few more.
+/// The most chunks that are looked up together: the words of a batch of bytes (see `cut/words.rs`), and a few more.
 pub const BATCH: usize = 264;
+/// How many singles are written at a time.
+const STEP: usize = 2;
+const _: () = assert!(STEP <= ROOM);
 
 /// The memory of one running call.
 pub struct Cache {
@@ -81,6 +82,19 @@ impl Default for BatchLookup {
     fn default() -> BatchLookup {
         BatchLookup { entries: [PackedIds::ABSENT; BATCH], rest: [0; BATCH], rest_count: 0 }
     }
+}
+
+/// Words of a text whose entries were read, and the singles before each.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    /// The text that the singles are in.
+    pub text: &'a [u8],
+    /// The keys of the words; they say where the singles before each are, and how many.
+    pub keys: &'a [Key],
+    /// Their entries.
+    pub entries: &'a [PackedIds],
+    /// The ids of singles.
+    pub singles: &'a [u32; 256],
 }
 
 /// A line's entry: the two halves of a key, and the result.
@@ -189,37 +203,38 @@ impl Cache {
         }
     }
 
-    /// Append the ids of chunks to `out`, up to the first one that is absent or to be compared. Returns how many
-    /// chunks.
+    /// Append the ids of words to `out`, and those of the singles before each, up to the first word that is absent or to
+    /// be compared. Returns how many words.
     ///
     /// # Safety
     /// `out` must have room for all their ids and `ROOM` more.
-    pub unsafe fn append_many(&self, entries: &[PackedIds], out: &mut Vec<u32>) -> usize {
+    #[inline(always)]
+    pub unsafe fn append_many(&self, found: Found, out: &mut Vec<u32>) -> usize {
         // SAFETY: as the caller says.
         unsafe {
             if self.small_ids {
-                self.append_many_of::<true>(entries, out)
+                self.append_many_of::<true>(found, out)
             } else {
-                self.append_many_of::<false>(entries, out)
+                self.append_many_of::<false>(found, out)
             }
         }
     }
 
-    /// Count the ids of chunks, up to the first one that is absent or to be compared. Returns how many chunks, and
-    /// how many ids.
+    /// Count the same ids. Returns how many words, and how many ids.
     #[inline(never)]
-    pub fn count_many(&self, entries: &[PackedIds]) -> (usize, usize) {
+    pub fn count_many(&self, found: Found) -> (usize, usize) {
         let mut ids = 0;
-        for (done, &entry) in entries.iter().enumerate() {
-            if entry.is_ids() {
-                ids += entry.count();
+        for (done, (key, &entry)) in found.keys.iter().zip(found.entries).enumerate() {
+            ids += if entry.is_ids() {
+                entry.count()
             } else if let NotPacked::Aside(place) = entry.not_packed() {
-                ids += self.spilled[place] as usize;
+                self.spilled[place] as usize
             } else {
                 return (done, ids);
-            }
+            };
+            ids += usize::from(key.singles);
         }
-        (entries.len(), ids)
+        (found.keys.len(), ids)
     }
 
     /// `append_many` with the size of ids known at compile time.
@@ -227,25 +242,31 @@ impl Cache {
     /// # Safety
     /// As there.
     #[inline(never)]
-    unsafe fn append_many_of<const SMALL_IDS: bool>(&self, entries: &[PackedIds], out: &mut Vec<u32>) -> usize {
+    unsafe fn append_many_of<const SMALL_IDS: bool>(&self, found: Found, out: &mut Vec<u32>) -> usize {
+        let Found { text, keys, entries, singles } = found;
         // In locals, so that nothing is loaded again after a store.
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
         let mut done = 0;
-        for &entry in entries {
-            let written = (end as usize - start as usize) / size_of::<u32>();
-            let room = out.capacity() - out.len() - written;
+        let room = |end: *mut u32| out.capacity() - out.len() - (end as usize - start as usize) / size_of::<u32>();
+        for (key, &entry) in keys.iter().zip(entries) {
+            debug_assert!(usize::from(key.singles) + entry.count() + ROOM <= room(end));
             if entry.is_ids() {
-                debug_assert!(entry.count() + ROOM <= room);
-                // SAFETY: there is room. Copying all of them, even those that do not count, takes one step instead of
-                // a call.
-                unsafe { end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>()) };
+                // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
+                // call.
+                unsafe {
+                    end = singles_before(text, key, singles, end);
+                    end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>());
+                }
                 end = end.wrapping_add(entry.count());
             } else if let NotPacked::Aside(place) = entry.not_packed() {
                 let ids = self.aside(place);
-                debug_assert!(ids.len() + ROOM <= room);
+                debug_assert!(usize::from(key.singles) + ids.len() + ROOM <= room(end));
                 // SAFETY: there is room.
-                unsafe { std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len()) };
+                unsafe {
+                    end = singles_before(text, key, singles, end);
+                    std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len());
+                }
                 end = end.wrapping_add(ids.len());
             } else {
                 break;
@@ -287,8 +308,9 @@ impl Cache {
         true
     }
 
-    /// Remember the ids of a chunk, if there is memory for it.
-    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32]) {
+    /// Remember the ids of a chunk, if there is memory for it. `fuses`: the first or the last may become one with an id
+    /// of its neighbour. Then its entry says that it must be compared, which makes `append_many` stop there.
+    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fuses: bool) {
         if key.length() == TOO_LONG {
             return;
         }
@@ -299,15 +321,16 @@ impl Cache {
             return;
         }
         let aside = self.spilled.len();
-        let few = if key.length() == LONG { None } else { PackedIds::of_ids(ids, self.small_ids) };
+        let compare = fuses || key.length() == LONG;
+        let few = if compare { None } else { PackedIds::of_ids(ids, self.small_ids) };
         let result = few.unwrap_or_else(|| {
-            if key.length() == LONG {
+            if compare {
                 self.spilled.extend_from_slice(&[self.texts.len() as u32, chunk.len() as u32]);
                 self.texts.extend_from_slice(chunk);
             }
             self.spilled.push(ids.len() as u32);
             self.spilled.extend_from_slice(ids);
-            PackedIds::aside(aside, key.length() == LONG)
+            PackedIds::aside(aside, compare)
         });
         self.insert([key.halves[0], key.halves[1], result.0]);
         if self.used > self.lines as usize {
@@ -368,6 +391,30 @@ impl Cache {
         self.spilled.clear();
         self.texts.clear();
         self.era += 1;
+    }
+}
+
+/// Write the ids of the singles before a word. Returns where they end.
+///
+/// # Safety
+/// The singles, and `STEP` bytes more, must be in the text. There must be room for their ids, and for `STEP` more.
+#[inline(always)]
+unsafe fn singles_before(text: &[u8], key: &Key, singles: &[u32; 256], end: *mut u32) -> *mut u32 {
+    let (at, count) = (usize::from(key.singles_at), usize::from(key.singles));
+    let mut i = 0;
+    // Most words have none, a quarter one. Writing two anyway takes fewer steps than to find out.
+    loop {
+        debug_assert!(at + i + STEP <= text.len());
+        // SAFETY: as the caller says.
+        unsafe {
+            let [a, b] = text.as_ptr().add(at + i).cast::<[u8; STEP]>().read();
+            let ids = [singles[usize::from(a)], singles[usize::from(b)]];
+            end.wrapping_add(i).cast::<[u32; STEP]>().write_unaligned(ids);
+        }
+        i += STEP;
+        if i >= count {
+            return end.wrapping_add(count);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::text::utf8::{self, character};
 use crate::vocab::pieces::Pieces;
+use crate::vocab::singles::Singles;
 
 /// The bit of two characters side by side.
 #[inline]
@@ -17,12 +18,14 @@ pub struct Joinable {
     /// A bit for each pair of characters that some piece contains side by side, by its hash. If two pairs have the
     /// same hash, one may count as joinable by mistake. Then a possible cut is missed, and the result is the same.
     pairs: Box<[u64; 1 << 11]>,
+    /// What becomes of a byte that is cut off on both sides.
+    pub singles: Singles,
 }
 
 impl Joinable {
     /// The tables for the mergeable pieces, all of which are UTF-8.
-    pub fn new(pieces: &Pieces) -> Joinable {
-        let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0) };
+    pub fn new(pieces: &Pieces, singles: Singles) -> Joinable {
+        let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0), singles };
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
             let text = pieces.text(id);
             let mut at = 0;

@@ -6,6 +6,7 @@ pub mod joinable;
 pub mod lengths;
 pub mod piece_type;
 pub mod pieces;
+pub mod singles;
 pub mod starts;
 pub mod vocabulary;
 

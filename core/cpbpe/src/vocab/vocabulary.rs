@@ -13,6 +13,7 @@ use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::{Pieces, NONE};
+use crate::vocab::singles::Singles;
 use crate::vocab::starts::KeyStarts;
 
 /// sentencepiece refuses pieces with this many bytes or more.
@@ -149,7 +150,7 @@ impl Vocab {
             .all(|id| std::str::from_utf8(vocab.pieces.text(id)).is_ok());
         if vocab.utf8 && !has_unused {
             // (An UNUSED piece is split in the way that was seen last in the whole text.)
-            vocab.joinable = Some(Joinable::new(&vocab.pieces));
+            vocab.joinable = Some(Joinable::new(&vocab.pieces, Singles::new(&vocab)));
         }
         Ok(vocab)
     }
