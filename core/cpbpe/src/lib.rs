@@ -38,6 +38,7 @@ mod decode;
 mod encode;
 mod error;
 mod lazy;
+mod machine;
 pub mod memory;
 mod merge;
 mod prefetch;
@@ -48,6 +49,8 @@ pub mod watch;
 
 pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Engine, Scratch, Token};
 pub use error::{Error, Halt};
+#[doc(hidden)]
+pub use machine::use_vectors;
 pub use merge::Dropout;
 pub use text::finder::Finder;
 pub use text::normalize::NormalizerOptions;

@@ -24,13 +24,12 @@ use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
 use crate::cache::once::Once;
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
 use crate::error::Halt;
+use crate::machine::{Machine, Plain, LINE};
 use crate::memory::{zeros, Grow};
 use crate::prefetch::prefetch;
 
 /// How many lines there are: 256 KiB of them at first, 7 MiB in the end. Only those that are used take memory.
 const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13];
-/// The cells of a line.
-const LINE: usize = 8;
 /// Where the wide places begin, and the narrow one.
 const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
@@ -66,6 +65,21 @@ pub struct Cache {
     pub once: Once,
     /// How often the cache has been emptied.
     pub era: u32,
+}
+
+/// The lines of a cache.
+#[derive(Clone, Copy)]
+pub struct Homes<'a> {
+    cells: &'a [u64],
+    lines: u32,
+}
+
+impl Homes<'_> {
+    /// Ask for the memory of a home ahead of time.
+    #[inline(always)]
+    pub fn prefetch(self, hash: u32) {
+        prefetch(self.cells.as_ptr().wrapping_add(place_in(hash, self.lines)));
+    }
 }
 
 /// The entries of many chunks.
@@ -141,29 +155,29 @@ impl Cache {
         unsafe { &*self.cells.as_ptr().add(at).cast() }
     }
 
-    /// Ask for the memory of a key's home ahead of time.
+    /// What is needed to ask for memory. (A copy in registers, where stores cannot have changed it.)
     #[inline(always)]
-    pub fn prefetch(&self, key: Key) {
-        prefetch(self.line(key.hash));
+    pub fn homes(&self) -> Homes<'_> {
+        Homes { cells: &self.cells[self.first..], lines: self.lines }
     }
 
     /// The ids of the chunk, if they are remembered.
     pub fn get(&self, key: Key) -> PackedIds {
         let home = self.line(key.hash);
-        match look(home, key) {
-            PackedIds::ABSENT if is_full(home) => look(self.line(key.other()), key),
+        match look::<Plain>(home, key) {
+            PackedIds::ABSENT if is_full(home) => look::<Plain>(self.line(key.other()), key),
             entry => entry,
         }
     }
 
     /// Look at the homes of at most `BATCH` chunks, and ask for the memory of what is not there.
-    #[inline(never)]
-    pub fn find(&self, keys: &[Key], lookup: &mut BatchLookup) {
+    #[inline(always)]
+    pub fn find<M: Machine>(&self, keys: &[Key], lookup: &mut BatchLookup) {
         let BatchLookup { entries, rest, rest_count } = lookup;
         // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
-            *entry = look(self.line(key.hash), key);
+            *entry = look::<M>(self.line(key.hash), key);
             if let Some(number) = rest.get_mut(without_ids) {
                 *number = i as u16;
             }
@@ -175,10 +189,10 @@ impl Cache {
             let i = rest[j];
             let key = keys[usize::from(i)];
             match entries[usize::from(i)].not_packed() {
-                NotPacked::Absent if is_full(self.line(key.hash)) => prefetch(self.line(key.other())),
+                NotPacked::Absent if is_full(self.line(key.hash)) => prefetch(self.line(key.other()).as_ptr()),
                 NotPacked::Absent => continue,
                 NotPacked::Aside(place) | NotPacked::Compare(place) => {
-                    self.spilled.get(place).into_iter().for_each(prefetch)
+                    self.spilled.get(place).into_iter().for_each(|ids| prefetch(ids))
                 }
             }
             rest[*rest_count] = i;
@@ -193,10 +207,10 @@ impl Cache {
             match entry.not_packed() {
                 NotPacked::Absent => {
                     let key = keys[usize::from(i)];
-                    *entry = look(self.line(key.other()), key);
+                    *entry = look::<Plain>(self.line(key.other()), key);
                 }
                 NotPacked::Compare(place) => {
-                    self.texts.get(self.spilled[place] as usize).into_iter().for_each(prefetch)
+                    self.texts.get(self.spilled[place] as usize).into_iter().for_each(|text| prefetch(text))
                 }
                 NotPacked::Aside(_) => {}
             }
@@ -232,7 +246,7 @@ impl Cache {
             } else {
                 return (done, ids);
             };
-            ids += usize::from(key.singles);
+            ids += key.singles.count();
         }
         (found.keys.len(), ids)
     }
@@ -250,7 +264,7 @@ impl Cache {
         let mut done = 0;
         let room = |end: *mut u32| out.capacity() - out.len() - (end as usize - start as usize) / size_of::<u32>();
         for (key, &entry) in keys.iter().zip(entries) {
-            debug_assert!(usize::from(key.singles) + entry.count() + ROOM <= room(end));
+            debug_assert!(key.singles.count() + entry.count() + ROOM <= room(end));
             if entry.is_ids() {
                 // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
                 // call.
@@ -261,7 +275,7 @@ impl Cache {
                 end = end.wrapping_add(entry.count());
             } else if let NotPacked::Aside(place) = entry.not_packed() {
                 let ids = self.aside(place);
-                debug_assert!(usize::from(key.singles) + ids.len() + ROOM <= room(end));
+                debug_assert!(key.singles.count() + ids.len() + ROOM <= room(end));
                 // SAFETY: there is room.
                 unsafe {
                     end = singles_before(text, key, singles, end);
@@ -400,7 +414,7 @@ impl Cache {
 /// The singles, and `STEP` bytes more, must be in the text. There must be room for their ids, and for `STEP` more.
 #[inline(always)]
 unsafe fn singles_before(text: &[u8], key: &Key, singles: &[u32; 256], end: *mut u32) -> *mut u32 {
-    let (at, count) = (usize::from(key.singles_at), usize::from(key.singles));
+    let (at, count) = (key.singles.at(), key.singles.count());
     let mut i = 0;
     // Most words have none, a quarter one. Writing two anyway takes fewer steps than to find out.
     loop {
@@ -430,21 +444,10 @@ fn is_full(line: &[u64; LINE]) -> bool {
     WIDE.into_iter().all(|at| line[at] != 0)
 }
 
-/// Find a key in a line. Without branches, because its place in the line is unpredictable.
+/// Find a key in a line.
 #[inline(always)]
-fn look(line: &[u64; LINE], key: Key) -> PackedIds {
-    let [a, b] = key.halves;
-    let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
-    let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
-    let not_narrow = usize::from(line[6] != a);
-    let case = not_narrow << 2 | not_second << 1 | not_first;
-    // Where the result is, in each case.
-    const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
-    if case == 7 {
-        PackedIds::ABSENT
-    } else {
-        PackedIds(line[usize::from(AT[case]) & (LINE - 1)])
-    }
+fn look<M: Machine>(line: &[u64; LINE], key: Key) -> PackedIds {
+    M::look(line, key.halves).map_or(PackedIds::ABSENT, PackedIds)
 }
 
 #[cfg(test)]

@@ -21,11 +21,26 @@ pub struct Key {
     pub halves: [u64; 2],
     /// Which line of the cache is its home.
     pub hash: u32,
-    /// Where the singles before it begin (see `cut/words.rs`), counted from somewhere. They are here, because there is
-    /// room.
-    pub singles_at: u16,
-    /// How many these are.
-    pub singles: u16,
+    /// The singles before it. They are here, because there is room.
+    pub singles: Singles,
+}
+
+/// Where some bytes of a batch are, and in the upper half how many. See `cut/words.rs`.
+#[derive(Clone, Copy, Default)]
+pub struct Singles(pub u32);
+
+impl Singles {
+    /// Where they begin.
+    #[inline(always)]
+    pub fn at(self) -> usize {
+        (self.0 & 0xFFFF) as usize
+    }
+
+    /// How many they are.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        (self.0 >> 16) as usize
+    }
 }
 
 /// For each length the bits of text in the two halves of a key.
@@ -52,7 +67,7 @@ impl Key {
     /// The key with these halves.
     #[inline(always)]
     pub fn of_halves(halves: [u64; 2]) -> Key {
-        Key { halves, hash: fold(halves[0], halves[1]) as u32, singles_at: 0, singles: 0 }
+        Key { halves, hash: fold(halves[0], halves[1]) as u32, singles: Singles(0) }
     }
 
     /// The halves of the key of the first `length` of these bytes, at most `MAX_CHUNK`. (A pair of numbers stays in registers, if it is one of two cases. A key was written
@@ -88,12 +103,6 @@ impl Key {
             add(block);
         }
         (state[0] >> 8 | LONG << 56, state[1])
-    }
-
-    /// The same key with these singles before it.
-    #[inline(always)]
-    pub fn after(self, singles_at: usize, singles: usize) -> Key {
-        Key { singles_at: singles_at as u16, singles: singles as u16, ..self }
     }
 
     /// The length of the chunk, or `LONG`.

@@ -5,18 +5,17 @@
 //! byte i, and bit i of `before` one before the byte in front of it, then a word ends at the bits `mask & !before` and
 //! begins one byte before the bits `before & !mask`, and all between an end and the next begin is singles.
 
-use crate::cut::chunks::{self, BLOCK};
+use crate::cache::key::Singles;
+use crate::cut::chunks;
 use crate::cut::keys::KeyCuts;
+use crate::machine::{Machine, BLOCK};
 use crate::vocab::{Joinable, Vocab};
 
 /// The words that end in this many bytes are looked up together: enough for memory to arrive meanwhile, and few enough
 /// to stay in the processor's first cache.
 pub const BATCH: usize = 256;
 /// The most words of a batch (there are singles that count as words), and what may be written after the last one.
-pub const MAX_WORDS: usize = BATCH + 2 * STEP;
-/// Places are written this many at a time, even if some are unneeded: cheaper than a loop whose end the processor
-/// cannot predict.
-const STEP: usize = 8;
+pub const MAX_WORDS: usize = BATCH + BLOCK + 1;
 
 /// The places of the words that end in a batch.
 pub struct Words {
@@ -27,7 +26,7 @@ pub struct Words {
     /// How many there are.
     pub count: usize,
     /// Where the batch begins in the text.
-    first: usize,
+    pub first: usize,
     /// Where the first word begins.
     start: usize,
     /// Where the singles after the last word end.
@@ -45,20 +44,17 @@ impl Words {
         (self.count, self.first, self.singles_end) = (0, 0, 0);
     }
 
-    /// No single before one of its words is before this place, and none is 2^16 bytes after it.
+    /// Where the words begin and end, and the singles before each (none before the first).
     #[inline(always)]
-    pub fn origin(&self) -> usize {
-        self.first.saturating_sub(1)
-    }
-
-    /// Where the words begin and end.
-    #[inline(always)]
-    pub fn places(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let ends = self.ends[..self.count].iter().map(|&end| self.first + usize::from(end));
-        // The begin of the first is known; the others begin in the batch.
-        let mut begin = self.start;
-        ends.zip(&self.begins[1..]).map(move |(end, &next)| {
-            (std::mem::replace(&mut begin, (self.first + usize::from(next)).wrapping_sub(1)), end)
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
+        // What is known about a word when the one before it is done.
+        let mut next = (self.start, Singles::default());
+        self.ends[..self.count].iter().zip(&self.begins[1..]).map(move |(&end, &begin)| {
+            let (end, begin) = (u32::from(end), u32::from(begin));
+            let begin_of_next = (self.first + begin as usize).wrapping_sub(1);
+            let singles = Singles(end | begin.wrapping_sub(1).wrapping_sub(end) << 16);
+            let (begin, singles) = std::mem::replace(&mut next, (begin_of_next, singles));
+            (begin, self.first + end as usize, singles)
         })
     }
 
@@ -113,7 +109,7 @@ impl<'a> Cutter<'a> {
 
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
     #[inline(always)]
-    pub fn next(&mut self, words: &mut Words) -> Option<()> {
+    pub fn next<M: Machine>(&mut self, words: &mut Words) -> Option<()> {
         let first = self.base;
         words.first = first;
         // How many words were begun and ended.
@@ -122,7 +118,7 @@ impl<'a> Cutter<'a> {
         while self.base < stop {
             let block = self.padded[self.base..].first_chunk::<BLOCK>()?;
             let left = self.length - self.base;
-            let mut mask = self.mask(block, left)?;
+            let mut mask = self.mask::<M>(block, left)?;
             if left < BLOCK {
                 mask = mask & ((1 << left) - 1) | 1 << left;
             }
@@ -143,17 +139,8 @@ impl<'a> Cutter<'a> {
             // 2. Write them.
             let after = [begun + begins.count_ones() as usize, ended + ends.count_ones() as usize];
             let offset = (self.base - first) as u8;
-            while begins | ends != 0 {
-                let (to_begins, to_ends) =
-                    (words.begins.get_mut(begun..begun + STEP)?, words.ends.get_mut(ended..ended + STEP)?);
-                for (to_begin, to_end) in to_begins.iter_mut().zip(to_ends) {
-                    *to_begin = offset.wrapping_add(begins.trailing_zeros() as u8);
-                    *to_end = offset.wrapping_add(ends.trailing_zeros() as u8);
-                    begins &= begins.wrapping_sub(1);
-                    ends &= ends.wrapping_sub(1);
-                }
-                (begun, ended) = (begun + STEP, ended + STEP);
-            }
+            M::places(begins, offset, words.begins[begun..].first_chunk_mut()?);
+            M::places(ends, offset, words.ends[ended..].first_chunk_mut()?);
             [begun, ended] = after;
             self.base += BLOCK;
         }
@@ -178,12 +165,12 @@ impl<'a> Cutter<'a> {
 
     /// The cuts before the bytes of the block at `base`, as bits.
     #[inline(always)]
-    fn mask(&mut self, block: &[u8; BLOCK], left: usize) -> Option<u64> {
+    fn mask<M: Machine>(&mut self, block: &[u8; BLOCK], left: usize) -> Option<u64> {
         let (base, padded) = (self.base, self.padded);
         if left == 0 {
             return Some(1);
         }
-        let mut mask = chunks::cuts(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
+        let mut mask = chunks::cuts::<M>(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
         if let Some(keys) = &mut self.keys {
             mask = keys.add(mask, base, block, padded[base + BLOCK], left);
         }

@@ -5,11 +5,14 @@
 //! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
 use crate::cache::{self, BatchLookup, Cache, Found, Key, PackedIds, MAX_CHUNK};
-use crate::cut::chunks::{self, BLOCK};
+use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
 use crate::error::Halt;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::Vector;
+use crate::machine::{Machine, Plain, BLOCK};
 use crate::memory::Grow;
 use crate::merge::merge_chunk;
 use crate::text::utf8;
@@ -91,7 +94,7 @@ struct Pending {
 /// The words of a batch.
 struct WordBatch {
     words: Words,
-    /// The key of each. It says where the singles before it are, counted from `Words::origin`.
+    /// The key of each.
     keys: [Key; cache::BATCH],
 }
 
@@ -116,50 +119,66 @@ impl<O: Output> Encoder<'_, O> {
     /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581,
     /// so it is not compact.
     fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
+        #[cfg(target_arch = "x86_64")]
+        if self.joinable.vector {
+            // SAFETY: the machine has been asked.
+            return unsafe { self.run_vector(padded, length, pending) };
+        }
+        self.run_on::<Plain>(padded, length, pending)
+    }
+
+    /// `run` on a machine with vector instructions.
+    ///
+    /// # Safety
+    /// It must have them: see `has_vectors`.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
+    unsafe fn run_vector(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
+        self.run_on::<Vector>(padded, length, pending)
+    }
+
+    #[inline(always)]
+    fn run_on<M: Machine>(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
         debug_assert!(padded.len() >= length + PAD);
         self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD)?;
         let Pending { batches: [now, before], lookup } = pending;
         let (mut now, mut before) = (now, before);
         let mut cutter = Cutter::new(self.vocab, self.joinable, padded, length);
         before.words.clear();
-        // Up to where the text has been cut into words and singles, and up to where its ids have been appended.
-        let (mut cut, mut done) = (0, 0);
+        // Up to where ids have been appended.
+        let mut done = 0;
         while !cutter.is_done() {
             if cutter.base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
                 (self.check)()?;
             }
             // 1. Cut this batch, make keys, and prefetch their lines of the cache.
-            if cutter.next(&mut now.words).is_none() {
+            if cutter.next::<M>(&mut now.words).is_none() {
                 return Ok(false);
             }
-            self.prepare(padded, cut, now);
-            cut = now.words.singles_end;
+            self.prepare(padded, now);
             // 2. Append the ids of the batch before, whose entries have arrived.
             done = self.look_up(padded, done, before, lookup)?;
             // 3. Read the entries of this one.
-            self.cache.find(&now.keys[..now.words.count], lookup);
+            self.cache.find::<M>(&now.keys[..now.words.count], lookup);
             std::mem::swap(&mut now, &mut before);
         }
         self.look_up(padded, done, before, lookup)?;
         Ok(true)
     }
 
-    /// Make the keys of words, and prefetch their memory. `cut`: where the singles before the first one begin.
-    #[inline(never)]
-    fn prepare(&self, padded: &[u8], mut cut: usize, batch: &mut WordBatch) {
+    /// Make the keys of words, and prefetch their memory.
+    #[inline(always)]
+    fn prepare(&self, padded: &[u8], batch: &mut WordBatch) {
         let WordBatch { words, keys } = batch;
-        let origin = words.origin();
-        for (key, (begin, end)) in keys.iter_mut().zip(words.places()) {
+        let homes = self.cache.homes();
+        for (key, (begin, end, singles)) in keys.iter_mut().zip(words.places()) {
             let length = end - begin;
             let (low, high) = match padded[begin..].first_chunk() {
                 Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
                 _ => Key::long(&padded[begin..end]),
             };
-            let new = Key::of_halves([low, high]);
-            self.cache.prefetch(new);
-            // (A first word that began before the batch has no singles before it.)
-            *key = new.after(cut.max(origin) - origin, begin - cut);
-            cut = end;
+            *key = Key { singles, ..Key::of_halves([low, high]) };
+            homes.prefetch(key.hash);
         }
     }
 
@@ -175,25 +194,33 @@ impl<O: Output> Encoder<'_, O> {
         let words = &batch.words;
         let keys = &batch.keys[..words.count];
         let singles = &*self.joinable.singles.ids;
+        // `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
+        let append_singles = |out: &mut O, from: usize, to: usize| {
+            // SAFETY: there is room.
+            unsafe { out.append_singles(&padded[from..], to - from, singles) };
+            to
+        };
+        // 1. The singles before the first word, some of which may be before the batch. (Its key does not count them.)
         if !keys.is_empty() {
             self.cache.find_rest(keys, lookup);
+            done = append_singles(self.out, done, words.begin(0));
         }
         let mut at = 0;
         loop {
-            let text = &padded[words.origin()..];
+            // 2. As many words as are known, with the singles between them.
+            let text = &padded[words.first..];
             let found = Found { text, keys: &keys[at..], entries: &lookup.entries[at..], singles };
-            // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
+            // SAFETY: there is room.
             at += unsafe { self.out.append_cached(self.cache, found) };
             if at > 0 {
                 done = words.end(at - 1);
             }
-            let end = if at < keys.len() { words.begin(at) } else { words.singles_end };
-            // SAFETY: as above.
-            unsafe { self.out.append_singles(&padded[done..], end - done, singles) };
-            done = end;
+            // 3. The singles before the next word, or after the last one.
+            done = append_singles(self.out, done, if at < keys.len() { words.begin(at) } else { words.singles_end });
             if at == keys.len() {
                 return Ok(done);
             }
+            // 4. The next word.
             let era = self.cache.era;
             let text = &padded[done..words.end(at)];
             self.append_one(keys[at], text, lookup.entries[at])?;

@@ -17,7 +17,7 @@ fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
     let entry = cache.get(key(chunk));
     let same = cache.append(entry, chunk, &mut out);
     let mut lookup = BatchLookup::default();
-    cache.find(&[key(chunk)], &mut lookup);
+    cache.find::<Plain>(&[key(chunk)], &mut lookup);
     cache.find_rest(&[key(chunk)], &mut lookup);
     assert!(lookup.entries[0] == entry);
     let mut many = Vec::with_capacity(out.len() + ROOM);
