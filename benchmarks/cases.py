@@ -83,12 +83,12 @@ def load_gigatoken(files: Files) -> Any:
 
 def load_fastokens(files: Files) -> Any:
     """From a tokenizer.json."""
-    return import_module("fastokens").Tokenizer(str(files.json))
+    return import_module("fastokens").Tokenizer.from_file(str(files.json))
 
 
 def load_tokenizers(files: Files) -> Any:
     """From a tokenizer.json."""
-    return import_module("tokenizers").Tokenizer(str(files.json))
+    return import_module("tokenizers").Tokenizer.from_file(str(files.json))
 
 
 def load_kitoken(files: Files) -> Any:
@@ -152,7 +152,7 @@ GIGATOKEN = Library(
         "decode_bytes": lambda tok: tok.decode,
         "decode_array": lambda tok: tok.decode,
     },
-    "its lists are `encode(text).tolist()`; its batches of arrays are awkward arrays; it decodes to bytes",
+    "its lists are `encode(text).tolist()`; its batches of arrays are `awkward.Array`; it decodes to bytes",
 )
 
 FASTOKENS = Library(

@@ -1,10 +1,12 @@
 """Builds the texts that the benchmarks run on: English, many languages, and source code.
 
     python -m benchmarks.corpora                      # from Debian packages, to benchmarks/data
+    python -m benchmarks.corpora --kinds              # these and more kinds of text: `benchmarks.kinds`
     python -m benchmarks.corpora --folder ~/texts     # from a folder of your own, as the corpus "own"
 
-Each corpus is about 20 MB of UTF-8 in documents of about 4 KB, cut at line ends. The same packages give
-the same bytes; `corpora.json` beside the texts holds their checksums and what they were made from.
+Each corpus is about 20 MB of UTF-8 (the other kinds: 8 MB) in documents of about 4 KB, cut at line ends. The
+same packages give the same bytes; `corpora.json` beside the texts holds their checksums and what they were
+made from.
 
 A corpus is one file, `en.txt` for example: its documents, with a NUL between each two. Read one with
 `read_documents`.
@@ -337,28 +339,44 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=DATA, help="where to write (default: benchmarks/data)")
     parser.add_argument("--folder", type=Path, help="make one corpus of the UTF-8 files in this folder")
     parser.add_argument("--name", default="own", help="the name of the corpus made with --folder")
-    parser.add_argument("--corpus", action="append", choices=CORPORA, help="only this one (may be repeated)")
-    parser.add_argument("--bytes", type=int, default=CORPUS_BYTES, help="the size of each corpus")
+    parser.add_argument("--corpus", action="append", help="only this one (may be repeated)")
+    parser.add_argument("--kinds", action="store_true", help="the other kinds of text, too")
+    parser.add_argument(
+        "--bytes", type=int, help="the size of each corpus (default: 20 MB; other kinds 8 MB)"
+    )
     options = parser.parse_args(arguments)
+    from benchmarks.kinds import KIND_BYTES, KINDS
+
     reader = Reader()
+    size = options.bytes or CORPUS_BYTES
     if options.folder:
         groups = {"folder": documents(map(reader.read, files(options.folder)))}
-        write_corpus(options.out, options.name, groups, options.bytes, {})
+        write_corpus(options.out, options.name, groups, size, {})
     else:
-        wanted = options.corpus or list(CORPORA)
+        wanted = options.corpus or [*CORPORA, *(KINDS if options.kinds else ())]
+        for name in wanted:
+            if name not in KINDS and name not in CORPORA:
+                parser.error(f"no corpus {name!r}; there are: {', '.join([*CORPORA, *KINDS])}")
         packages = [name for name in PACKAGES
                     if ("en" in wanted and name in ENGLISH)
                     or ("multi" in wanted and (name not in ENGLISH or name == HANDBOOK))]  # fmt: skip
-        folders, versions = unpack(packages, options.out / "packages")
+        packages += [package for name in wanted if name in KINDS for package in KINDS[name].packages]
+        folders, versions = unpack(list(dict.fromkeys(packages)), options.out / "packages")
         for name in wanted:
-            if name == "code":
+            size = options.bytes or (KIND_BYTES if name in KINDS else CORPUS_BYTES)
+            if name in KINDS:
+                own = {p: folders[p] for p in KINDS[name].packages if p in folders}
+                groups, made_of = KINDS[name].groups(own, reader), {p: versions[p] for p in own}
+            elif name == "code":
                 groups, made_of = source_code(reader), {"python": sys.version.split()[0]}
             elif name == "en":
                 groups, made_of = english(folders, reader), {p: versions[p] for p in ENGLISH if p in versions}
             else:
-                groups = languages(folders, reader)
-                made_of = {p: v for p, v in versions.items() if p not in ENGLISH or p == HANDBOOK}
-            write_corpus(options.out, name, groups, options.bytes, {"made_of": made_of})
+                own = {
+                    p: folders[p] for p in PACKAGES if p in folders and (p not in ENGLISH or p == HANDBOOK)
+                }
+                groups, made_of = languages(own, reader), {p: versions[p] for p in own}
+            write_corpus(options.out, name, groups, size, {"made_of": made_of})
     if reader.refused:
         print(f"left out, not UTF-8: {len(reader.refused)} files, such as {reader.refused[:5]}")
 

@@ -49,6 +49,8 @@ from benchmarks.cases import (
     as_lists,
 )
 from benchmarks.corpora import CORPORA, DATA, corpus_path, read_documents, read_manifest
+from benchmarks.kinds import KINDS
+from benchmarks.table import KIND_COLUMNS
 
 HERE = Path(__file__).resolve().parent
 PROBE = 48  # documents that tell how fast a library is
@@ -345,6 +347,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description="Measure cpbpe beside its rivals.")
     parser.add_argument("--corpus", action="append", help=f"which texts (default: {', '.join(CORPORA)})")
+    parser.add_argument(
+        "--kinds", action="store_true", help="all kinds of text that were built, in fewer cases"
+    )
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
     parser.add_argument("--library", action="append", choices=[library.name for library in LIBRARIES])
     parser.add_argument("--rounds", type=int, default=7)
@@ -353,6 +358,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, help="a Llama-style .model (default: mistral-common's)")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     options = parser.parse_args(arguments)
+    if options.kinds:
+        options.corpus = options.corpus or [
+            name for name in [*CORPORA, *KINDS] if corpus_path(options.data, name).exists()
+        ]
+        options.case = options.case or list(dict.fromkeys(case for case, *_ in KIND_COLUMNS))
     options.corpus = options.corpus or list(CORPORA)
     os.environ["RAYON_NUM_THREADS"] = str(THREADS)  # gigatoken, fastokens and tokenizers read this
     with tempfile.TemporaryDirectory() as folder:

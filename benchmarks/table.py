@@ -1,6 +1,6 @@
 """Makes the tables of docs/performance.md from the JSON files that the other benchmarks write.
 
-    python -m benchmarks.table results.json --growth growth.json --memory memory.json
+    python -m benchmarks.table results.json --growth growth.json --memory memory.json --models models.json
     python -m benchmarks.table results.json --readme docs/performance.md
 
 The first prints them; the second puts them between two marks in the file, replacing what was there.
@@ -90,9 +90,12 @@ def speeds(results: Report) -> list[str]:
     machine, commit = facts["machine"], facts["commit"] or "unknown"
     commit = commit[:10] + (" with changes" if commit.endswith("+") else "")
     about = (
-        f"{' / '.join(corpora)}. cpbpe's own speed, and how many times as fast it was as each rival in the "
-        f"same interleaved run ({facts['settings']['rounds']} rounds, medians). {machine['cpu']}, "
-        f"{machine['cores']} cores, Python {facts['python']}, commit {commit}, engine {facts['engine']}, "
+        "`python -m benchmarks.run`. The column of cpbpe is its own speed, or its time for one string (µs). "
+        "The other columns say how many times as fast as that library cpbpe was; below 1, it was slower; "
+        "a dash: the library has no such call. "
+        f"The figures of a cell are for the corpora {' / '.join(corpora)}. The libraries took turns; medians "
+        f"of {facts['settings']['rounds']} rounds. {machine['cpu']}, {machine['cores']} cores, "
+        f"Python {facts['python']}, commit {commit}, engine {facts['engine']}, "
         f"model {facts['model']['file']}."
     )
     notes = [f"{name}: {note}." for name, note in facts.get("notes", {}).items()]
@@ -100,6 +103,64 @@ def speeds(results: Report) -> list[str]:
     if stars:
         notes.append(f"\\* ids or text differ from sentencepiece's: {', '.join(stars)}.")
     return [about, "", *grid(head, rows), "", *([" ".join(notes)] if notes else [])]
+
+
+def models(results: Report) -> list[str]:
+    """The table of kinds of model."""
+    corpora = list(next(iter(results["results"].values())))
+    rows = [
+        [
+            name,
+            *(
+                f"{number(found[corpus]['MB/s'])} MB/s, {number(found[corpus]['ratio'])} ×"
+                for corpus in corpora
+            ),
+        ]
+        for name, found in results["results"].items()
+    ]
+    settings = results["facts"]["settings"]
+    caption = (
+        f"Encoding to arrays with every kind of model: cpbpe's speed, and how many times as fast it was as "
+        f"sentencepiece on the same texts ({settings['megabytes']:g} MB of each corpus, "
+        f"{settings['rounds']} rounds)."
+    )
+    return [caption, "", *grid(["model", *corpora], rows)]
+
+
+KIND_COLUMNS = [
+    ("array", "cpbpe", "arrays, MB/s"),
+    ("array", "sentencepiece", "arrays, × sentencepiece"),
+    ("array", "gigatoken", "arrays, × gigatoken"),
+    ("first_array", "gigatoken", "first pass, × gigatoken"),
+    ("list", "sentencepiece", "lists, × sentencepiece"),
+    ("list", "fastokens", "lists, × fastokens"),
+    ("lists_2", "gigatoken", "2 threads, lists, × gigatoken"),
+    ("arrays_2", "gigatoken", "2 threads, arrays, × gigatoken"),
+]
+"""The cases that are shown for every kind of text, beside which library."""
+
+
+def kinds(results: Report) -> list[str]:
+    """The table of kinds of text: one row for each."""
+    found = {(result["corpus"], result["case"]): result["libraries"] for result in results["results"]}
+    corpora = list(dict.fromkeys(corpus for corpus, _ in found))
+    rows = [
+        [
+            corpus,
+            *(
+                cell(found.get((corpus, case), {}).get(name), name == "cpbpe")
+                for case, name, _ in KIND_COLUMNS
+            ),
+        ]
+        for corpus in corpora
+    ]
+    facts = results["facts"]
+    caption = (
+        f"Every kind of text, from one interleaved run ({facts['settings']['rounds']} rounds, medians): "
+        f"cpbpe's speed, and how many times as fast it was. {facts['machine']['cpu']}, "
+        f"{facts['machine']['cores']} cores, commit {(facts['commit'] or 'unknown')[:10]}."
+    )
+    return [caption, "", *grid(["text", *(title for *_, title in KIND_COLUMNS)], rows)]
 
 
 def growth(results: Report) -> list[str]:
@@ -117,7 +178,9 @@ def growth(results: Report) -> list[str]:
             rows.append([kind, name, *times, f"{figures['growth']:.1f}"])
     head = ["text", "library", *(f"{int(size) // 1000:,} KB" for size in sizes), "growth"]
     caption = (
-        "Nanoseconds for each byte of a hard text, by its length; growth is the largest over the smallest."
+        "`python -m benchmarks.pathological`. Nanoseconds for each byte of a hard text, by the length of the "
+        "text. Growth is the largest of these figures divided by the smallest; 1 would mean that the time is "
+        "exactly proportional to the length."
     )
     return [caption, "", *grid(head, rows)]
 
@@ -131,8 +194,11 @@ def memory(results: Report) -> list[str]:
             base = steps["imported"]
             own = [f"{(steps[step] - base) / 1e6:.1f}" for step in ("loaded", "one string", "warm")]
             rows.append([corpus, name, *own])
-    head = ["corpus", "library", "loaded", "one string", "warm"]
-    caption = "Resident memory in MB, without what importing the library takes; warm: after the whole corpus."
+    head = ["corpus", "library", "model loaded", "one string encoded", "whole corpus encoded"]
+    caption = (
+        "`python -m benchmarks.memory`. Resident memory in MB at three moments, less what importing the "
+        "library takes."
+    )
     lines = [caption, "", *grid(head, rows)]
     rows = []
     for title, libraries in results["loading"].items():
@@ -143,7 +209,7 @@ def memory(results: Report) -> list[str]:
             both = [f"{figures['median'][step] * 1e3:.1f}" for step in ("load", "load_encode")]
             rows.append([title, name, *both])
     head = ["model", "library", "load", "load and encode one string"]
-    caption = "Milliseconds to load a model, each time in a fresh process."
+    caption = "The same command. Milliseconds to load a model, each time in a fresh process."
     return [*lines, "", caption, "", *grid(head, rows)]
 
 
@@ -163,10 +229,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("results", type=Path, help="what benchmarks.run wrote")
     parser.add_argument("--growth", type=Path, help="what benchmarks.pathological wrote")
     parser.add_argument("--memory", type=Path, help="what benchmarks.memory wrote")
+    parser.add_argument("--kinds", type=Path, help="what benchmarks.run wrote for all kinds of text")
+    parser.add_argument("--models", type=Path, help="what benchmarks.models wrote")
     parser.add_argument("--readme", type=Path, help="the file to put the tables into")
     options = parser.parse_args(arguments)
     lines = speeds(json.loads(options.results.read_text()))
-    for path, make in ((options.memory, memory), (options.growth, growth)):
+    tables = (
+        (options.kinds, kinds),
+        (options.models, models),
+        (options.memory, memory),
+        (options.growth, growth),
+    )
+    for path, make in tables:
         if path:
             lines += ["", *make(json.loads(path.read_text()))]
     text = "\n".join(lines)

@@ -26,7 +26,13 @@ COMMANDS = {
 }
 """The subcommands, each with what it does."""
 
-_IN_PYTHON = ("encode", "decode", "tokenize", "detokenize", "load", "normalize")
+_IN_PYTHON = ("encode", "decode", "tokenize", "detokenize", "load", "normalize", "info", "inspect", "vocab")
+_NOWHERE = ("download", "convert", "export", "import")
+_MEANT = {
+    "version": "--version",
+    **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
+    **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
+}
 
 _OVERVIEW = """\
 usage: cpbpe COMMAND [options]
@@ -78,7 +84,7 @@ def _run(arguments: list[str]) -> int:
     if name in ("-h", "--help"):
         print(_overview(), end="")
         return 0
-    if name in ("--version", "-V"):
+    if name in ("--version", "-V", "-v"):
         from cpbpe.version import __version__
 
         print(f"cpbpe {__version__}")
@@ -116,6 +122,12 @@ def _no_such_command(name: str) -> str:
         return (
             f"there is no command {name!r}: in Python, cpbpe.load('my.model') gives what encodes and decodes"
         )
+    if name in _NOWHERE:
+        return (
+            f"there is no command {name!r}: cpbpe takes .model files, and neither converts nor downloads any"
+        )
+    if name in _MEANT:
+        return f"there is no command {name!r}; did you mean {_MEANT[name]!r}?"
     if os.path.exists(name):
         return f"there is no command {name!r}; to train on these files, type: cpbpe train {name} --out my"
     if close := get_close_matches(name.lower(), COMMANDS, 1, 0.6):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -81,12 +83,31 @@ def add_options(parser: Parser) -> None:
                 section.add_argument(flag(name), **settings)
 
 
-def corpus_of(arguments: argparse.Namespace, example: str) -> list[str]:
-    """The corpus, named as for this command or as for spm_train."""
+def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list[str]:
+    """The corpus, named as for this command or as for spm_train. `no_name` is said if there is no --out."""
     paths: list[str] = [*arguments.corpus, *(path for paths in arguments.input or [] for path in paths)]
     if not paths:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder: {example}")
+    for path in paths:
+        if (way_out := _no_path(path)) and not os.path.lexists(path):
+            raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
+    if arguments.out is None:
+        from cpbpe.training.corpus_find import expand
+
+        for path in paths:  # a corpus that is not there is what has to be mended first
+            if not os.path.isdir(path):
+                expand(path, any_text=True)
+        raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
     return paths
+
+
+def _no_path(given: str) -> str | None:
+    """What to say about what was probably meant as the value of the option before it."""
+    if given.lower() in ("true", "false"):
+        return f"the value of a switch comes after a '=', as in --byte-fallback={given}"
+    if re.fullmatch("<.+>", given):
+        return "several symbols have commas between them, as in --control-symbols '<a>,<b>'"
+    return None
 
 
 def options_of(arguments: argparse.Namespace) -> TrainOptions:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
 from cpbpe.cli.flags import OPTIONS, flag
 from cpbpe.cli.output import check_outputs, existing, make_folder
-from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import load_counts
 from cpbpe.errors import TrainingError
 
@@ -30,6 +30,7 @@ examples:
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
         prog="cpbpe count",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
@@ -55,11 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Count as the arguments say."""
     from cpbpe.training.word_counts import WordCounts
 
-    corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts")
-    if arguments.out is None:
-        raise NotUnderstoodError(
-            "the result has no name; give one with --out: cpbpe count a.txt --out a.counts"
-        )
+    corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", "the result has no name")
     options = options_of(arguments)
     check_outputs([arguments.out], corpus)
     counts = load_counts(corpus)

@@ -33,8 +33,13 @@ def check_outputs(paths: Sequence[str], corpus: Sequence[str]) -> None:
 def say(message: str) -> None:
     """Write to the error output. If it is closed, go on without it."""
     if sys.stderr is not None:
-        with suppress(OSError):
+        try:
             print(f"cpbpe: {message}", file=sys.stderr)
+        except OSError:  # what it keeps would fail again when Python flushes it at exit, with exit code 120
+            with suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, sys.stderr.fileno())
+                os.close(nowhere)
 
 
 def _check_folder(folder: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cpbpe.cli.flags import FLAGS, GUESSED, THEIRS, flag
@@ -26,7 +26,9 @@ class HelpShown(Exception):  # noqa: N818  # nothing went wrong
 class Parser(argparse.ArgumentParser):
     """The arguments of a subcommand."""
 
-    def __init__(self, **settings: Any):
+    def __init__(self, guessed: Mapping[str, str] | None = None, **settings: Any):
+        """`guessed`: flags that people guess here and nowhere else, as in `GUESSED`."""
+        self._guessed = {**GUESSED, **(guessed or {})}
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # otherwise a new option could change what an old command means
@@ -59,9 +61,9 @@ class Parser(argparse.ArgumentParser):
         name = given.strip("-").removeprefix("no-").replace("-", "_")
         with spelled_as(FLAGS):
             if not given.startswith("-"):
-                return f"{given!r} is one argument too many"
-            if (guess := flag(name)[2:]) in GUESSED:
-                return f"there is no option {given}; {GUESSED[guess]}"
+                return f"{given!r} is one argument too many; put a sentence into quotes"
+            if (guess := flag(name)[2:]) in self._guessed:
+                return f"there is no option {given}; {self._guessed[guess]}"
             if name in REFUSED:
                 return f"there is no option {given}: {spelled(REFUSED[name])}"
             way_out = advice(name, [option for option in self.flags() if not option.startswith("no_")])
@@ -77,6 +79,7 @@ class Parser(argparse.ArgumentParser):
         message = re.sub(
             r"^(--[\w-]+)(?:/-\w)?: expected (?:one|at least one) argument$", r"\1 needs a value", message
         )
+        message = re.sub(r"^(--[\w-]+): (?=\1 )", "", message)  # the message of a type may begin with it, too
         raise NotUnderstoodError(message)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:

@@ -40,7 +40,9 @@ _NO_COLOUR = "\x1b[0m"
 
 def parser() -> Parser:
     """The command's arguments."""
+    nameless = "the sentence is given without a name: cpbpe quickstart 'Any sentence'"
     parser = Parser(
+        dict.fromkeys(("text", "sentence", "input"), nameless),
         prog="cpbpe quickstart",
         usage="cpbpe quickstart [TEXT] [--out FOLDER]",
         description="Train a small model on a text that comes with cpbpe, encode a sentence with\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
 from cpbpe.cli.output import check_outputs, existing, make_folder, say
-from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.parsing import Parser
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
@@ -57,11 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cpbpe.training.train import train
 
     # 1. Checks that come before the work.
-    corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my")
-    if arguments.out is None:
-        raise NotUnderstoodError(
-            "the model has no name; give one with --out: cpbpe train corpus.txt --out my"
-        )
+    corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my", "the model has no name")
     options = options_of(arguments)
     name = arguments.out.removesuffix(".model")
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]

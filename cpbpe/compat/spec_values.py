@@ -224,7 +224,7 @@ def _check(trainer: Mapping[str, Any]) -> None:
         ("max_sentence_length", 10, 1 << 30),
     ):
         if name in trainer and not low <= trainer[name] <= high:
-            raise TrainingError(f"{name} is {low} to {high}, not {trainer[name]}")
+            raise TrainingError(f"{name} must be from {low} to {high}, not {trainer[name]}")
     if trainer.get("use_all_vocab"):
         raise TrainingError("use_all_vocab is for word and character models, and this is BPE; leave it out")
     if trainer.get("seed_sentencepieces_file"):

@@ -34,8 +34,11 @@ def read_model_file(source: Source) -> bytes:
             if error.errno is None:  # from _in_folder, whose message says more
                 raise
             missing = "no such file or folder; cpbpe downloads nothing, give the path of a model"
+            at_home = os.path.expanduser(path)
             if os.path.isfile(f"{path}.model"):
                 missing = f"no such file or folder; is it {path + '.model'!r}?"
+            elif at_home != path and os.path.exists(at_home):
+                missing = f"no such file or folder; is it {at_home!r}?"
             raise FileNotFoundError(error.errno, missing, path) from None
         with file:
             return read_model_file(file)
@@ -44,7 +47,11 @@ def read_model_file(source: Source) -> bytes:
         raise TypeError(
             f"a model is loaded from a path or an open binary file, not {type(source).__name__}{hint}"
         )
-    head = source.read(_HEAD_BYTES)
+    head: object
+    try:
+        head = source.read(_HEAD_BYTES)
+    except UnicodeDecodeError:  # a file that is open as text
+        head = ""
     if not isinstance(head, bytes):
         raise TypeError(
             f"the model file must be opened in binary mode ('rb'), its read() returned {type(head).__name__}"
@@ -79,4 +86,6 @@ def _in_folder(folder: str) -> str:
             f"give the path of one of them"
         )
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
+    if "tokenizer.json" in names:
+        shown += "; a tokenizer.json is of another library, and cpbpe reads SentencePiece's .model files"
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]}; {shown}")

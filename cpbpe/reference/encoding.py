@@ -223,14 +223,10 @@ class ReferenceEngine:
             self._denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
 
     def _joinable_pairs(self) -> set[bytes] | None:
-        """All pairs of characters that some piece holds side by side; None if cutting could change a result.
+        """All pairs of characters that some piece holds side by side.
 
-        There are two such cases, both rare. A piece that is not UTF-8 does not consist of characters. And an
-        UNUSED piece is split into the last pair that was seen to make it *in the whole text* (`_split`), so
-        the rest of the text matters.
+        None if a piece is not UTF-8: it does not consist of characters, so text cannot be cut between them.
         """
-        if self._unused:
-            return None
         pairs: set[bytes] = set()
         for piece in self._rank:
             try:
@@ -262,6 +258,9 @@ class ReferenceEngine:
         >>> list(toy._segment(b"abba"))        # chunks: 'ab', 'b', 'a'
         [(b'ab', 3), (b'b', 2), (b'a', 1)]
         """
+        joinable = self.joinable
+        if dropout is not None and self._unused:
+            joinable = None  # with skipped merges a piece can be made in several ways; see `_split`
         chunk: list[bytes] = []
         frozen: set[int] = set()
         at = begin = 0
@@ -269,8 +268,8 @@ class ReferenceEngine:
             user_defined = self.user_defined.longest(text, at)
             symbol = text[at : at + (user_defined or character_length(text, at))]
             at += len(symbol)
-            if self.joinable is not None and (
-                user_defined or frozen or (chunk and chunk[-1] + symbol not in self.joinable)
+            if joinable is not None and (
+                user_defined or frozen or (chunk and chunk[-1] + symbol not in joinable)
             ):
                 yield from self._segment_chunk(chunk, frozen, begin, dropout)
                 begin += len(chunk)
@@ -359,10 +358,15 @@ class ReferenceEngine:
         """Yield a symbol with its id; an UNUSED one in two parts, which are split again if they are UNUSED.
 
         UNUSED pieces make a vocabulary smaller after training: they still merge, so that longer pieces built
-        on them can be reached, but they must not appear in the result. `splits` holds the last pair that was
-        seen to make each, whether it was merged or not. An UNUSED piece that no pair makes, a single
-        character, is unknown. sentencepiece stops at a depth of 100, so that a crafted model cannot exhaust
-        the stack, and returns what it has at that depth.
+        on them can be reached, but they must not appear in the result. `splits` holds the pair that was seen
+        to make each, whether it was merged or not. An UNUSED piece that no pair makes, a single character, is
+        unknown. sentencepiece stops at a depth of 100, so that a crafted model cannot exhaust the stack, and
+        returns what it has at that depth.
+
+        sentencepiece takes the last pair that it saw anywhere in the text. That is the same, because there is
+        only one: when two symbols are seen that together are the piece, no merge has crossed its ends, so
+        inside it the same merges were made, in the same order, as if it were a text of its own. (Dropout
+        skips merges, so then the rest of the text matters.)
         """
         if depth > MAX_SPLIT_DEPTH:
             yield symbol, self._ids.get(symbol, self._unk)

@@ -52,9 +52,14 @@ _BATCHES = {
 }
 
 
+def is_missing(value: Any) -> bool:
+    """Whether it is what tables hold where there is no value."""
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ == "NAType"  # as pandas writes missing values
+
+
 def _hint(text: Any, method: str) -> str:
-    is_nan = isinstance(text, float) and text != text
-    if text is None or is_nan or type(text).__name__ == "NAType":  # as pandas writes missing values
+    if is_missing(text):
         return "; is a value missing?"
     if isinstance(text, os.PathLike):
         return "; give it the text of the file, path.read_text(encoding='utf-8')"
@@ -64,6 +69,8 @@ def _hint(text: Any, method: str) -> str:
         return "; give it str(text)"
     if hasattr(text, "__index__") and "decode" in method:
         return "; for ids use decode()"
+    if hasattr(text, "__index__") and method == "piece_to_id":
+        return "; for the piece of an id use id_to_piece()"
     if isinstance(text, Mapping):
         return "; give it one of its values, such as text['text']"
     if isinstance(text, Iterable):
@@ -231,6 +238,8 @@ def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
             hint = ""
             if method == "decode" and isinstance(id, (list, tuple, str)):
                 hint = "; for pieces use decode_pieces" if isinstance(id, str) else "; use decode_batch"
+            elif hasattr(id, "ids"):  # an Encoding, of this library or of another
+                hint = "; give it encoding.ids"
             raise TypeError(
                 f"{method}() takes ids (integers), found {type(id).__name__} at position {position}{of}{hint}"
             ) from None

@@ -106,7 +106,8 @@ class ModelFacts:
     def check_id(self, id: Any, method: str) -> int:
         """One id as an int, in use."""
         if not hasattr(id, "__index__"):
-            raise TypeError(f"{method}() takes one id (an integer), not {type(id).__name__}")
+            hint = "; tok.vocab[piece] gives the id of a piece" if isinstance(id, (str, bytes)) else ""
+            raise TypeError(f"{method}() takes one id (an integer), not {type(id).__name__}{hint}")
         number: int = id.__index__()
         if not 0 <= number < self.special.size:
             raise IndexError(f"id {number} is outside the vocabulary: {checks.bounds(self.special.size)}")

@@ -32,6 +32,12 @@ class Elsewhere:
         message = f"{owner.__name__!r} {kind} has no attribute {self._name!r}; use {self._use}"
         raise AttributeError(message, name=self._name, obj=owner if instance is None else instance)
 
+    def __set__(self, instance: object, value: object) -> NoReturn:
+        raise AttributeError(
+            f"a Tokenizer does not change, so {self._name!r} cannot be set; with_special_tokens(tokens) and "
+            f"using(...) give new ones"
+        )
+
 
 class Guided:
     """Calls, indices and names that a Tokenizer lacks but other libraries' tokenizers have."""
@@ -54,6 +60,10 @@ class Guided:
             raise TypeError(
                 f"a Tokenizer has no items; tok.vocab[{shown}] gives the id of a piece, or the piece of an id"
             )
+
+        def __contains__(self, key: object) -> NoReturn:
+            """Refuse, for the same reason."""
+            raise TypeError("a Tokenizer has no items; write `in tok.vocab` to look for a piece")
 
         def __dir__(self) -> Iterable[str]:
             """The names that there are, for completion."""

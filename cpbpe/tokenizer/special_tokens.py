@@ -116,10 +116,10 @@ class SpecialTokens:
             return every
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
             single = f"; put it into a set: {{{given!r}}}" if isinstance(given, str) else ""
-            raise ValueError(f"{option} is {every!r} or a set of special tokens, not {given!r}{single}")
+            raise ValueError(f"{option} must be {every!r} or a set of special tokens, not {given!r}{single}")
         for text in given:
             if not isinstance(text, str):
-                raise TypeError(f"{option} holds str, not {type(text).__name__}")
+                raise TypeError(f"{option} must hold str, not {type(text).__name__}")
             if text not in self.ids:
                 raise ValueError(
                     f"{option}: {text!r} is not a special token of this tokenizer; {self._way_out(text)}"

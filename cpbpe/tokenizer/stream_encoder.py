@@ -27,7 +27,7 @@ class StreamEncoder:
 
     The ids that `push` returns are final. All of them together, with those of `flush` at the end, are exactly
     what `Tokenizer.encode` returns for the whole text. With some models everything waits for `flush`: those
-    with UNUSED pieces, or with pieces or rules that are not UTF-8.
+    with pieces or rules that are not UTF-8.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import wraps
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
 from cpbpe.tokenizer.checks import checked_threads
+from cpbpe.training.options import ARGUMENTS, NAMES, refuse_unknown
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 LEAST_MEMORY = 1 << 20
 """The smallest memory limit, in bytes."""
@@ -58,3 +63,20 @@ def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> Non
             raise TypeError(f"{named(name)} must be a name (str), not {value!r}")
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(f"{named('progress')} must be True, False, None or a function, not {progress!r}")
+
+
+def takes_a_corpus(function: F) -> F:
+    """A decorator for a function with an argument `source` and options.
+
+    sentencepiece calls the corpus input, and others call it files or data. Without this, Python would say
+    that `source` is missing, before anybody looks at the name that was given instead.
+    """
+    before = function.__code__.co_varnames.index("source")  # how many arguments come before it
+
+    @wraps(function)
+    def guided(*given: Any, **options: Any) -> Any:
+        if len(given) == before and "source" not in options:
+            refuse_unknown(name for name in options if name not in ("preset", *NAMES, *ARGUMENTS))
+        return function(*given, **options)
+
+    return guided  # type: ignore[return-value]

@@ -19,7 +19,7 @@ from typing import Any
 
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import given, named
-from cpbpe.tokenizer.checks import listed_column, table_way_out
+from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
 from cpbpe.training.corpus_files import PART_BYTES, parts, shortened
 from cpbpe.training.corpus_find import Found, expand, size_of
 from cpbpe.training.corpus_kinds import FORMATS, format_of
@@ -322,8 +322,10 @@ class Corpus:
         elif isinstance(item, (bytes, bytearray, memoryview)):
             data = bytes(item)
         else:
-            hint = ""
-            if isinstance(item, Mapping):
+            hint = "; is a value missing?" if is_missing(item) else ""
+            if isinstance(item, (list, tuple)):
+                hint = "; join its words: ' '.join(words)"
+            elif isinstance(item, Mapping):
                 hint = "; give what is in it, as in (row['text'] for row in rows)"
             elif isinstance(item, os.PathLike):
                 hint = "; for files give a list of their paths: list(paths)"
@@ -362,7 +364,10 @@ def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Ite
 
 def _checked_count(count: object, where: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"{where}: the count must be an integer, not {type(count).__name__}")
+        hint = ""
+        if not isinstance(count, (bool, float, str)):
+            hint = "; a mapping is from texts to counts, so give the texts in it, such as source['text']"
+        raise TypeError(f"{where}: the count must be an integer, not {type(count).__name__}{hint}")
     if not 1 <= count < 1 << 63:
         what = str(count) if count.bit_length() < 100 else f"a number of {count.bit_length():,} bits"
         raise TrainingError(f"{where}: the count must be 1 to 2**63 - 1, not {what}")

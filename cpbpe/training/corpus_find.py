@@ -11,6 +11,7 @@ import errno
 import fnmatch
 import glob
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -59,7 +60,7 @@ def expand(path: str, any_text: bool = False) -> Found:
         found = Found()
         found.files = _once(_matching(path, found), found)
         if not found.files:
-            raise FileNotFoundError(f"no file matches {path!r}")
+            raise FileNotFoundError(f"no file matches {_shown(path)}{_hint(path)}")
     else:
         _check_exists(path)
         found = Found([path])
@@ -127,12 +128,26 @@ def _check_exists(path: str) -> None:
         if os.path.islink(path):
             target = os.readlink(path)
             raise FileNotFoundError(f"{path!r} is a link to {target!r}, which does not exist") from None
-        hint = ""
-        if len(path.split()) > 3:
-            way = advised("give a list of texts", "write it to a file, or pipe it in and give -")
-            hint = f"; to train on a text rather than on a file, {way}"
-        shown = path if len(path) <= 200 else path[:200] + "..."
-        raise FileNotFoundError(f"no such file or directory: {shown!r}{hint}") from None
+        raise FileNotFoundError(f"no such file or directory: {_shown(path)}{_hint(path)}") from None
+
+
+def _shown(path: str) -> str:
+    return repr(path if len(path) <= 200 else path[:200] + "...")
+
+
+def _hint(path: str) -> str:
+    """What was meant, perhaps, by a path that does not exist."""
+    if re.match(r"[a-z][a-z0-9]+:/", path, re.IGNORECASE):  # as Path writes an address, too
+        return "; cpbpe downloads nothing, give a file"
+    if len(path.split()) > 3:
+        way = advised("give a list of texts", "write it to a file, or pipe it in and give -")
+        return f"; to train on a text rather than on a file, {way}"
+    parts = [part.strip() for part in path.split(",")]
+    if len(parts) > 1 and all(map(os.path.exists, parts)):
+        way = advised(f"give a list: {parts}", "put spaces between them")
+        return f"; for several files {way}"
+    at_home = os.path.expanduser(path)
+    return f"; is it {at_home!r}?" if at_home != path and os.path.exists(at_home) else ""
 
 
 def _check_readable(path: str) -> None:

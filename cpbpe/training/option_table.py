@@ -25,26 +25,27 @@ GROUPS: dict[str, dict[str, Meaning]] = {
     "vocabulary": {
         "vocab_size": Meaning(
             "how many pieces the model has, special pieces included",
-            "Choose it for every model: with more pieces, texts take fewer tokens and the embeddings more "
-            "memory.",
+            "Choose it for every model. With more pieces, texts take fewer tokens, but the embeddings take "
+            "more memory.",
         ),
         "hard_vocab_limit": Meaning(
             "fail if the corpus is too small for `vocab_size` pieces, instead of making a smaller model",
             "Turn it off if you want as many pieces as a small corpus gives.",
         ),
         "character_coverage": Meaning(
-            "the share of the corpus, 0.98 to 1, that must be covered by characters with a piece; the rarest "
-            "characters are left without one",
+            "how much of the corpus, as a share from 0.98 to 1, consists of characters that get a piece; the "
+            "rarest characters are left without one",
             "Choose 1 if every character matters, as in a small, clean corpus. Choose less if rare "
             "characters would fill the vocabulary, as in noisy text or text in many scripts.",
         ),
         "auto_character_coverage": Meaning(
-            "choose characters and merges together, so that the corpus takes the fewest tokens; needs "
-            "`byte_fallback`",
+            "let characters and merges compete for the places in the vocabulary, by how many tokens each "
+            "saves; `character_coverage` then has no effect; needs `byte_fallback` and excludes "
+            "`required_chars`",
             "Turn it on if you would rather not guess `character_coverage`.",
         ),
         "required_chars": Meaning(
-            "characters that get a piece however rare they are, written as one text",
+            "characters that get a piece however rare they are, in one text: éèê",
             "Name the letters and signs that people will use but the corpus hardly contains.",
         ),
         "byte_fallback": Meaning(
@@ -89,7 +90,8 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "the text of the piece that fills up a batch", "Change it if a program expects another text."
         ),
         "unk_surface": Meaning(
-            "what the unknown piece is decoded to", "Change it if decoded text should show it in another way."
+            "the text that the unknown piece is decoded to",
+            "Change it if decoded text should show it in another way.",
         ),
     },
     "what a piece can be": {
@@ -98,7 +100,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "Raise it for deeply indented code, or for languages with long words.",
         ),
         "split_by_whitespace": Meaning(
-            "end every piece where a word ends",
+            "end every piece where a word ends, so that no piece has parts of two words",
             "Turn it off to allow pieces of several words.",
         ),
         "split_by_unicode_script": Meaning(
@@ -108,11 +110,12 @@ GROUPS: dict[str, dict[str, Meaning]] = {
         ),
         "split_by_number": Meaning(
             "treat digits as a script of their own; has an effect only with `split_by_unicode_script`",
-            "Turn it off to allow pieces such as F16.",
+            "Turn it off, and `split_digits`, too, to allow pieces such as F16.",
         ),
         "split_digits": Meaning(
             "make every digit a piece by itself",
-            "Turn it off if numbers should take fewer tokens, at the price of being split irregularly.",
+            "Turn it off if numbers should take fewer tokens; similar numbers are then often split "
+            "differently.",
         ),
         "treat_whitespace_as_suffix": Meaning(
             "attach each space to the word before it, not to the word after it",
@@ -123,7 +126,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "Leave it on for source code: a line's indentation then takes one or two tokens.",
         ),
         "pretokenization_delimiter": Meaning(
-            "a text that marks places in the corpus which no piece may cross; it is removed",
+            "a text that marks the places in the corpus that no piece may cross; the marks are removed",
             "Use it if another tool has marked the words or morphemes of the corpus.",
         ),
         "pretokenizer": Meaning(
@@ -133,7 +136,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "such cuts.",
         ),
         "allow_inconsistent_pretokenization": Meaning(
-            "accept chunks from the `pretokenizer` that do not join to the text it was given",
+            "accept chunks from the `pretokenizer` that, joined, are not the text that it was given",
             "Turn it on if the function drops or changes text on purpose.",
         ),
     },
@@ -141,8 +144,8 @@ GROUPS: dict[str, dict[str, Meaning]] = {
         "normalization_rule_name": Meaning(
             "the rules by which text is rewritten, in training and when it is encoded: identity (no rules), "
             "nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
-            "Choose nmt_nfkc if variants of a character should be one (① and 1), and a name with _cf if "
-            "case should not matter. Decoding then gives the rewritten text.",
+            "Choose nmt_nfkc if variants of a character should become the same (① and 1), and a name with "
+            "_cf if case should not matter. Decoding then gives the rewritten text.",
         ),
         "normalization_rule_tsv": Meaning(
             "a file with rules of your own: on each line code points in hexadecimal, a tab, and the code "
@@ -163,16 +166,16 @@ GROUPS: dict[str, dict[str, Meaning]] = {
         ),
         "add_dummy_prefix": Meaning(
             "put a space in front of every text, so that a word has the same piece there as elsewhere",
-            "Turn it off if a text must come back unchanged, even with spaces in front, or for code.",
+            "Turn it off for code, or if texts will be encoded in parts whose ids are joined.",
         ),
         "remove_extra_whitespaces": Meaning(
-            "drop spaces at both ends of a text, and make every run of spaces one",
+            "drop spaces at both ends of a text, and replace every run of spaces by a single one",
             "Turn it on for prose with untidy spacing; leave it off for code.",
         ),
     },
     "what is read": {
         "max_sentence_length": Meaning(
-            "skip lines that have more bytes than this; 0 for no limit",
+            "skip lines (or texts of an iterable) that have more bytes than this; 0 for no limit",
             "Raise it if the report says that too much was left out, as happens with a document on each "
             "line.",
         ),
@@ -194,8 +197,8 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "in the .vocab file; the .model file is not affected.",
         ),
         "keep_reserved": Meaning(
-            "keep lines that contain U+2585, which sentencepiece skips because it uses that character as a "
-            "mark",
+            "keep lines that contain U+2585 (▅), which sentencepiece skips because it uses this character "
+            "for its own purposes",
             "Turn it on if no line may be left out.",
         ),
     },

@@ -93,7 +93,8 @@ _FOREIGN = {
     "file_format input_type": _CALLED.format("`format`"),
     "limit max_lines max_sentences sample sample_size num_samples": _CALLED.format("`input_sentence_size`"),
     "dropout alpha": "it is an option of encoding, not of training",
-    "encoding": "a corpus is UTF-8; convert it first, for example with iconv",
+    "encoding": "a file is read as UTF-8; open it yourself, as in train(open(path, encoding='latin-1'))",
+    "options train_options config": "a TrainOptions is given as `preset`",
     "files file corpus data dataset texts text path paths iterator train_data input_file input_files": (
         "the corpus comes first, without a name"
     ),

@@ -10,7 +10,7 @@ from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted, given, named
 from cpbpe.training.model_build import Built
 from cpbpe.training.options import TrainOptions
-from cpbpe.training.report import Curve, Report
+from cpbpe.training.report import Curve, Reading, Report
 from cpbpe.training.word_counts import WordCounts
 
 _SPACE = "\u2581"
@@ -66,16 +66,20 @@ def _bytes_of(character: str) -> int:
     return 1 if character == _SPACE else len(character.encode())
 
 
-def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, int]) -> list[str]:
-    warnings: list[str] = []
-    reading = counts.reading
+def too_long(reading: Reading, limit: int) -> list[str]:
+    """A warning if more than a hundredth of the corpus was left out for its length."""
     long = reading.left_out.get("too_long")
-    if long is not None and long.bytes * 100 > reading.bytes:
-        warnings.append(
-            f"{long.bytes / reading.bytes:.0%} of the corpus is in {reading.unit}s of more than "
-            f"{options.max_sentence_length} bytes and was left out; give a larger "
-            f"{named('max_sentence_length')}, or 0 for no limit"
-        )
+    if long is None or long.bytes * 100 <= reading.bytes:
+        return []
+    return [
+        f"{long.bytes / reading.bytes:.0%} of the corpus is in {reading.unit}s of more than {limit} bytes "
+        f"and was left out; give a larger {named('max_sentence_length')}, or 0 for no limit"
+    ]
+
+
+def _warnings(options: TrainOptions, counts: WordCounts, characters: dict[str, int]) -> list[str]:
+    reading = counts.reading
+    warnings = too_long(reading, options.max_sentence_length)
     returns = characters.get("\r", 0)
     if returns and returns * 2 > reading.sentences - reading.sentences_left_out:
         warnings.append(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
@@ -24,7 +24,7 @@ from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.spelling import counted, given, listed, named
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.argument_checks import check_arguments, checked_memory_limit
+from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
 from cpbpe.training.corpus import Source
 from cpbpe.training.counting import piece_limits, threads_or_all
 from cpbpe.training.model_build import Built, build, vocab_file
@@ -32,7 +32,7 @@ from cpbpe.training.options import TrainOptions, preset, special_counts
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.recorded import settings_of, with_input, with_prefix
 from cpbpe.training.report import Phase, Report
-from cpbpe.training.report_build import make_report
+from cpbpe.training.report_build import make_report, too_long
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 _preset = preset  # an argument of `train` has the same name
@@ -125,10 +125,20 @@ class TrainingResult:
         pieces, tokens = self._report.vocab_size, self._report.tokens
         return f"<cpbpe.TrainingResult: {counted(pieces, 'piece')}, {counted(tokens, 'token')}>"
 
+    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse: what encodes is in the result."""
+            there = not name.startswith("_") and hasattr(Tokenizer, name)
+            hint = f"; use result.tokenizer.{name}" if there else ""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(message, name=name, obj=self)
+
     def _least(self) -> int:
         return _smallest_size(self._options, self._learned)
 
 
+@takes_a_corpus
 def train(
     source: Source | WordCounts,
     *,
@@ -203,7 +213,8 @@ def train(
             return train_on_counts(source, complete, settings, threads, display, clock)
         reading_options = ReadingOptions(threads, format, field, column, limit)
         result = train_on_corpus(source, complete, settings, reading_options, display, clock)
-    warn(result.report.reading)
+    reading = result.report.reading
+    warn([*too_long(reading, complete.max_sentence_length), *reading.warnings])
     return result
 
 

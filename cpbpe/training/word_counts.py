@@ -15,7 +15,7 @@ import os
 import warnings
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, BinaryIO, NamedTuple
@@ -26,7 +26,7 @@ from cpbpe.errors import TrainingError
 from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import counted
-from cpbpe.training.argument_checks import check_arguments, checked_memory_limit
+from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
 from cpbpe.training.options import TrainOptions, preset
@@ -92,6 +92,7 @@ class WordCounts:
             object.__setattr__(self, name, value)
 
     @classmethod
+    @takes_a_corpus
     def build(
         cls,
         source: Source,
@@ -115,7 +116,7 @@ class WordCounts:
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
             counts = cls.of(source, complete, charsmap_of(complete), reading_options, display)
-        warn(counts.reading)
+        warn(counts.reading.warnings)
         return counts
 
     @classmethod
@@ -294,9 +295,9 @@ class _Reader:
         return data
 
 
-def warn(reading: Reading) -> None:
+def warn(texts: Iterable[str]) -> None:
     """Warn the caller of `train` or `build` about problems of the corpus. Not everybody reads reports."""
-    for text in reading.warnings:
+    for text in texts:
         warnings.warn(text, stacklevel=3)
 
 

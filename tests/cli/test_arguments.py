@@ -104,10 +104,16 @@ def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
         ("--random_seed=1", "the option is called --seed"),
         ("--model_type=unigram", "cpbpe trains bpe only, not 'unigram'"),
         ("--byte_fallback=maybe", "--byte-fallback is on or off"),
+        ("--byte_fallback true", "there is no file 'true'; the value of a switch comes after a '='"),
+        ("--control_symbols <a> <b>", "there is no file '<b>'; several symbols have commas between them"),
+        ("--memory-limit=4", "cpbpe: --memory-limit must be a size"),
+        ("--encoding=latin-1", "convert it first, for example with iconv"),
+        ("--config=train.yaml", "each option is given by itself"),
+        ("-i corpus.txt", "the corpus comes first, without a name"),
     ],
 )
 def test_what_was_meant(given: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*TRAIN, given]) == 2
+    assert main([*TRAIN, *given.split()]) == 2
     assert answer in capsys.readouterr().err
     assert not Path("my.model").exists()
 

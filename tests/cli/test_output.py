@@ -93,7 +93,9 @@ CALLS = [["--help"], ["--version"], ["train", "--help"], [*TRAIN, "--out", "my"]
 
 
 def run(arguments: list[str], **streams: Any) -> subprocess.CompletedProcess[bytes]:
-    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    """The command. Its output is kept until it is flushed, as usual, whatever PYTHONUNBUFFERED says."""
+    environment = processes.environment(PYTHONUNBUFFERED="")
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, **streams}
     return processes.run("-m", "cpbpe", *arguments, cwd=Path.cwd(), capture_output=False, **given)
 
 
@@ -121,9 +123,11 @@ def test_nobody_may_read_what_is_said_besides() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no such device")
-def test_a_full_disk() -> None:
+@pytest.mark.parametrize("arguments", [["--version"], ["train", "--help"]])
+def test_a_full_disk(arguments: list[str]) -> None:
+    """A short output fails when it is flushed, and a long one before."""
     with open("/dev/full", "wb") as full:
-        done = run(["train", "--help"], stdout=full)
+        done = run(arguments, stdout=full)
     assert (done.returncode, done.stderr) == (1, b"cpbpe: No space left on device\n")
 
 
@@ -141,5 +145,10 @@ def test_outputs_that_are_closed(close: str, code: int) -> None:
     assert done.returncode == code
     assert Path("my.model").exists()
     failing = line.replace("700", "9")
-    done = subprocess.run(["sh", "-c", failing, sys.executable], env=processes.environment(), check=False)
-    assert done.returncode == 1
+    done = subprocess.run(
+        ["sh", "-c", failing, sys.executable],
+        env=processes.environment(),
+        check=False,
+        stdout=subprocess.PIPE,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")  # what is wrong is not said where results are expected

@@ -133,10 +133,9 @@ def test_the_references_finder_takes_few_steps() -> None:
     assert process_time() - begin < 2
 
 
-def test_text_full_of_user_defined_pieces(engine: str) -> None:
+@pytest.mark.skipif(not CORE, reason="the reference takes its time")
+def test_text_full_of_user_defined_pieces() -> None:
     """What is between two of them was encoded like a text by itself, 90 ns each, even if it was empty."""
-    if engine != "core":
-        pytest.skip("the reference takes its time")
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefghijk", k=chance.randint(3, 7))) for _ in range(8000)]
     proto = zoo.parse(zoo.model("llama"))

@@ -34,6 +34,10 @@ def tok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     Path("tokenizer.json").write_text('{"model": {}, "added_tokens": []}', encoding="utf-8")
     Path("nested.json").write_bytes(b"[" * 100_000)
     Path("folder").mkdir()
+    Path("folder_of_json").mkdir()
+    Path("folder_of_json/tokenizer.json").write_bytes(b"{}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     return load("tokenizer.model")
 
 
@@ -85,6 +89,10 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("from_bytes(path)", lambda tok: Tokenizer.from_bytes("tokenizer.model"), TypeError, r"use Tokenizer\(path\)"),
     ("load(bytes)", lambda tok: load(DATA), TypeError, r"use from_bytes\(\)"),
     ("load(text file)", lambda tok: load(io.StringIO("")), TypeError, r"binary mode \('rb'\)"),
+    ("load(text file of a model)", lambda tok: load(io.TextIOWrapper(io.BytesIO(DATA), encoding="ascii")), TypeError, r"binary mode \('rb'\)"),
+    ("load(folder with json)", lambda tok: load("folder_of_json"), FileNotFoundError, r"it holds tokenizer\.json; .* cpbpe reads SentencePiece's \.model files$"),
+    ("load(~)", lambda tok: load("~/tokenizer.model"), FileNotFoundError, r"; is it '.*tokenizer\.model'\?: '~/tokenizer\.model'$"),
+    ("from_bytes(other json)", lambda tok: Tokenizer.from_bytes(b'{"a": 0}'), cpbpe.ModelError, "it is JSON, and a model is not; look for tokenizer.model beside it$"),
     ("load(None)", lambda tok: load(None), TypeError, "loaded from a path or an open binary file, not NoneType"),
     ("load(list)", lambda tok: load(["tokenizer.model"]), TypeError, "loaded from a path .*, not list"),
     ("Tokenizer(model_file)", lambda tok: Tokenizer(model_file="tokenizer.model"), TypeError, r"^Tokenizer\(\) has no option 'model_file'; give the path alone: Tokenizer\('tokenizer\.model'\)$"),
@@ -121,6 +129,14 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("padding", lambda tok: tok.encode_batch(["ab"], padding=True), TypeError, r"encode_arrays\(texts\)\.padded\(\)"),
     ("add_boss", lambda tok: tok.encode("ab", add_boss=True), TypeError, r"is it add_bos\?$"),
     ("skip_special", lambda tok: tok.decode([5], skip_special=True), TypeError, r"is it skip_special_tokens\?$"),
+    ("dropout", lambda tok: tok.encode("ab", dropout=0.1), TypeError, "; it is called alpha$"),
+    ("add_dummy_prefix", lambda tok: tok.encode("ab", add_dummy_prefix=False), TypeError, "; it is called prefix_space$"),
+    ("parse_special", lambda tok: tok.encode("ab", parse_special=True), TypeError, "; allowed_special='all' finds special tokens in a text$"),
+    ("max_tokens", lambda tok: tok.encode("ab", max_tokens=5), TypeError, r"; truncate\(text, max_tokens\) cuts, and split"),
+    ("stride", lambda tok: tok.split("ab", 4, stride=2), TypeError, "overlap=\\.\\.\\."),
+    ("dtype", lambda tok: tok.encode_arrays(["ab"], dtype="int64"), TypeError, r"\.astype\(dtype\)"),
+    ("n_jobs", lambda tok: tok.encode_batch(["ab"], n_jobs=2), TypeError, "calls with several texts have threads"),
+    ("encode(threads)", lambda tok: tok.encode("ab", threads=2), TypeError, "calls with several texts have threads, and encode_array has"),
     ("using", lambda tok: tok.using(out_type=int), TypeError, "encode gives ids"),
     ("allowed_special=str", lambda tok: tok.encode("ab", allowed_special="<s>"), ValueError, r"put it into a set: \{'<s>'\}"),
     ("alpha=10**400", lambda tok: tok.encode("ab", alpha=10**400), ValueError, r"^alpha is the chance .* from 0 to 1, not 1000.*\.\.\.$"),
@@ -145,6 +161,9 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("decode([-1])", lambda tok: tok.decode([-1]), IndexError, "outside the vocabulary: 700 pieces, 0 to 699"),
     ("decode(uint64)", lambda tok: tok.decode(np.array([2**64 - 1], np.uint64)), IndexError, "outside the vocabulary"),
     ("decode_pieces(ids)", lambda tok: tok.decode_pieces([5]), TypeError, r"for ids use decode\(\)"),
+    ("decode(align)", lambda tok: tok.decode(tok.align("ab")), TypeError, r"found Encoding at position 0; give it encoding\.ids$"),
+    ("id_to_piece(str)", lambda tok: tok.id_to_piece("ab"), TypeError, r"; tok\.vocab\[piece\] gives the id of a piece$"),
+    ("piece_to_id(int)", lambda tok: tok.piece_to_id(5), TypeError, r"; for the piece of an id use id_to_piece\(\)$"),
     ("decode_batch(ids)", lambda tok: tok.decode_batch([5]), TypeError, "for one sequence use decode"),
     ("id_to_piece(10**30)", lambda tok: tok.id_to_piece(10**30), IndexError, "outside the vocabulary"),
     # Names and items.
@@ -159,11 +178,27 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("nothing like it", lambda tok: tok.xyzzy, AttributeError, "'Tokenizer' object has no attribute 'xyzzy'$"),
     ("bound", lambda tok: tok.using(add_bos=True).encode_as_ids, AttributeError, r"; use encode\(text\)$"),
     ("padded", lambda tok: tok.padded, AttributeError, r"; use encode_arrays\(texts\)\.padded\(\)$"),
+    ("detokenize", lambda tok: tok.detokenize([5]), AttributeError, r"; use decode\(ids\), or decode_pieces\(pieces\)$"),
+    ("encode_file", lambda tok: tok.encode_file("a.txt"), AttributeError, r"; use encode\(path\.read_text\(encoding='utf-8'\)\)$"),
+    ("count_tokens", lambda tok: tok.count_tokens("ab"), AttributeError, r"; use count\(text\)$"),
+    ("chunk", lambda tok: tok.chunk("ab", 1), AttributeError, r"; use split\(text, max_tokens\)$"),
+    ("special_tokens", lambda tok: tok.special_tokens, AttributeError, r"; use vocab\.special_tokens$"),
+    ("merges", lambda tok: tok.merges, AttributeError, r"; use vocab\.score\(id\)"),
+    ("pad_token=", lambda tok: setattr(tok, "pad_token", "<pad>"), AttributeError, r"a Tokenizer does not change, so 'pad_token' cannot be set; with_special_tokens\(tokens\)"),
+    ("piece in tok", lambda tok: "ab" in tok, TypeError, "has no items; write `in tok.vocab`"),
+    ("padding_side=", lambda tok: setattr(tok, "padding_side", "left"), AttributeError, "'padding_side' cannot be set"),
+    ("train().encode", lambda tok: cpbpe.train(["ab"], vocab_size=262).encode("ab"), AttributeError, r"^'TrainingResult' object has no attribute 'encode'; use result\.tokenizer\.encode$"),
+    ("train().vocab_size", lambda tok: cpbpe.train(["ab"], vocab_size=262).vocab_size, AttributeError, r"; use result\.tokenizer\.vocab_size$"),
+    ("train().xyzzy", lambda tok: cpbpe.train(["ab"], vocab_size=262).xyzzy, AttributeError, "'TrainingResult' object has no attribute 'xyzzy'$"),
     ("tok[piece]", lambda tok: tok["ab"], TypeError, r"tok\.vocab\['ab'\]"),
     ("tok[id]", lambda tok: tok[5], TypeError, r"tok\.vocab\[5\]"),
     ("list(tok)", lambda tok: list(tok), TypeError, "object is not iterable"),
     ("tok(text)", lambda tok: tok("ab"), TypeError, "a Tokenizer is not called"),
     ("cpbpe.SentencePieceProcessor", lambda tok: cpbpe.SentencePieceProcessor, AttributeError, "; cpbpe.compat.sentencepiece has it"),
+    ("cpbpe.load_model", lambda tok: cpbpe.load_model("tokenizer.model"), AttributeError, r"; cpbpe\.load\(path\) loads a model$"),
+    ("cpbpe.BPE", lambda tok: cpbpe.BPE, AttributeError, r"and cpbpe\.train\(corpus\) trains one$"),
+    ("cpbpe.train_from_iterator", lambda tok: cpbpe.train_from_iterator(["ab"]), AttributeError, r"; cpbpe\.train\(texts\) trains$"),
+    ("cpbpe.count", lambda tok: cpbpe.count("ab"), AttributeError, r"\.count\(text\) counts tokens$"),
     ("cpbpe.tokenize", lambda tok: cpbpe.tokenize, AttributeError, r"encode_pieces\(text\) gives pieces$"),
     ("cpbpe.Tokeniser", lambda tok: cpbpe.Tokeniser, AttributeError, r"; is it Tokenizer\?$"),
     # Saving.

@@ -141,12 +141,14 @@ def test_unused_pieces_merge_but_do_not_show() -> None:
     assert pieces(tok, "abc") == "abc"
 
 
-def test_an_unused_piece_is_split_as_it_was_last_made_in_the_text() -> None:
-    """The one rule by which one part of a text bears on another; see `ReferenceEngine._joinable_pairs`."""
+def test_an_unused_piece_is_always_split_in_the_same_way() -> None:
+    """As in a text of its own, whatever is merged around it; see `ReferenceEngine._split`."""
     tok = toy("ab abc bc a b c", unused="abc")
     assert pieces(tok, "abc") == "ab c"
     tok = toy("ya bc yabc abc ab a b c y", unused="abc")
     assert pieces(tok, "abc") == "a bc"
+    assert pieces(tok, "abcyabc") == "a bc yabc"
+    assert pieces(tok, "yabcabc") == "yabc a bc"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.conftest import ENGINES
 from tests.support import budget, charsmaps, corpus, tiers, zoo
 from tests.support.budget import SEED
 from tests.support.texts import TextMaker, texts
+from tests.support.time_limit import time_limit
 from tests.support.tokenizers import pieces_of, tokenizer
 
 EXAMPLES = budget.examples(300)
@@ -308,6 +309,7 @@ def test_presets_of_training(preset: str, lossless: bool) -> None:
     assert bool(trained.tokenizer.is_lossless()) == lossless
 
 
+@time_limit(20)
 def test_rules_without_end() -> None:
     """The trie of a crafted charsmap has a cycle: an example decides, or a sentence says that none does."""
     proto = zoo.parse(zoo.model("llama"))

@@ -135,11 +135,11 @@ WRONG: dict[str, list[tuple[Any, type[Exception], str]]] = {
         for flag in ("prefix_space", "skip_special_tokens")
     },
     "allowed_special": [
-        (wrong, ValueError, "allowed_special is 'all' or a set of special tokens, not")
+        (wrong, ValueError, "allowed_special must be 'all' or a set of special tokens, not")
         for wrong in (None, "", "<s>", False, 0, b"")
     ],
     "disallowed_special": [
-        (wrong, ValueError, "disallowed_special is 'raise' or a set of special tokens, not")
+        (wrong, ValueError, "disallowed_special must be 'raise' or a set of special tokens, not")
         for wrong in (None, "", "all", False, 0)
     ],
     "alpha": [

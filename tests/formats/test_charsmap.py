@@ -16,6 +16,7 @@ from cpbpe.text.charsmap import MAX_MATCHES, Charsmap
 from cpbpe.text.charsmap_build import rule_charsmap
 from cpbpe.text.named_rules import named_rules
 from tests.support import charsmaps, zoo
+from tests.support.time_limit import time_limit
 
 EXAMPLES = int(os.environ.get("CPBPE_EXAMPLES", "300"))
 SEED = int(os.environ.get("CPBPE_SEED", "1"))
@@ -192,6 +193,7 @@ def test_crafted(number: int) -> None:
             list(charsmap.rules(1 << 20, 6))
 
 
+@time_limit(20)
 def test_a_cycle() -> None:
     charsmap = Charsmap(charsmaps.cycle(b"a", b"b", b"c", leads_to=1))
     assert charsmap.longest_so_far(b"abcb", 0) == ((b"x", 4), True)
@@ -203,6 +205,7 @@ def test_a_cycle() -> None:
     assert [key for key, _ in islice(charsmap.rules(1000), 3)] == [b"a", b"ab", b"abcb"]
 
 
+@time_limit(20)
 def test_a_walk_through_a_cycle_has_an_end() -> None:
     """Its keys grow without end, and copying them would take the square of the number of nodes."""
     charsmap = Charsmap(charsmaps.cycle(b"a", keys=False))
@@ -217,6 +220,7 @@ def test_rules_by_their_length() -> None:
     assert [key for key, _ in charsmap.rules(100, shortest_first=True)] == [b"a", b"b", b"aa", b"ab"]
 
 
+@time_limit(20)
 def test_many_ways_to_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """199 ways lead from each node to the next, and the last leads to the first: few of them are gone."""
     charsmap = Charsmap(charsmaps.cycle(*(bytes(range(1, 200)) for _ in range(100))))
@@ -227,6 +231,7 @@ def test_many_ways_to_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert charsmap.longest_key(100) is None
 
 
+@time_limit(20)
 def test_empty_units() -> None:
     """They pass for a child for a NUL, which leads to itself; nothing is lost by passing over them."""
     blob = charsmaps.make({b"a": b"x"})

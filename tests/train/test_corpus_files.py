@@ -325,6 +325,7 @@ def test_files_that_may_not_be_read(source: str, monkeypatch: pytest.MonkeyPatch
         Corpus(source)
 
 
+@pytest.mark.filterwarnings("ignore:.* and was left out:UserWarning")
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")
 def test_names_that_are_not_utf8() -> None:
     os.mkdir(b"corpus")

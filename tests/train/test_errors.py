@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cpbpe import PRESETS, TrainingError, TrainOptions, train
+from cpbpe import PRESETS, TrainingError, TrainOptions, WordCounts, train
 from cpbpe.spelling import spelled
 from cpbpe.training.options_refused import REFUSED
 
@@ -97,6 +97,8 @@ WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
     ({"normalization_rules": [(1, 2)]}, "normalization_rules must be a list of pairs"),
     ({"normalization_rule_tsv": 5}, "normalization_rule_tsv must be a path"),
     ({"vocabsize": 5}, "no option 'vocabsize'; did you mean vocab_size"),
+    ({"encoding": "latin-1"}, r"open it yourself, as in train\(open\(path, encoding='latin-1'\)\)"),
+    ({"options": TrainOptions()}, "no option 'options'; a TrainOptions is given as preset"),
     ({"zzz": 5}, "no option 'zzz'; help\\(cpbpe.TrainOptions\\) shows all"),
 ]
 
@@ -105,6 +107,20 @@ WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
 def test_wrong_types(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         train(TEXTS, **options)
+
+
+@pytest.mark.parametrize("call", [train, WordCounts.build])
+def test_the_corpus_under_another_name(call: Callable[..., Any]) -> None:
+    """Python would say that `source` is missing, and nothing about the name that was given."""
+    with pytest.raises(TrainingError, match=r"^input: the corpus is the first argument of train\(\)$"):
+        call(input="corpus.txt", preset="llama2", threads=2, vocab_size=300)
+    with pytest.raises(
+        TypeError, match=r"^there is no option 'files'; the corpus comes first, without a name$"
+    ):
+        call(files=["corpus.txt"])
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'source'"):
+        call(vocab_size=300, threads=2)
+    assert call(source=["ab"], **({"vocab_size": 262} if call is train else {}))
 
 
 @pytest.mark.parametrize("name", ["normalization_rules", "denormalization_rules"])
@@ -209,6 +225,20 @@ GZ = gzip.compress(os.urandom(5000))
 SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = [
     (lambda: "no such file", {}, FileNotFoundError, "no such file or directory: 'no such file'"),
     (lambda: "A text, which someone took for a corpus. " * 9, {}, FileNotFoundError, "give a list of texts"),
+    (
+        lambda: "Is this a text, or [not]? " * 99,
+        {},
+        FileNotFoundError,
+        r"^no file matches '.{200}\.\.\.'; .* give a list",
+    ),
+    (lambda: "https://example.com/a.txt", {}, FileNotFoundError, "; cpbpe downloads nothing, give a file$"),
+    (
+        lambda: "here.txt, here.txt",
+        {},
+        FileNotFoundError,
+        r"; for several files give a list: \['here.txt', 'here.txt'\]$",
+    ),
+    (lambda: "~/here.txt", {}, FileNotFoundError, r"; is it '.*here.txt'\?$"),
     (lambda: Path("none.txt"), {}, FileNotFoundError, "none.txt"),
     (lambda: ["none.txt", "neither.txt"], {}, FileNotFoundError, "no such file: 'none.txt'; .* give iter"),
     (lambda: "none*.txt", {}, FileNotFoundError, "no file matches 'none\\*.txt'"),
@@ -220,7 +250,15 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (lambda: 5, {}, TypeError, "source must be a path, .* not int"),
     (lambda: None, {}, TypeError, "not NoneType"),
     (lambda: ["one", 2], {}, TypeError, "item 2 is int"),
-    (lambda: iter([None]), {}, TypeError, "item 1 is NoneType"),
+    (lambda: iter([None]), {}, TypeError, r"item 1 is NoneType; is a value missing\?$"),
+    (lambda: ["one", float("nan")], {}, TypeError, r"item 2 is float; is a value missing\?$"),
+    (lambda: [["one", "two"]], {}, TypeError, r"item 1 is list; join its words: ' '\.join\(words\)$"),
+    (
+        lambda: {"text": ["one"]},
+        {},
+        TypeError,
+        r"not list; a mapping is from texts to counts, .* source\['text'\]$",
+    ),
     (lambda: [{"text": "a"}], {}, TypeError, r"item 1 is dict; give what is in it"),
     (lambda: ["one", "\ud800"], {}, TrainingError, "item 2 is not valid Unicode"),
     (lambda: {"one": 0}, {}, TrainingError, "item 1: the count must be 1 to 2\\*\\*63 - 1, not 0"),
@@ -265,6 +303,8 @@ def test_bad_sources(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     Path("here.txt").write_text("some text")
     Path("empty").mkdir()
     with pytest.raises(error, match=message):

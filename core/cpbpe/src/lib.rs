@@ -11,24 +11,32 @@
 //! | `merge/`  | a chunk -> symbols, and which merges dropout leaves out                                |
 //! | `cache/`  | remembers what chunks became                                                           |
 //! | `decode`  | ids -> text                                                                            |
-//! | `encode/` | text -> ids, tokens, counts; `Engine`, which is one model with all that can be asked of it |
-//! | `train/`  | a corpus -> merges; it uses `text/`, `error` and `watch` only                            |
+//! | `encode/` | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it      |
+//! | `train/`  | a corpus -> merges; it uses only `text/`, `error`, `memory` and `watch`                |
 //!
-//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `memory` (large buffers, which may
-//! not be had), `prefetch`, and `watch` (long work, with progress and an end on request).
+//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `machine` (instructions that
+//! not every machine has), `memory` (large buffers, for
+//! which there may not be enough memory), `prefetch`, and `watch` (long work, with progress and an end on request).
 //!
 //! In most of the crate text is *compact*: a space stands for U+2581, which shortens the commonest character from three
 //! bytes to one and lets most input be used as it is. See `text/compact.rs`.
 //!
-//! What is `unsafe`, and what it gains (speed compared with the safe form, on English, 30 languages and source code; two
-//! binaries in turn on an AMD EPYC):
+//! All `unsafe` code of this crate, and what it gains: how many times as fast it is as the safe form, on English, 30
+//! languages and source code (two binaries in turn on an AMD EPYC).
 //!
-//! * `cache/chunk_cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4 times as
-//!   fast.
-//! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3 times.
-//! * `cut/chunks.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 times.
-//! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5 times.
-//! * `memory.rs`: an allocator cannot be written without.
+//! * `cache/chunk_cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4. The
+//!   caller must make room for the ids, so `append_cached` in `encode/output.rs` and its call in `encode/encoder.rs`
+//!   are unsafe, too.
+//! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3.
+//! * `machine.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 (`cut/keys.rs` does the same; it was not measured
+//!   by itself); and instructions that not every machine has, called by `encode/encoder.rs` where it has: 1.2, 1.1 and
+//!   1.2 (on an Intel Xeon).
+//! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5.
+//! * `memory.rs`: an allocator, which cannot be written in safe code, and `zeros`, which gets memory that the system
+//!   has filled with zeros already.
+//!
+//! Two unit tests use it as well, in `cache/chunk_cache/tests.rs` and `encode/join.rs`. `core/python` has more, in
+//! `values.rs` and `arrays.rs`, to make Python's objects and numpy's arrays.
 //!
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
 

@@ -227,6 +227,8 @@ pub fn watch<T: Send, E>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     const SOON: Duration = Duration::from_millis(1);
@@ -239,6 +241,24 @@ mod tests {
                 return error;
             }
             std::thread::yield_now();
+        }
+    }
+
+    /// Whether it is the part done here that takes long, or another one: all end when the check says so.
+    #[test]
+    fn parts_end_when_they_should() {
+        for long in [0, 1] {
+            let begin = Instant::now();
+            let work = |item: usize, check: Check| {
+                while item == long && begin.elapsed() < SOON * 10_000 {
+                    check()?;
+                    std::thread::sleep(SOON);
+                }
+                Ok::<_, Halt>(item)
+            };
+            let check = || if begin.elapsed() < SOON * 20 { Ok(()) } else { Err(Halt::Stopped) };
+            assert_eq!(in_parts(&[0, 1], &check, work), Err(Halt::Stopped), "{long}");
+            assert!(begin.elapsed() < SOON * 5_000);
         }
     }
 

@@ -97,7 +97,7 @@ fn model(chance: &mut Chance) -> Vec<u8> {
         }
     }
     let user_defined = chance.below(4) == 0;
-    let unused = chance.below(6) == 0;
+    let unused = chance.below(4) == 0;
     for (i, text) in texts.iter().enumerate() {
         let kind = match chance.below(12) {
             0 if user_defined => 4,

@@ -277,7 +277,7 @@ def _pair(pair: Any) -> tuple[str, str]:
     """One rule. Bytes are accepted, too; invalid UTF-8 raises UnicodeDecodeError."""
     fields = list(pair) if hasattr(pair, "__getitem__") and not isinstance(pair, (bytes, dict)) else []
     if len(fields) != 2 or not all(isinstance(field, (str, bytes, bytearray)) for field in fields):
-        raise TypeError(f"norm_map is a list of pairs of str, and holds {pair!r}")
+        raise TypeError(f"norm_map must hold pairs of str, not {pair!r}")
     source, target = (as_name(field, "norm_map") for field in fields)
     return _decoded(source), _decoded(target)
 

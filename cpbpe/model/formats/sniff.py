@@ -67,7 +67,7 @@ def _describe_json(data: bytes) -> str | None:
         return "it is JSON, a tokenizer_config.json; look for tokenizer.model beside it"
     if "config" in keys and "vocab" in keys:
         return "it is JSON, a tekken.json (byte-level BPE), another kind of vocabulary"
-    return "it is JSON"
+    return "it is JSON, and a model is not; look for tokenizer.model beside it"
 
 
 def _is_rank_line(line: bytes) -> bool:

@@ -14,7 +14,7 @@ use crate::watch::Check;
 pub enum Way<'a> {
     /// Cut into chunks, some of which are user-defined pieces. The text is compact.
     Chunks(&'a Joinable),
-    /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with UNUSED pieces.
+    /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with pieces that are not.
     Whole {
         /// Whether the text is compact.
         compact: bool,
@@ -60,8 +60,7 @@ pub fn encode_normalized<O: Output>(
     }
 }
 
-/// Encode a text that cannot be cut into `out`: one that is not UTF-8 (then not `compact`), or of a vocabulary
-/// with UNUSED pieces.
+/// Encode a text without cutting it, and append its ids to `out`.
 pub fn encode_whole(vocab: &Vocab, text: &[u8], compact: bool, check: Check, out: &mut Vec<u32>) -> Result<(), Halt> {
     let mut sink = IdSink { vocab, text, compact, out };
     segment_whole(vocab, text, compact, |_, _, _| true, check, &mut sink)

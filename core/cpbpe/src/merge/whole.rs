@@ -1,7 +1,7 @@
-//! Merges a whole text at once: with user-defined pieces, and with UNUSED pieces.
+//! Merges a whole text at once, user-defined pieces included.
 //!
 //! An UNUSED piece merges like others, so that it can become part of longer pieces. In the end it is split again, into
-//! the pair that was last seen to form it anywhere in the text. The depth of splitting is bounded, because otherwise a
+//! the pair that was last seen to form it (`chunk.rs` proves that there is only one, except with dropout). The depth of splitting is bounded, because otherwise a
 //! crafted model could exhaust the stack.
 
 use std::collections::HashMap;

@@ -119,7 +119,8 @@ impl Counter {
 
     /// Return all words and forget them.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
-        // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and together.
+        // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and
+        // together.
         let (mut words, mut bytes) = (0, 0);
         for worker in &mut self.workers {
             words += worker.table.distinct();

@@ -58,8 +58,8 @@ pub struct WordTable {
     waiting: Vec<RecentWord>,
     /// The seed of the hash.
     seed: u64,
-    /// There was no memory for a word. The table is empty then, and stays so. (A flag, because `add_at` is called for every
-    /// word of a text, and hardly ever needs memory.)
+    /// There was no memory for a word. The table is empty then, and stays so. (A flag, because `add_at` is called for
+    /// every word of a text, and hardly ever needs memory.)
     failed: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Reads the wire format of a model file, with every length checked.
 //!
 //! Python reads the same file with protobuf and has all the error messages. This reader exists for speed, and knows
-//! only as much of protobuf as model files need. What it accepts, protobuf accepts with the same values; where it is not
-//! certain of that, it gives up, and protobuf decides.
+//! only as much of protobuf as model files need. What it accepts, protobuf accepts with the same values; where it is
+//! not certain of that, it gives up, and protobuf decides.
 
 use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;

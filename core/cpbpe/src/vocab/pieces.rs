@@ -104,7 +104,7 @@ impl Pieces {
         self.infos.push(info);
         self.longest = self.longest.max(if findable { usize::from(length) } else { 0 });
         if findable && !self.insert(begin) {
-            return Err(Error::InvalidModel("a piece is there twice"));
+            return Err(Error::InvalidModel("two pieces have the same text"));
         }
         Ok(())
     }
@@ -195,8 +195,8 @@ impl Pieces {
         let mut state = text.len() as u64;
         let mut rest = text;
         if text.len() >= LONG {
-            // Four windows at a time, which do not wait for each other: where merging makes pieces of thousands of bytes,
-            // one byte more each time, this is most of the work.
+            // Four windows at a time, which do not wait for each other: where merging makes pieces of thousands of
+            // bytes, one byte more each time, this is most of the work.
             let mut lanes = [state; 4];
             while let Some((block, more)) = rest.split_first_chunk::<LONG>() {
                 for (lane, part) in lanes.iter_mut().zip(block.chunks_exact(WINDOW)) {

@@ -3,14 +3,15 @@
 //! In source code three quarters of all chunks are such bytes, in ordinary text a third. Their ids come from this table
 //! of one KiB, without a key and without the cache.
 
+use crate::vocab::piece_type;
 use crate::vocab::vocabulary::Vocab;
 
 /// The results for chunks of one byte. (A character of several bytes is never cut, so they are ASCII.)
 pub struct Singles {
     /// The id of each byte that becomes exactly one id, whatever is around it.
     pub ids: Box<[u32; 256]>,
-    /// For the others, if there are any: 1. They are a space that becomes the three bytes of U+2581, and, if unknown
-    /// symbols side by side are one, characters that are unknown.
+    /// For the others, if there are any: 1. They are a space that becomes the three bytes of U+2581, UNUSED pieces, and,
+    /// if unknown symbols side by side are one, characters that are unknown.
     pub odd: Option<Box<[u8; 256]>>,
 }
 
@@ -25,8 +26,8 @@ impl Singles {
                 _ => None,
             };
             match piece.or_else(fallback) {
-                Some(id) => ids[usize::from(byte)] = id,
-                None => odd[usize::from(byte)] = 1,
+                Some(id) if vocab.kind(id) != piece_type::UNUSED => ids[usize::from(byte)] = id,
+                _ => odd[usize::from(byte)] = 1,
             }
         }
         let any = odd.contains(&1);

@@ -36,8 +36,10 @@ pub struct Vocab {
     pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
     pub specials: [Option<u32>; 4],
-    /// Which characters can be joined; `None` if cutting could change a result.
+    /// Which characters can be joined; `None` if a piece is not UTF-8, because then text cannot be cut.
     pub joinable: Option<Joinable>,
+    /// Whether there are UNUSED pieces, which merge like others, and are split again in the end.
+    pub splits_unused: bool,
     /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break up characters, and text cannot
     /// be made compact.
     pub utf8: bool,
@@ -68,7 +70,7 @@ impl Vocab {
         let mut unk = None;
         let mut user_defined = Vec::new();
         let mut user_defined_compact = Vec::new();
-        let mut has_unused = false;
+        let mut splits_unused = false;
         for id in 0..count {
             // 1. Check the piece by itself. A single NUL with byte fallback is UNUSED (some converted models have one
             //    besides <0x00>), and is in no table.
@@ -93,7 +95,7 @@ impl Vocab {
                     Some(byte) => byte_ids[usize::from(byte)] = id as u32,
                     None => return invalid("a piece of the type BYTE is not one of <0x00> to <0xFF>"),
                 },
-                piece_type::UNUSED if !nul => has_unused = true,
+                piece_type::UNUSED if !nul => splits_unused = true,
                 _ => {}
             }
             // 3. Put its text into the table of pieces, swapped if the normalizer writes spaces as U+2581.
@@ -131,6 +133,7 @@ impl Vocab {
             ids_per_byte: 1,
             specials: [None; 4],
             joinable: None,
+            splits_unused,
             utf8: true,
             swapped,
             orders: Lazy::default(),
@@ -148,8 +151,7 @@ impl Vocab {
         vocab.utf8 = (0..count as u32)
             .filter(|&id| vocab.pieces.mergeable(id))
             .all(|id| std::str::from_utf8(vocab.pieces.text(id)).is_ok());
-        if vocab.utf8 && !has_unused {
-            // (An UNUSED piece is split in the way that was seen last in the whole text.)
+        if vocab.utf8 {
             vocab.joinable = Some(Joinable::new(&vocab.pieces, Singles::new(&vocab)));
         }
         Ok(vocab)
