@@ -1,8 +1,11 @@
 //! Which characters merging can join, and so between which ones a text can be cut.
 
+use crate::machine::has_vectors;
 use crate::memory::boxed;
 use crate::text::utf8::{self, character};
+use crate::vocab::classes::Classes;
 use crate::vocab::pieces::Pieces;
+use crate::vocab::singles::Singles;
 
 /// The bit of two characters side by side.
 #[inline]
@@ -18,12 +21,26 @@ pub struct Joinable {
     /// A bit for each pair of characters that some piece contains side by side, by its hash. If two pairs have the
     /// same hash, one may count as joinable by mistake. Then a possible cut is missed, and the result is the same.
     pairs: Box<[u64; 1 << 11]>,
+    /// The first table for ASCII characters, in another form.
+    pub classes: Classes,
+    /// Whether the machine has the instructions for that form.
+    pub vector: bool,
+    /// What becomes of a byte that is cut off on both sides.
+    pub singles: Singles,
 }
 
 impl Joinable {
     /// The tables for the mergeable pieces, all of which are UTF-8.
-    pub fn new(pieces: &Pieces) -> Joinable {
-        let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0) };
+    pub fn new(pieces: &Pieces, singles: Singles) -> Joinable {
+        let mut joinable = Joinable {
+            bytes: boxed(1),
+            pairs: boxed(0),
+            classes: Classes { tables: boxed([[0; 128]; 2]) },
+            vector: has_vectors(),
+            singles,
+        };
+        // In how many pieces each ASCII character is.
+        let mut weights = [1u32; 128];
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
             let text = pieces.text(id);
             let mut at = 0;
@@ -31,6 +48,9 @@ impl Joinable {
             while at < text.len() {
                 let next = at + utf8::length_by_first(text[at]);
                 joinable.add(before, &text[at..next]);
+                if let Some(weight) = weights.get_mut(usize::from(text[at])) {
+                    *weight = weight.saturating_add(1);
+                }
                 before = &text[at..next];
                 at = next;
             }
@@ -40,6 +60,7 @@ impl Joinable {
                 joinable.bytes[last | first << 8] = 0; // inside a character
             }
         }
+        joinable.classes = Classes::new(&joinable.bytes, &weights);
         joinable
     }
 

@@ -13,6 +13,7 @@ use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::{Pieces, NONE};
+use crate::vocab::singles::Singles;
 use crate::vocab::starts::KeyStarts;
 
 /// sentencepiece refuses pieces with this many bytes or more.
@@ -150,7 +151,7 @@ impl Vocab {
         vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.utf8 = vocab.pieces.are_utf8();
         if vocab.utf8 {
-            vocab.joinable = Some(Joinable::new(&vocab.pieces));
+            vocab.joinable = Some(Joinable::new(&vocab.pieces, Singles::new(&vocab)));
         }
         Ok(vocab)
     }
