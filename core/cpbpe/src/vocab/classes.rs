@@ -1,6 +1,6 @@
 //! Which ASCII characters can be joined, in a form for vector instructions; see `machine.rs`.
 
-use crate::vocab::joinable::boxed;
+use crate::memory::boxed;
 
 /// How many classes of left characters there are: a bit of a byte each, in a few pairs of tables.
 const CLASSES: usize = 8 * GROUPS;
