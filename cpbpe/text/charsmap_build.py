@@ -13,7 +13,6 @@ import re
 import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 
 MAX_MATCHES = 32
 """At most 31 keys may be beginnings of one another: sentencepiece has no room for 32 matches at one place."""
@@ -23,20 +22,6 @@ _BLOCK = 256
 _OPEN_BLOCKS = 16
 """Only this many of the last blocks still take new nodes."""
 _HEX = re.compile(r"[ \t\r\v\f]*\+?(?:0[xX])?([0-9a-fA-F]+)[ \t\r\v\f]*")
-
-
-@cache
-def rule_charsmap(name: str) -> bytes:
-    """The charsmap of a named rule set: nfkc, nmt_nfkc, nfkc_cf, nmt_nfkc_cf, or identity, which is empty.
-
-    >>> rule_charsmap("identity")
-    b''
-    """
-    if name == "identity":
-        return b""
-    from cpbpe.text.named_rules import named_rules
-
-    return charsmap_from_rules(named_rules(name).items())
 
 
 def charsmap_from_tsv(text: str) -> bytes:

@@ -2,17 +2,26 @@
 
 Each version of Python has its own version of Unicode, and the rules must not depend on it, because they are
 written into model files. The package unicodedata2 has Unicode 17 for every Python.
+
+Nobody needs this file to use the rules: their charsmaps lie ready in `charsmaps/`, and `rule_charsmap` reads
+them there. This command writes them again; a test compares them with what it would write:
+
+    python -m cpbpe.text.named_rules
 """
 
 from __future__ import annotations
 
 import unicodedata
+import zlib
 from collections.abc import Iterable
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from cpbpe.lazy import imported
+from cpbpe.text.charsmap_build import charsmap_from_rules
+from cpbpe.text.rule_charsmaps import NAMES
 
 UNICODE = 17
 """The version of Unicode that sentencepiece 0.2.3 uses for normalization."""
@@ -32,7 +41,7 @@ def named_rules(name: str) -> dict[str, str]:
     >>> rules["①"], rules["e\u0301"], "é" in rules, len(rules)
     ('1', 'é', False, 225232)
     """
-    if name not in ("nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf"):
+    if name not in NAMES:
         raise ValueError(f"there are no rules named {name!r}")
     rules = dict(_nfkc())
     if name.startswith("nmt_"):
@@ -141,3 +150,15 @@ def _fold(character: str) -> str:
     if len(folded) > 1 or _unicode_data().category(character) == "Cn":
         return character
     return folded
+
+
+def main() -> None:
+    """Write the charsmaps of all named rules into the package."""
+    for name in NAMES:
+        charsmap = charsmap_from_rules(named_rules(name).items())
+        path = Path(__file__).with_name("charsmaps") / f"{name}.zlib"
+        path.write_bytes(zlib.compress(charsmap, 9))
+
+
+if __name__ == "__main__":
+    main()

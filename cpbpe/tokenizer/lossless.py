@@ -11,13 +11,13 @@ from __future__ import annotations
 from codecs import utf_8_decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from cpbpe.errors import ModelError
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import ReferenceEngine
 from cpbpe.text.charsmap import Charsmap
-from cpbpe.text.utf8 import SPACE, repair, text_of
+from cpbpe.text.utf8 import SPACE, character_length, repair, text_of
 
 _RARE = "\U0010fffd"
 _STRANGERS = "é€中日ж☃🦙" + _RARE
@@ -27,6 +27,8 @@ _MAX_NODES = 1 << 20
 named rules have 400,000.)"""
 _MAX_EXAMPLES = 1 << 14
 """At most this many texts are tried for one reason."""
+_FEW = 24
+"""Of this many rules, what they rewrite is tried side by side."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     """Whether every text comes back, with what is lost where it does not.
 
     ModelError if this cannot be decided: every text that was tried comes back, but the model has too many
-    rules to try them all.
+    rules to try them all, or a denormalizer of which it cannot be shown that it undoes the rules.
     """
     engine: ReferenceEngine | None = None
     found = []
@@ -95,6 +97,10 @@ def losslessness(spec: ModelSpec) -> Losslessness:
                     break
         except ModelError as error:
             too_many = error
+    if too_many is None and not found and not _is_undone(spec):
+        too_many = ModelError(
+            "the denormalizer gives back what each rule rewrites, but perhaps not next to other characters"
+        )
     if too_many is not None and not found:
         raise ModelError(f"it cannot be told whether every text comes back: {too_many}") from too_many
     return Losslessness(tuple(found))
@@ -149,10 +155,12 @@ def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
             chain.from_iterable(map(_completed, broken)),
         )
     if spec.denormalizer is not None and spec.denormalizer.charsmap:
-        keys = (key for key, _ in _rules(Charsmap(spec.denormalizer.charsmap, "denormalizer_spec")))
+        back = Charsmap(spec.denormalizer.charsmap, "denormalizer_spec")
+        keys = (key for key, _ in _rules(back))
+        alone = chain.from_iterable(map(_completed, keys))
         yield (
             "The denormalizer rewrites what was decoded.",
-            chain(["a", "a b", "a  b"], chain.from_iterable(map(_completed, keys))),
+            chain(["a", "a b", "a  b"], alone, _side_by_side(rules, back)),
         )
 
 
@@ -190,11 +198,60 @@ def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
         if rules.longest(text.encode(), 0):
             yield text
     for key, value in _rules(rules):
-        escapes = spec.normalizer.escape_whitespaces and value.replace(SPACE, b" ") == key
-        # A rule may turn a space into `▁`, which would happen later anyway. A rule whose key is not a
-        # whole character takes one apart, even if it changes nothing.
-        if (value != key and not escapes) or _is_broken(key):
+        # A rule whose key is not a whole character takes one apart, even if it changes nothing.
+        if _changes(spec, key, value) or _is_broken(key):
             yield from _completed(key)
+
+
+def _changes(spec: ModelSpec, key: bytes, value: bytes) -> bool:
+    """Whether a rule changes anything. It may turn a space into `▁`, which would happen later anyway."""
+    return value != key and not (spec.normalizer.escape_whitespaces and value.replace(SPACE, b" ") == key)
+
+
+def _side_by_side(rules: Charsmap | None, back: Charsmap) -> Iterator[str]:
+    """Yield texts of a few keys and replacements, and parts of them, side by side."""
+    pairs = chain(_rules(rules) if rules else (), _rules(back))
+    few = sorted({text_of(part) for pair in islice(pairs, _FEW) for part in pair} - {""})
+    parts = sorted({text[:end] for text in few for end in range(1, len(text))} | set(few))
+    for middle in few:
+        for part in parts:
+            yield part + middle
+            yield middle + part
+
+
+def _is_undone(spec: ModelSpec) -> bool:
+    """Whether it can be shown that every text comes back from a denormalizer. (Each rule has been tried.)
+
+    It does if it maps each replacement to its key again, and finds the replacements in the normalized text.
+    It finds them if each begins with a character that normalized text has nowhere else, because a rule
+    rewrites that character wherever it occurs, and if none is the beginning of another one. (It also does
+    if nothing is rewritten before, and it writes only the `▁` that a model without this piece decodes to.)
+    """
+    normalizer, denormalizer = spec.normalizer, spec.denormalizer
+    if denormalizer is None or not denormalizer.charsmap:
+        return True
+    if denormalizer.add_dummy_prefix or denormalizer.remove_extra_whitespaces:
+        return False
+    every = dict(_rules(Charsmap(normalizer.charsmap))) if normalizer.charsmap else {}
+    back = {key: value for key, value in _rules(Charsmap(denormalizer.charsmap)) if key != value}
+    there = {key: value for key, value in every.items() if _changes(spec, key, value)}
+    if not there and set(back) <= {SPACE}:
+        return True
+    marks = {value[: character_length(value, 0)] for value in there.values() if value}
+    copied = [
+        *(key for key in every if key not in there),
+        *(piece.text for piece in spec.pieces if piece.type == PieceType.USER_DEFINED),
+    ]
+    spaces = (b" ", SPACE)
+    return (
+        len(there) == len(set(there.values()))
+        and back == {value: key for key, value in there.items()}
+        and marks <= set(there)
+        and not any(mark in text for mark in marks for text in copied)
+        and not any(space in text for space in spaces for pair in there.items() for text in pair)
+        and not any(_is_broken(text) for pair in there.items() for text in pair)
+        and not any(one != other and other.startswith(one) for one in back for other in back)
+    )
 
 
 def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:

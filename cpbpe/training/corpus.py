@@ -53,6 +53,8 @@ class Block:
     """How many sentences each record of a file has; None if each record is one sentence."""
     left_away: int = 0
     """How many bytes of the first line were dropped, because it is too long to be counted anyway."""
+    newlines: int | None = None
+    """How many newlines `lines` has. Who has counted them sets it, so that they are not counted twice."""
 
     def as_sentences(self, keep_newlines: bool) -> list[bytes]:
         """The sentences, from `lines` or `sentences`."""
@@ -251,9 +253,10 @@ class Corpus:
             if first == 1 and format != "jsonl" and lines.startswith(_BOM):
                 self.marked.append(name)
             if format == "text":
-                first += lines.count(b"\n")
-                yield Block(name, number, lines, left_away=left_away)
+                block = Block(name, number, lines, left_away=left_away)
                 left_away = 0
+                yield block
+                first += lines.count(b"\n") if block.newlines is None else block.newlines
                 continue
             split = split_lines(lines, False)
             first += len(split)

@@ -271,6 +271,9 @@ class _Counting:
                 self.counter.add(block.sentences, block.counts)
         self._left_away += block.left_away
         tallies = self.counter.tallies()
+        if block.lines and not keep:
+            # Python needs as long for this as a tenth of counting the words.
+            block.newlines = tallies.sentences - self._counted - (not block.lines.endswith(b"\n"))
         if tallies.broken > self._broken_before and block.name != _SAMPLED:
             self.broken.add(block, tallies.broken - self._broken_before, keep)
         self._broken_before = tallies.broken

@@ -53,30 +53,29 @@ def build(
     Only the vocabulary size in its settings is corrected, if the vocabulary turns out smaller.
     """
     merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
-    texts = iter([*merges, *(character.encode() for character in characters)])
-    last_special = max(special_pieces, default=-1)
+    texts = [*merges, *(character.encode() for character in characters)]
     pieces: list[bytes] = []
     scores: list[float] = []
     types = bytearray()
-    score = -0.0
-    for id in range(vocab_size):
-        if id in special_pieces:
-            special, type = special_pieces[id]
-            if len(pieces) != id:
-                raise TrainingError(
-                    f"{special!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
-                    f"ids before it; choose a smaller {named('vocab_size')}, or a smaller id"
-                )
-            pieces.append(special.encode())
-            scores.append(0.0)
-            types.append(type)
-        elif (text := next(texts, None)) is not None:
-            pieces.append(text)
-            scores.append(score)
-            types.append(PieceType.NORMAL)
-            score -= 1.0
-        elif id > last_special:
+    falling = [-0.0, *map(float, range(-1, -len(texts), -1))]
+    # The lists grow by all pieces up to the next special one: piece by piece, they took five times as long.
+    taken = 0
+    for id, (special, type) in [*sorted(special_pieces.items()), (vocab_size, ("", PieceType.UNUSED))]:
+        end = min(taken + min(id, vocab_size) - len(pieces), len(texts))
+        pieces += texts[taken:end]
+        scores += falling[taken:end]
+        types += bytes([PieceType.NORMAL]) * (end - taken)
+        taken = end
+        if id >= vocab_size:
             break
+        if len(pieces) != id:
+            raise TrainingError(
+                f"{special!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
+                f"ids before it; choose a smaller {named('vocab_size')}, or a smaller id"
+            )
+        pieces.append(special.encode())
+        scores.append(0.0)
+        types.append(type)
     columns = Pieces.of_lists(pieces, scores, types)
     spec = replace(base, pieces=columns, settings=_sized(base.settings, len(pieces)))
     return Built(spec, merges=len(merges), characters=tuple(characters))
@@ -151,4 +150,4 @@ def vocab_file(spec: ModelSpec, scores: bool = True) -> bytes:
     if not scores:
         return b"".join(piece + b"\n" for piece in spec.pieces.texts)
     lines = zip(spec.pieces.texts, spec.pieces.numbers(), strict=True)
-    return b"".join(b"%s\t%s\n" % (piece, f"{score:g}".encode()) for piece, score in lines)
+    return b"".join(map(b"%b\t%g\n".__mod__, lines))

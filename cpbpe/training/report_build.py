@@ -36,7 +36,7 @@ def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, bui
     extra = sum((len(text.encode()) - 1) * count for text, count in rare) if options.byte_fallback else 0
     curve = None
     if not options.auto_character_coverage:
-        tokens = tuple(symbols + extra for symbols in learned.symbols[: merges + 1])
+        tokens = tuple(map(extra.__add__, learned.symbols[: merges + 1]))
         curve = Curve(special + len(singles), tokens, text_bytes)
     return Report(
         engine=engine_name(),
@@ -52,7 +52,7 @@ def make_report(options: TrainOptions, counts: WordCounts, learned: Learned, bui
         byte_fallback=options.byte_fallback,
         nuls=learned.nuls,
         boundaries=learned.boundaries,
-        empty_merges=sum(1 for frequency in learned.frequencies[:merges] if not frequency),
+        empty_merges=learned.frequencies[:merges].count(0),
         tokens=learned.symbols[merges] + extra,
         curve=curve,
         phases=(),

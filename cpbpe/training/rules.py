@@ -19,7 +19,7 @@ def charsmap_of(options: TrainOptions) -> bytes:
         return charsmap_of_file("normalization_rule_tsv", options.normalization_rule_tsv)
     if options.normalization_rule_name == "identity":
         return b""
-    from cpbpe.text.charsmap_build import rule_charsmap
+    from cpbpe.text.rule_charsmaps import rule_charsmap
 
     return rule_charsmap(options.normalization_rule_name)
 

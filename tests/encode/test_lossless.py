@@ -187,10 +187,49 @@ def test_reasons(flags: dict[str, Any], reason: str, example: str) -> None:
         {"denormalizer": {b"a": b"a"}},
         # Undone by the denormalizer: without the piece ▁ its bytes come back.
         {"prefix": False, "space": None, "denormalizer": {"▁".encode(): b" "}},
+        # An escape: `<` begins every replacement, and is nowhere else, because it is replaced itself.
+        {"rules": {b"\n": b"<n", b"<": b"<<"}, "denormalizer": {b"<n": b"\n", b"<<": b"<"}},
     ],
 )
 def test_what_does_no_harm(flags: dict[str, Any]) -> None:
     assert losslessness(model.read(edit("llama", **flags).SerializeToString())) == Losslessness(())
+
+
+@pytest.mark.parametrize(
+    ("rules", "back", "example"),
+    [
+        ({b"X": b"Y1", b"Y1": b"YY1"}, {b"YY1": b"Y1", b"Y1": b"X"}, "YX"),
+        ({b"X": b"<", b"<": b"<<"}, {b"<": b"X", b"<<": b"<"}, "XX"),
+        ({b"X": b"YZ"}, {b"YZ": b"X"}, "YZ"),
+    ],
+)
+def test_rules_that_come_back_only_by_themselves(
+    rules: dict[bytes, bytes], back: dict[bytes, bytes], example: str
+) -> None:
+    (loss, *_) = losslessness(
+        model.read(edit("llama", rules=rules, denormalizer=back).SerializeToString())
+    ).reasons
+    tok = cpbpe.Tokenizer.from_bytes(edit("llama", rules=rules, denormalizer=back).SerializeToString())
+    assert tok.decode(tok.encode(loss.example)) == loss.becomes != loss.example
+    assert tok.decode(tok.encode(example)) != example
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        # A user-defined piece keeps the character that marks replacements.
+        {"user_defined": ["a<"]},
+        {"rules": {b"\n": b"<n", b"<": b"<<", b"b<": b"b<"}},
+    ],
+)
+def test_when_it_cannot_be_told(flags: dict[str, Any]) -> None:
+    """Every text that was tried comes back, but nothing shows that all do."""
+    usual = {"rules": {b"\n": b"<n", b"<": b"<<"}, "denormalizer": {b"<n": b"\n", b"<<": b"<"}}
+    spec = model.read(edit("llama", **usual | flags).SerializeToString())
+    with pytest.raises(
+        cpbpe.ModelError, match=r"^it cannot be told whether every .* the denormalizer gives back"
+    ):
+        losslessness(spec)
 
 
 def test_without_byte_fallback() -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from cpbpe.text import named_rules as named_rules_module
 from cpbpe.text.charsmap import Charsmap
-from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, rule_charsmap
+from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv
 from cpbpe.text.named_rules import named_rules
+from cpbpe.text.rule_charsmaps import NAMES, rule_charsmap
+from cpbpe.training.options import RULE_NAMES
 from cpbpe.training.rules import charsmap_of_file
 from tests.support import tiers
 
@@ -39,6 +41,19 @@ def their_charsmap(**arguments: Any) -> bytes:
 @pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
 def test_named_rules(name: str) -> None:
     assert rule_charsmap(name) == their_charsmap(rule_name=name)
+
+
+@pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
+def test_the_charsmaps_in_the_package_are_those_that_the_rules_give(name: str) -> None:
+    """After a change of the rules: `python -m cpbpe.text.named_rules`."""
+    assert rule_charsmap(name) == charsmap_from_rules(named_rules(name).items())
+
+
+def test_every_named_rule_set_has_a_charsmap() -> None:
+    assert set(NAMES) == set(DIGESTS) == set(RULE_NAMES) - {"identity"}
+    assert rule_charsmap("identity") == b""
+    with pytest.raises(ValueError, match="no rules named 'nfd'"):
+        rule_charsmap("nfd")
 
 
 @pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))

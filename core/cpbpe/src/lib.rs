@@ -14,8 +14,9 @@
 //! | `encode/` | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it      |
 //! | `train/`  | a corpus -> merges; it uses only `text/`, `error`, `memory` and `watch`                |
 //!
-//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `memory` (large buffers, for
-//! which there may not be enough memory), `message` (tokens as protobuf), `prefetch`, and `watch` (long work, with progress and an end on request).
+//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `machine` (steps for which some
+//! machines have instructions of their own), `memory` (large buffers, for which there may not be enough memory),
+//! `message` (tokens as protobuf), `prefetch`, and `watch` (long work, with progress and an end on request).
 //!
 //! In most of the crate text is *compact*: a space stands for U+2581, which shortens the commonest character from three
 //! bytes to one and lets most input be used as it is. See `text/compact.rs`.
@@ -27,8 +28,9 @@
 //!   caller must make room for the ids, so `append_cached` in `encode/output.rs` and its call in `encode/encoder.rs`
 //!   are unsafe, too.
 //! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3.
-//! * `cut/chunks.rs`: two bytes read as one number: 1.06, 1.1 and 1.1. `cut/keys.rs` does the same; it was not measured
-//!   by itself.
+//! * `machine.rs`: two bytes read as one number: 1.06, 1.1 and 1.1 (`cut/keys.rs` does the same; it was not measured
+//!   by itself); and instructions that not every machine has, called by `encode/encoder.rs` where it has: 1.3, 1.1 and
+//!   1.2 (on an Intel Xeon).
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5.
 //! * `memory.rs`: an allocator, which cannot be written in safe code, and `zeros`, which gets memory that the system
 //!   has filled with zeros already.
@@ -45,6 +47,7 @@ mod decode_spans;
 mod encode;
 mod error;
 mod lazy;
+mod machine;
 pub mod memory;
 mod merge;
 mod message;
@@ -58,6 +61,8 @@ pub use decode::DecodedTexts;
 pub use decode_spans::DecodedSpans;
 pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
 pub use error::{Error, Halt};
+#[doc(hidden)]
+pub use machine::use_vectors;
 pub use merge::Dropout;
 pub use text::finder::Finder;
 pub use text::normalize::NormalizerOptions;

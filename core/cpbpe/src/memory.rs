@@ -80,9 +80,21 @@ pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Halt> {
     Ok(copy)
 }
 
+/// Unsigned numbers.
+///
+/// # Safety
+/// A value of which all bytes are 0 must be valid, and take at least one byte.
+pub unsafe trait Number: Copy {}
+// SAFETY: these are the number 0.
+unsafe impl Number for u8 {}
+// SAFETY: as above.
+unsafe impl Number for u32 {}
+// SAFETY: as above.
+unsafe impl Number for u64 {}
+
 /// This many zeros. Those that are never written take no memory.
-pub fn zeros(count: usize) -> Result<Vec<u64>, Halt> {
-    let layout = Layout::array::<u64>(count).map_err(|_| Halt::OutOfMemory)?;
+pub fn zeros<N: Number>(count: usize) -> Result<Vec<N>, Halt> {
+    let layout = Layout::array::<N>(count).map_err(|_| Halt::OutOfMemory)?;
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -257,12 +269,13 @@ mod tests {
         let mut heap = black_box(BinaryHeap::<u64>::new());
         assert_eq!(heap.grow(many), Err(Halt::OutOfMemory));
         drop(black_box(heap));
-        assert_eq!(black_box(zeros(many)).err(), Some(Halt::OutOfMemory));
-        assert_eq!(black_box(zeros(usize::MAX)).err(), Some(Halt::OutOfMemory));
+        assert_eq!(black_box(zeros::<u64>(many)).err(), Some(Halt::OutOfMemory));
+        assert_eq!(black_box(zeros::<u64>(usize::MAX)).err(), Some(Halt::OutOfMemory));
         assert_eq!(probe(isize::MAX as usize - 100), Err(Halt::OutOfMemory));
         assert_eq!(black_box(filled(0u64, many, NO_CHECK)).err(), Some(Halt::OutOfMemory));
         assert_eq!((items.grow(5), items.as_slice()), (Ok(()), &[1][..]));
-        assert_eq!(zeros(3), Ok(vec![0; 3]));
+        assert_eq!(zeros(3), Ok(vec![0u64; 3]));
+        assert_eq!(zeros(5), Ok(vec![0u8; 5]));
         assert_eq!(filled(7u8, 3, NO_CHECK), Ok(vec![7; 3]));
         assert_eq!(filled(7u8, 3, &|| Err(Halt::Stopped)), Err(Halt::Stopped));
     }

@@ -2,12 +2,12 @@
 
 /// Tell the processor that this will be read soon. It changes nothing that the program can see.
 #[inline(always)]
-pub fn prefetch<T>(place: &T) {
+pub fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program can see, and a reference is a good address.
+    // SAFETY: a prefetch reads nothing that the program can see, and does nothing if the address is bad.
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;

@@ -24,27 +24,27 @@ use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
 use crate::cache::once::Once;
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
 use crate::error::Halt;
+use crate::machine::{Machine, Plain, LINE};
 use crate::memory::{zeros, Grow};
 use crate::prefetch::prefetch;
 
 /// How many lines there are: 256 KiB of them at first, 7 MiB in the end. Only those that are used take memory.
 const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13];
-/// The cells of a line.
-const LINE: usize = 8;
 /// Where the wide places begin, and the narrow one.
 const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
 /// How many entries may be moved to make room for a new one.
 const MAX_MOVES: usize = 8;
-/// The longest chunk that is remembered.
-pub const MAX_LONG: usize = 128;
 /// If more ids than this are kept aside, the cache is emptied.
 const MAX_SPILLED: usize = 1 << 19;
 /// If the texts of long chunks take more bytes than this, the cache is emptied.
 const MAX_TEXTS: usize = 1 << 20;
 
-/// The most chunks that are looked up together: those of a batch of bytes (see `encode/encoder.rs`), and a few more.
+/// The most chunks that are looked up together: the words of a batch of bytes (see `cut/words.rs`), and a few more.
 pub const BATCH: usize = 264;
+/// How many singles are written at a time.
+const STEP: usize = 2;
+const _: () = assert!(STEP <= ROOM);
 
 /// The memory of one running call.
 pub struct Cache {
@@ -67,6 +67,21 @@ pub struct Cache {
     pub era: u32,
 }
 
+/// The lines of a cache.
+#[derive(Clone, Copy)]
+pub struct Homes<'a> {
+    cells: &'a [u64],
+    lines: u32,
+}
+
+impl Homes<'_> {
+    /// Ask for the memory of a home ahead of time.
+    #[inline(always)]
+    pub fn prefetch(self, hash: u32) {
+        prefetch(self.cells.as_ptr().wrapping_add(place_in(hash, self.lines)));
+    }
+}
+
 /// The entries of many chunks.
 pub struct BatchLookup {
     /// What is known about each.
@@ -81,6 +96,19 @@ impl Default for BatchLookup {
     fn default() -> BatchLookup {
         BatchLookup { entries: [PackedIds::ABSENT; BATCH], rest: [0; BATCH], rest_count: 0 }
     }
+}
+
+/// Words of a text whose entries were read, and the singles before each.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    /// The text that the singles are in.
+    pub text: &'a [u8],
+    /// The keys of the words; they say where the singles before each are, and how many.
+    pub keys: &'a [Key],
+    /// Their entries.
+    pub entries: &'a [PackedIds],
+    /// The ids of singles.
+    pub singles: &'a [u32; 256],
 }
 
 /// A line's entry: the two halves of a key, and the result.
@@ -127,29 +155,29 @@ impl Cache {
         unsafe { &*self.cells.as_ptr().add(at).cast() }
     }
 
-    /// Ask for the memory of a key's home ahead of time.
+    /// What is needed to ask for memory. (A copy in registers, where stores cannot have changed it.)
     #[inline(always)]
-    pub fn prefetch(&self, key: Key) {
-        prefetch(self.line(key.hash));
+    pub fn homes(&self) -> Homes<'_> {
+        Homes { cells: &self.cells[self.first..], lines: self.lines }
     }
 
     /// The ids of the chunk, if they are remembered.
     pub fn get(&self, key: Key) -> PackedIds {
         let home = self.line(key.hash);
-        match look(home, key) {
-            PackedIds::ABSENT if is_full(home) => look(self.line(key.other()), key),
+        match look::<Plain>(home, key) {
+            PackedIds::ABSENT if is_full(home) => look::<Plain>(self.line(key.other()), key),
             entry => entry,
         }
     }
 
     /// Look at the homes of at most `BATCH` chunks, and ask for the memory of what is not there.
-    #[inline(never)]
-    pub fn find(&self, keys: &[Key], lookup: &mut BatchLookup) {
+    #[inline(always)]
+    pub fn find<M: Machine>(&self, keys: &[Key], lookup: &mut BatchLookup) {
         let BatchLookup { entries, rest, rest_count } = lookup;
         // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
-            *entry = look(self.line(key.hash), key);
+            *entry = look::<M>(self.line(key.hash), key);
             if let Some(number) = rest.get_mut(without_ids) {
                 *number = i as u16;
             }
@@ -161,10 +189,10 @@ impl Cache {
             let i = rest[j];
             let key = keys[usize::from(i)];
             match entries[usize::from(i)].not_packed() {
-                NotPacked::Absent if is_full(self.line(key.hash)) => prefetch(self.line(key.other())),
+                NotPacked::Absent if is_full(self.line(key.hash)) => prefetch(self.line(key.other()).as_ptr()),
                 NotPacked::Absent => continue,
                 NotPacked::Aside(place) | NotPacked::Compare(place) => {
-                    self.spilled.get(place).into_iter().for_each(prefetch)
+                    self.spilled.get(place).into_iter().for_each(|ids| prefetch(ids))
                 }
             }
             rest[*rest_count] = i;
@@ -179,47 +207,48 @@ impl Cache {
             match entry.not_packed() {
                 NotPacked::Absent => {
                     let key = keys[usize::from(i)];
-                    *entry = look(self.line(key.other()), key);
+                    *entry = look::<Plain>(self.line(key.other()), key);
                 }
                 NotPacked::Compare(place) => {
-                    self.texts.get(self.spilled[place] as usize).into_iter().for_each(prefetch)
+                    self.texts.get(self.spilled[place] as usize).into_iter().for_each(|text| prefetch(text))
                 }
                 NotPacked::Aside(_) => {}
             }
         }
     }
 
-    /// Append the ids of chunks to `out`, up to the first one that is absent or to be compared. Returns how many
-    /// chunks.
+    /// Append the ids of words to `out`, and those of the singles before each, up to the first word that is absent or to
+    /// be compared. Returns how many words.
     ///
     /// # Safety
     /// `out` must have room for all their ids and `ROOM` more.
-    pub unsafe fn append_many(&self, entries: &[PackedIds], out: &mut Vec<u32>) -> usize {
+    #[inline(always)]
+    pub unsafe fn append_many(&self, found: Found, out: &mut Vec<u32>) -> usize {
         // SAFETY: as the caller says.
         unsafe {
             if self.small_ids {
-                self.append_many_of::<true>(entries, out)
+                self.append_many_of::<true>(found, out)
             } else {
-                self.append_many_of::<false>(entries, out)
+                self.append_many_of::<false>(found, out)
             }
         }
     }
 
-    /// Count the ids of chunks, up to the first one that is absent or to be compared. Returns how many chunks, and
-    /// how many ids.
+    /// Count the same ids. Returns how many words, and how many ids.
     #[inline(never)]
-    pub fn count_many(&self, entries: &[PackedIds]) -> (usize, usize) {
+    pub fn count_many(&self, found: Found) -> (usize, usize) {
         let mut ids = 0;
-        for (done, &entry) in entries.iter().enumerate() {
-            if entry.is_ids() {
-                ids += entry.count();
+        for (done, (key, &entry)) in found.keys.iter().zip(found.entries).enumerate() {
+            ids += if entry.is_ids() {
+                entry.count()
             } else if let NotPacked::Aside(place) = entry.not_packed() {
-                ids += self.spilled[place] as usize;
+                self.spilled[place] as usize
             } else {
                 return (done, ids);
-            }
+            };
+            ids += key.singles.count();
         }
-        (entries.len(), ids)
+        (found.keys.len(), ids)
     }
 
     /// `append_many` with the size of ids known at compile time.
@@ -227,25 +256,31 @@ impl Cache {
     /// # Safety
     /// As there.
     #[inline(never)]
-    unsafe fn append_many_of<const SMALL_IDS: bool>(&self, entries: &[PackedIds], out: &mut Vec<u32>) -> usize {
+    unsafe fn append_many_of<const SMALL_IDS: bool>(&self, found: Found, out: &mut Vec<u32>) -> usize {
+        let Found { text, keys, entries, singles } = found;
         // In locals, so that nothing is loaded again after a store.
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
         let mut done = 0;
-        for &entry in entries {
-            let written = (end as usize - start as usize) / size_of::<u32>();
-            let room = out.capacity() - out.len() - written;
+        let room = |end: *mut u32| out.capacity() - out.len() - (end as usize - start as usize) / size_of::<u32>();
+        for (key, &entry) in keys.iter().zip(entries) {
+            debug_assert!(key.singles.count() + entry.count() + ROOM <= room(end));
             if entry.is_ids() {
-                debug_assert!(entry.count() + ROOM <= room);
-                // SAFETY: there is room. Copying all of them, even those that do not count, takes one step instead of
-                // a call.
-                unsafe { end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>()) };
+                // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
+                // call.
+                unsafe {
+                    end = singles_before(text, key, singles, end);
+                    end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>());
+                }
                 end = end.wrapping_add(entry.count());
             } else if let NotPacked::Aside(place) = entry.not_packed() {
                 let ids = self.aside(place);
-                debug_assert!(ids.len() + ROOM <= room);
+                debug_assert!(key.singles.count() + ids.len() + ROOM <= room(end));
                 // SAFETY: there is room.
-                unsafe { std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len()) };
+                unsafe {
+                    end = singles_before(text, key, singles, end);
+                    std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len());
+                }
                 end = end.wrapping_add(ids.len());
             } else {
                 break;
@@ -287,8 +322,9 @@ impl Cache {
         true
     }
 
-    /// Remember the ids of a chunk, if there is memory for it.
-    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32]) {
+    /// Remember the ids of a chunk, if there is memory for it. `fuses`: the first or the last may become one with an id
+    /// of its neighbour. Then its entry says that it must be compared, which makes `append_many` stop there.
+    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fuses: bool) {
         if key.length() == TOO_LONG {
             return;
         }
@@ -299,15 +335,16 @@ impl Cache {
             return;
         }
         let aside = self.spilled.len();
-        let few = if key.length() == LONG { None } else { PackedIds::of_ids(ids, self.small_ids) };
+        let compare = fuses || key.length() == LONG;
+        let few = if compare { None } else { PackedIds::of_ids(ids, self.small_ids) };
         let result = few.unwrap_or_else(|| {
-            if key.length() == LONG {
+            if compare {
                 self.spilled.extend_from_slice(&[self.texts.len() as u32, chunk.len() as u32]);
                 self.texts.extend_from_slice(chunk);
             }
             self.spilled.push(ids.len() as u32);
             self.spilled.extend_from_slice(ids);
-            PackedIds::aside(aside, key.length() == LONG)
+            PackedIds::aside(aside, compare)
         });
         self.insert([key.halves[0], key.halves[1], result.0]);
         if self.used > self.lines as usize {
@@ -371,6 +408,30 @@ impl Cache {
     }
 }
 
+/// Write the ids of the singles before a word. Returns where they end.
+///
+/// # Safety
+/// The singles, and `STEP` bytes more, must be in the text. There must be room for their ids, and for `STEP` more.
+#[inline(always)]
+unsafe fn singles_before(text: &[u8], key: &Key, singles: &[u32; 256], end: *mut u32) -> *mut u32 {
+    let (at, count) = (key.singles.at(), key.singles.count());
+    let mut i = 0;
+    // Most words have none, a quarter one. Writing two anyway takes fewer steps than to find out.
+    loop {
+        debug_assert!(at + i + STEP <= text.len());
+        // SAFETY: as the caller says.
+        unsafe {
+            let [a, b] = text.as_ptr().add(at + i).cast::<[u8; STEP]>().read();
+            let ids = [singles[usize::from(a)], singles[usize::from(b)]];
+            end.wrapping_add(i).cast::<[u32; STEP]>().write_unaligned(ids);
+        }
+        i += STEP;
+        if i >= count {
+            return end.wrapping_add(count);
+        }
+    }
+}
+
 /// Where the line of a hash begins, counted in cells, if there are this many lines.
 #[inline(always)]
 fn place_in(hash: u32, lines: u32) -> usize {
@@ -383,21 +444,10 @@ fn is_full(line: &[u64; LINE]) -> bool {
     WIDE.into_iter().all(|at| line[at] != 0)
 }
 
-/// Find a key in a line. Without branches, because its place in the line is unpredictable.
+/// Find a key in a line.
 #[inline(always)]
-fn look(line: &[u64; LINE], key: Key) -> PackedIds {
-    let [a, b] = key.halves;
-    let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
-    let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
-    let not_narrow = usize::from(line[6] != a);
-    let case = not_narrow << 2 | not_second << 1 | not_first;
-    // Where the result is, in each case.
-    const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
-    if case == 7 {
-        PackedIds::ABSENT
-    } else {
-        PackedIds(line[usize::from(AT[case]) & (LINE - 1)])
-    }
+fn look<M: Machine>(line: &[u64; LINE], key: Key) -> PackedIds {
+    M::look(line, key.halves).map_or(PackedIds::ABSENT, PackedIds)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A chunk of up to 15 bytes is its own key: two halves of 64 bits, with its length in the top byte of the first one;
 //! up to seven bytes need no second half. The key of a longer one is its hash, with `LONG` as its length.
 
+/// The longest chunk that is remembered.
+pub const MAX_LONG: usize = 128;
 /// The longest chunk that is its own key.
 pub const MAX_CHUNK: usize = 15;
 /// The length of a chunk that is not its own key.
@@ -19,8 +21,26 @@ pub struct Key {
     pub halves: [u64; 2],
     /// Which line of the cache is its home.
     pub hash: u32,
-    /// For the caller's use, because there is room here.
-    pub end: u32,
+    /// The singles before it. They are here, because there is room.
+    pub singles: Singles,
+}
+
+/// Where some bytes of a batch are, and in the upper half how many. See `cut/words.rs`.
+#[derive(Clone, Copy, Default)]
+pub struct Singles(pub u32);
+
+impl Singles {
+    /// Where they begin.
+    #[inline(always)]
+    pub fn at(self) -> usize {
+        (self.0 & 0xFFFF) as usize
+    }
+
+    /// How many they are.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        (self.0 >> 16) as usize
+    }
 }
 
 /// For each length the bits of text in the two halves of a key.
@@ -47,20 +67,25 @@ impl Key {
     /// The key with these halves.
     #[inline(always)]
     pub fn of_halves(halves: [u64; 2]) -> Key {
-        Key { halves, hash: fold(halves[0], halves[1]) as u32, end: 0 }
+        Key { halves, hash: fold(halves[0], halves[1]) as u32, singles: Singles(0) }
     }
 
-    /// The key of the first `length` of these bytes, at most `MAX_CHUNK`.
+    /// The halves of the key of the first `length` of these bytes, at most `MAX_CHUNK`. (A pair of numbers stays in registers, if it is one of two cases. A key was written
+    /// to the stack in parts and read as a whole, and the processor waits for that: this took a third of the time.)
     #[inline(always)]
-    pub fn new(bytes: &[u8; 16], length: usize) -> Key {
-        let value = u128::from_le_bytes(*bytes);
+    pub fn short(bytes: &[u8; 16], length: usize) -> (u64, u64) {
+        let half = |from: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[from + i]));
         let masks = MASKS[length & 15];
-        Key::of_halves([value as u64 & masks[0] | (length as u64) << 56, (value >> (8 * PER_HALF)) as u64 & masks[1]])
+        (half(0) & masks[0] | (length as u64) << 56, half(PER_HALF) & masks[1])
     }
 
-    /// The key of a longer chunk.
-    #[inline]
-    pub fn long(chunk: &[u8]) -> Key {
+    /// The halves of the key of a longer chunk. One of more than `MAX_LONG` bytes must not be remembered, and its key is
+    /// in no cache.
+    #[inline(never)]
+    pub fn long(chunk: &[u8]) -> (u64, u64) {
+        if chunk.len() > MAX_LONG {
+            return (TOO_LONG << 56, 0);
+        }
         let mut state = [chunk.len() as u64, 0];
         let mut add = |block: &[u8; 16]| {
             let value = u128::from_le_bytes(*block);
@@ -77,18 +102,7 @@ impl Key {
         if let Some(block) = chunk.last_chunk::<16>() {
             add(block);
         }
-        Key::of_halves([state[0] >> 8 | LONG << 56, state[1]])
-    }
-
-    /// The key of a chunk that must not be remembered, and is in no cache.
-    pub fn too_long() -> Key {
-        Key { halves: [TOO_LONG << 56, 0], hash: 0, end: 0 }
-    }
-
-    /// The same key with another `end`.
-    #[inline(always)]
-    pub fn ending(self, end: u32) -> Key {
-        Key { end, ..self }
+        (state[0] >> 8 | LONG << 56, state[1])
     }
 
     /// The length of the chunk, or `LONG`.

@@ -5,6 +5,6 @@ pub mod key;
 pub mod once;
 pub mod packed_ids;
 
-pub use chunk_cache::{BatchLookup, Cache, BATCH, MAX_LONG};
+pub use chunk_cache::{BatchLookup, Cache, Found, BATCH};
 pub use key::{Key, MAX_CHUNK};
 pub use packed_ids::PackedIds;

@@ -6,11 +6,10 @@
 //! inside a piece. Where bytes are too coarse (all Chinese characters begin with a few of them), `Joinable::pair`
 //! answers it for the two characters. Missing a possible cut is only slower, never wrong.
 
+use crate::machine::{Machine, BLOCK};
 use crate::text::utf8::{self, character};
 use crate::vocab::Joinable;
 
-/// How many bytes are processed together.
-pub const BLOCK: usize = 64;
 /// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone find enough
 /// cuts.
 const LONG_CHARACTER: u8 = 0xE0;
@@ -24,31 +23,17 @@ pub fn is_cut(joinable: &Joinable, text: &[u8], at: usize) -> bool {
 /// The cuts before the bytes of a block, as bits. `text` is valid UTF-8 around the block. `None` if it should be
 /// `compact` but contains a U+2581.
 #[inline(always)]
-pub fn cuts(joinable: &Joinable, text: &[u8], base: usize, block: &[u8; BLOCK], compact: bool) -> Option<u64> {
-    let table = &joinable.bytes;
+pub fn cuts<M: Machine>(
+    joinable: &Joinable,
+    text: &[u8],
+    base: usize,
+    block: &[u8; BLOCK],
+    compact: bool,
+) -> Option<u64> {
     // The byte before the first one; at the beginning of the text, any byte.
     let before = if base == 0 { block[0] } else { text[base - 1] };
-    let mut mask = u64::from(table[usize::from(u16::from_le_bytes([before, block[0]]))]);
-    let mut any = 0;
-    // No branches, and no step waits for the one before it: a little more than half a cycle per byte.
-    for begin in (0..BLOCK).step_by(16) {
-        let mut bits = 0u64;
-        for i in (begin..begin + 16).rev() {
-            if i + 1 < BLOCK {
-                // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
-                // indexed.)
-                let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
-                bits = bits * 2 + u64::from(table[usize::from(u16::from_le(pair))]);
-            }
-        }
-        mask |= bits << begin << 1;
-    }
-    for part in block.chunks_exact(8) {
-        if let Ok(part) = part.try_into() {
-            any |= u64::from_le_bytes(part);
-        }
-    }
-    if any & 0x8080_8080_8080_8080 != 0 {
+    let mut mask = M::cuts(joinable, block, before);
+    if !M::is_ascii(block) {
         mask |= long_characters(joinable, text, base, block, mask, compact)?;
     }
     Some(mask)

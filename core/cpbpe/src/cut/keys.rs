@@ -5,7 +5,7 @@
 //! tells whether it is a user-defined piece: the text between two of them contains none, or it would have been found.
 //! (Encoding the text between two of them like a text of its own took 90 ns for each.)
 
-use crate::cut::chunks::BLOCK;
+use crate::machine::BLOCK;
 use crate::text::finder::Walk;
 use crate::vocab::{KeyStarts, Vocab};
 

@@ -3,3 +3,4 @@
 pub mod chunks;
 pub mod keys;
 pub mod last_cut;
+pub mod words;

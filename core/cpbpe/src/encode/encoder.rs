@@ -1,14 +1,18 @@
 //! Compact text -> ids: cut into chunks, look each up in the cache, merge those that are new.
 //!
-//! Text is worked on in batches of bytes, each in simple steps over all its chunks: cut, make keys, look up, append
-//! ids. Memory that one step prefetches arrives while the next step works on the other batch.
+//! Text is worked on in batches of bytes, each in simple steps over all its words (chunks of several bytes): cut, make
+//! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
+//! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
-use crate::cache::{self, BatchLookup, Cache, Key, PackedIds, MAX_CHUNK, MAX_LONG};
-use crate::cut::chunks::{self, BLOCK};
-use crate::cut::keys::KeyCuts;
+use crate::cache::{self, BatchLookup, Cache, Found, Key, PackedIds, MAX_CHUNK};
+use crate::cut::chunks;
+use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
 use crate::error::Halt;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::Vector;
+use crate::machine::{Machine, Plain, BLOCK};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Choices};
 use crate::text::utf8;
@@ -19,11 +23,8 @@ use crate::watch::Check;
 const PAD: usize = BLOCK + 16;
 /// Texts up to this length are copied to a buffer where they can be padded.
 const SMALL: usize = 1024;
-/// The chunks of this many bytes are looked up together: enough for memory to arrive meanwhile, and few enough to stay
-/// in the processor's first cache. (128 is 5 % slower, 512 no faster.)
-const BATCH: usize = 256;
-/// Places are filled eight at a time.
-const _: () = assert!(BATCH + 8 <= cache::BATCH);
+/// A batch has room for its words.
+const _: () = assert!(BATCH <= cache::BATCH);
 /// Whether to go on is checked once in this many batches, which take a millisecond at most if nothing in them is known.
 const CHECK_BATCHES: usize = 1 << 6;
 
@@ -46,7 +47,7 @@ pub struct Buffers {
     pub normalized: Vec<u8>,
     /// The ids of one new chunk, or of a text that cannot be cut.
     pub chunk: Vec<u32>,
-    /// The chunks that wait to be looked up.
+    /// The words that wait to be looked up.
     pending: Box<Pending>,
     /// The choices of chunks that were sampled.
     pub choices: Choices,
@@ -62,7 +63,7 @@ impl Scratch {
             normalized: Vec::new(),
             chunk: Vec::new(),
             pending: Box::new(Pending {
-                batches: [ChunkBatch::new(), ChunkBatch::new()],
+                batches: [WordBatch::new(), WordBatch::new()],
                 lookup: BatchLookup::default(),
             }),
             choices: Choices::default(),
@@ -86,36 +87,23 @@ impl Scratch {
     }
 }
 
-/// The chunks of two batches: of one that is being cut, and of the one before, that is being looked up.
+/// The words of two batches: of one that is being cut, and of the one before, that is being looked up.
 struct Pending {
-    batches: [ChunkBatch; 2],
+    batches: [WordBatch; 2],
     /// The cache entries of the second.
     lookup: BatchLookup,
 }
 
-/// The chunks of a batch.
-struct ChunkBatch {
-    /// The key of each, and where it ends, counted from `first`.
+/// The words of a batch.
+struct WordBatch {
+    words: Words,
+    /// The key of each.
     keys: [Key; cache::BATCH],
-    count: usize,
-    /// Where the bytes of the batch begin in the text, and where its first chunk begins, before them.
-    first: usize,
-    start: usize,
 }
 
-impl ChunkBatch {
-    fn new() -> ChunkBatch {
-        ChunkBatch { keys: [Key::default(); cache::BATCH], count: 0, first: 0, start: 0 }
-    }
-
-    fn keys(&self) -> &[Key] {
-        &self.keys[..self.count]
-    }
-
-    /// Where in the text a chunk is.
-    fn place(&self, i: usize) -> std::ops::Range<usize> {
-        let begin = if i == 0 { self.start } else { self.first + self.keys[i - 1].end as usize };
-        begin..self.first + self.keys[i].end as usize
+impl WordBatch {
+    fn new() -> WordBatch {
+        WordBatch { words: Words::new(), keys: [Key::default(); cache::BATCH] }
     }
 }
 
@@ -134,127 +122,121 @@ impl<O: Output> Encoder<'_, O> {
     /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581,
     /// so it is not compact.
     fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
+        #[cfg(target_arch = "x86_64")]
+        if self.joinable.vector {
+            // SAFETY: the machine has been asked.
+            return unsafe { self.run_vector(padded, length, pending) };
+        }
+        self.run_on::<Plain>(padded, length, pending)
+    }
+
+    /// `run` on a machine with vector instructions.
+    ///
+    /// # Safety
+    /// It must have them: see `has_vectors`.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
+    unsafe fn run_vector(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
+        self.run_on::<Vector>(padded, length, pending)
+    }
+
+    #[inline(always)]
+    fn run_on<M: Machine>(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
         debug_assert!(padded.len() >= length + PAD);
         self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD)?;
         let Pending { batches: [now, before], lookup } = pending;
         let (mut now, mut before) = (now, before);
-        let (mut start, mut base) = (0, 0);
-        before.count = 0;
-        let mut keys = KeyCuts::new(self.vocab, &padded[..length]);
-        while base < length {
-            if base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
+        let mut cutter = Cutter::new(self.vocab, self.joinable, padded, length);
+        before.words.clear();
+        // Up to where ids have been appended.
+        let mut done = 0;
+        while !cutter.is_done() {
+            if cutter.base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
                 (self.check)()?;
             }
             // 1. Cut this batch, make keys, and prefetch their lines of the cache.
-            let Some(stop) = self.cut(padded, length, base, now, &mut keys) else { return Ok(false) };
-            start = self.prepare(padded, start, now);
+            if cutter.next::<M>(&mut now.words).is_none() {
+                return Ok(false);
+            }
+            self.prepare(padded, now);
             // 2. Append the ids of the batch before, whose entries have arrived.
-            self.look_up(padded, before, lookup)?;
+            done = self.look_up(padded, done, before, lookup)?;
             // 3. Read the entries of this one.
-            self.cache.find(now.keys(), lookup);
+            self.cache.find::<M>(&now.keys[..now.words.count], lookup);
             std::mem::swap(&mut now, &mut before);
-            base = stop;
         }
-        self.look_up(padded, before, lookup)?;
+        self.look_up(padded, done, before, lookup)?;
         Ok(true)
     }
 
-    /// Find the ends of the chunks that end in the batch at `first`. Returns where the batch ends.
-    #[inline]
-    fn cut(
-        &self,
-        padded: &[u8],
-        length: usize,
-        first: usize,
-        batch: &mut ChunkBatch,
-        keys: &mut Option<KeyCuts>,
-    ) -> Option<usize> {
-        let mut count = 0;
-        let mut base = first;
-        let stop = (first + BATCH).min(length);
-        while base < stop {
-            let block = padded[base..].first_chunk::<BLOCK>()?;
-            let mut mask = chunks::cuts(self.joinable, &padded[..length + 4], base, block, self.vocab.swapped)?;
-            let left = length - base;
-            if let Some(keys) = keys {
-                mask = keys.add(mask, base, block, padded[base + BLOCK], left);
-            }
-            if base == 0 {
-                mask &= !1;
-            }
-            if left < BLOCK {
-                mask = mask & ((1 << left) - 1) | 1 << left;
-            }
-            let all = count + mask.count_ones() as usize;
-            let offset = (base - first) as u32;
-            while mask != 0 {
-                // Eight at a time, even if some are unneeded: cheaper than a loop whose end the processor cannot
-                // predict.
-                for place in batch.keys.get_mut(count..count + 8)? {
-                    place.end = offset + mask.trailing_zeros();
-                    mask &= mask.wrapping_sub(1);
-                }
-                count += 8;
-            }
-            count = all;
-            if left == BLOCK {
-                batch.keys[count].end = (length - first) as u32;
-                count += 1;
-            }
-            base += BLOCK;
-        }
-        (batch.count, batch.first) = (count, first);
-        Some(base)
-    }
-
-    /// Make the keys of the chunks, the first of which begins at `start`, and prefetch their memory. Returns where the
-    /// last one ends.
-    #[inline(never)]
-    fn prepare(&self, padded: &[u8], mut start: usize, batch: &mut ChunkBatch) -> usize {
-        batch.start = start;
-        for key in &mut batch.keys[..batch.count] {
-            let end = batch.first + key.end as usize;
-            let length = end - start;
-            let new = match padded[start..].first_chunk() {
-                Some(bytes) if length <= MAX_CHUNK => Key::new(bytes, length),
-                _ if length <= MAX_LONG => Key::long(&padded[start..end]),
-                _ => Key::too_long(),
+    /// Make the keys of words, and prefetch their memory.
+    #[inline(always)]
+    fn prepare(&self, padded: &[u8], batch: &mut WordBatch) {
+        let WordBatch { words, keys } = batch;
+        let homes = self.cache.homes();
+        for (key, (begin, end, singles)) in keys.iter_mut().zip(words.places()) {
+            let length = end - begin;
+            let (low, high) = match padded[begin..].first_chunk() {
+                Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
+                _ => Key::long(&padded[begin..end]),
             };
-            self.cache.prefetch(new);
-            *key = new.ending(key.end);
-            start = end;
+            *key = Key { singles, ..Key::of_halves([low, high]) };
+            homes.prefetch(key.hash);
         }
-        start
     }
 
-    /// Append the ids of chunks.
-    fn look_up(&mut self, padded: &[u8], batch: &ChunkBatch, lookup: &mut BatchLookup) -> Result<(), Halt> {
-        let keys = batch.keys();
-        if keys.is_empty() {
-            return Ok(());
+    /// Append the ids of a batch: of words, and of the singles between them. `done`: up to where ids have been appended.
+    /// Returns the new place.
+    fn look_up(
+        &mut self,
+        padded: &[u8],
+        mut done: usize,
+        batch: &WordBatch,
+        lookup: &mut BatchLookup,
+    ) -> Result<usize, Halt> {
+        let words = &batch.words;
+        let keys = &batch.keys[..words.count];
+        let singles = &*self.joinable.singles.ids;
+        // `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
+        let append_singles = |out: &mut O, from: usize, to: usize| {
+            // SAFETY: there is room.
+            unsafe { out.append_singles(&padded[from..], to - from, singles) };
+            to
+        };
+        // 1. The singles before the first word, some of which may be before the batch. (Its key does not count them.)
+        if !keys.is_empty() {
+            self.cache.find_rest(keys, lookup);
+            done = append_singles(self.out, done, words.begin(0));
         }
-        self.cache.find_rest(keys, lookup);
         let mut at = 0;
-        while at < keys.len() {
-            if self.vocab.fused.is_none() {
-                // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
-                at += unsafe { self.out.append_cached(self.cache, &lookup.entries[at..keys.len()]) };
-                if at == keys.len() {
-                    break;
-                }
+        loop {
+            // 2. As many words as are known, with the singles between them.
+            let text = &padded[words.first..];
+            let found = Found { text, keys: &keys[at..], entries: &lookup.entries[at..], singles };
+            // SAFETY: there is room.
+            at += unsafe { self.out.append_cached(self.cache, found) };
+            if at > 0 {
+                done = words.end(at - 1);
             }
+            // 3. The singles before the next word, or after the last one.
+            done = append_singles(self.out, done, if at < keys.len() { words.begin(at) } else { words.singles_end });
+            if at == keys.len() {
+                return Ok(done);
+            }
+            // 4. The next word.
             let era = self.cache.era;
-            self.append_one(keys[at], &padded[batch.place(at)], lookup.entries[at])?;
+            let text = &padded[done..words.end(at)];
+            self.append_one(keys[at], text, lookup.entries[at])?;
             if self.cache.era != era {
                 // The cache was emptied meanwhile, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
+            done = words.end(at);
             at += 1;
         }
-        Ok(())
     }
 
-    /// Append the ids of a chunk whose entry is absent or must be compared, or that may continue an unknown symbol.
+    /// Append the ids of a word whose entry is absent or must be compared; it may continue an unknown symbol.
     #[inline(never)]
     fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
         self.chunk.clear();
@@ -280,7 +262,9 @@ impl<O: Output> Encoder<'_, O> {
             }
         }
         if utf8::length_by_first(text[0]) < text.len() || !self.cache.once.is_new(key) {
-            self.cache.put(key, text, self.chunk);
+            let fused = self.vocab.fused.as_ref();
+            let fuses = fused.is_some() && (self.chunk.first() == fused || self.chunk.last() == fused);
+            self.cache.put(key, text, self.chunk, fuses);
         }
         Ok(())
     }

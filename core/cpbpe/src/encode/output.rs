@@ -1,6 +1,6 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
-use crate::cache::{Cache, PackedIds};
+use crate::cache::{Cache, Found};
 use crate::error::Halt;
 use crate::memory::Grow;
 
@@ -13,12 +13,18 @@ pub trait Output {
     fn reserve_ids(&mut self, count: usize) -> Result<(), Halt>;
     /// Take some ids.
     fn append(&mut self, ids: &[u32]) -> Result<(), Halt>;
-    /// Take the ids of chunks, up to the first that is absent or must be compared. Returns how many chunks were taken.
+    /// Take the ids of words and of the singles before each, up to the first word that is absent or must be compared.
+    /// Returns how many words were taken.
     ///
     /// # Safety
-    /// `reserve_ids` must have made room for all their ids.
-    unsafe fn append_cached(&mut self, cache: &Cache, entries: &[PackedIds]) -> usize;
-    /// The id that was taken by the last `append`, if `append_cached` was not called since.
+    /// `reserve_ids` must have made room for all their ids, and for `ROOM` more.
+    unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize;
+    /// Take the ids of the first `count` bytes of a text, which are singles.
+    ///
+    /// # Safety
+    /// `reserve_ids` must have made room for them.
+    unsafe fn append_singles(&mut self, text: &[u8], count: usize, singles: &[u32; 256]);
+    /// The last id that was taken, if it may be one that fuses with another one (see `Cache::put`).
     fn last_id(&self) -> Option<u32>;
     /// The state at this moment.
     fn mark(&self) -> Self::Mark;
@@ -40,9 +46,20 @@ impl Output for Vec<u32> {
         Ok(())
     }
     #[inline(always)]
-    unsafe fn append_cached(&mut self, cache: &Cache, entries: &[PackedIds]) -> usize {
+    unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize {
         // SAFETY: as the caller says.
-        unsafe { cache.append_many(entries, self) }
+        unsafe { cache.append_many(found, self) }
+    }
+    #[inline]
+    unsafe fn append_singles(&mut self, text: &[u8], count: usize, singles: &[u32; 256]) {
+        debug_assert!(self.capacity() - self.len() >= count);
+        let end = self.as_mut_ptr().wrapping_add(self.len());
+        for (i, &byte) in text[..count].iter().enumerate() {
+            // SAFETY: there is room.
+            unsafe { end.wrapping_add(i).write(singles[usize::from(byte)]) };
+        }
+        // SAFETY: this many have been written.
+        unsafe { self.set_len(self.len() + count) };
     }
     #[inline]
     fn last_id(&self) -> Option<u32> {
@@ -80,10 +97,18 @@ impl Output for Count {
         Ok(())
     }
     #[inline(always)]
-    unsafe fn append_cached(&mut self, cache: &Cache, entries: &[PackedIds]) -> usize {
-        let (chunks, ids) = cache.count_many(entries);
-        self.count += ids;
-        chunks
+    unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize {
+        let (words, ids) = cache.count_many(found);
+        if words > 0 {
+            (self.count, self.last) = (self.count + ids, None);
+        }
+        words
+    }
+    #[inline]
+    unsafe fn append_singles(&mut self, _: &[u8], count: usize, _: &[u32; 256]) {
+        if count > 0 {
+            (self.count, self.last) = (self.count + count, None);
+        }
     }
     #[inline]
     fn last_id(&self) -> Option<u32> {

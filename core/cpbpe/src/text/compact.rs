@@ -7,17 +7,22 @@ use crate::text::utf8::SPACE;
 
 /// Append a text with U+2581 and the space exchanged. Doing it twice undoes it.
 pub fn swap_spaces(text: &[u8], out: &mut Vec<u8>) {
-    let mut at = 0;
-    while at < text.len() {
-        if text[at] == b' ' {
+    let mut rest = text;
+    loop {
+        // What lies between is copied as a whole. (Byte by byte, this was 4 % of the instructions of training.)
+        let between = rest.iter().position(|&byte| byte == b' ' || byte == SPACE[0]).unwrap_or(rest.len());
+        out.extend_from_slice(&rest[..between]);
+        rest = &rest[between..];
+        let Some(&first) = rest.first() else { return };
+        if first == b' ' {
             out.extend_from_slice(SPACE);
-            at += 1;
-        } else if text[at..].starts_with(SPACE) {
+            rest = &rest[1..];
+        } else if let Some(after) = rest.strip_prefix(SPACE) {
             out.push(b' ');
-            at += SPACE.len();
+            rest = after;
         } else {
-            out.push(text[at]);
-            at += 1;
+            out.push(first);
+            rest = &rest[1..];
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::watch::Monitor;
 /// How often each code point occurs in the text. An error if the text, including repetitions, has 2**63 bytes or
 /// more, so that no sum of counts can overflow from here on.
 pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>, Error> {
-    let mut counts = zeros(0x11_0000)?;
+    let mut counts: Vec<u64> = zeros(0x11_0000)?;
     let mut bytes = 0u128;
     for at in 0..words.len() {
         if at % CHECK_INTERVAL == 0 {

@@ -3,18 +3,52 @@
 use std::cmp::Reverse;
 
 use crate::error::{Error, Halt};
-use crate::memory::{collected, filled, probe, Grow};
+use crate::memory::{probe, zeros, Grow};
 use crate::train::pairs::NO_SYMBOL;
 use crate::train::text::TextPart;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::words::WordsRef;
-use crate::watch::{Monitor, NO_CHECK};
+use crate::watch::Monitor;
 
-/// The words in the order of their counts, highest first.
+/// Counts below this one have a bucket of their own in `by_count`.
+const FEW: usize = 1 << 12;
+
+/// The words in the order of their counts, highest first; words with equal counts keep their order.
+///
+/// Nearly all words are rare, so they are put into a bucket for each count, and only the others are sorted. (Sorting all
+/// of them by comparisons took at least 12 million instructions for 10 MB of text, 1.5 % of learning.)
 pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
-    let mut order = collected(0..words.len() as u32)?;
-    probe(order.len() * size_of::<u32>())?; // sorting takes half of it
-    order.sort_by_key(|&at| Reverse(words.count(at as usize)));
+    let bucket = |at: u32| usize::try_from(words.count(at as usize)).unwrap_or(usize::MAX);
+    // 1. Sort the frequent words, and count the others by their counts.
+    let mut frequent = Vec::new();
+    let mut begins = vec![0u32; FEW]; // first how many words have a count, then where their bucket begins
+    for at in 0..words.len() as u32 {
+        match begins.get_mut(bucket(at)) {
+            Some(size) => *size += 1,
+            None => {
+                frequent.grow(1)?;
+                frequent.push(at);
+            }
+        }
+    }
+    probe(frequent.len() * size_of::<u32>())?; // sorting takes half of it
+    frequent.sort_by_key(|&at| Reverse(words.count(at as usize)));
+    // 2. The buckets come after them, the highest count first.
+    let mut begin = frequent.len() as u32;
+    for size in begins.iter_mut().rev() {
+        let end = begin + *size;
+        *size = begin;
+        begin = end;
+    }
+    // 3. Put every other word into its bucket.
+    let mut order: Vec<u32> = zeros(words.len())?;
+    order[..frequent.len()].copy_from_slice(&frequent);
+    for at in 0..words.len() as u32 {
+        if let Some(place) = begins.get_mut(bucket(at)) {
+            order[*place as usize] = at;
+            *place += 1;
+        }
+    }
     Ok(order)
 }
 
@@ -26,7 +60,7 @@ pub fn lay_out(
     parts: usize,
     monitor: &Monitor,
 ) -> Result<Vec<TextPart>, Error> {
-    let mut symbol_of = filled(NO_SYMBOL, 0x11_0000, NO_CHECK)?;
+    let mut symbol_of: Vec<u32> = zeros(0x11_0000)?; // NO_SYMBOL
     for (symbol, (c, _)) in (1..).zip(accepted) {
         symbol_of[*c as usize] = symbol;
     }
@@ -50,4 +84,25 @@ pub fn lay_out(
         Ok(part)
     };
     in_threads(0..parts, lay_out_part).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::words::Words;
+
+    #[test]
+    fn words_come_by_their_counts_and_then_in_their_order() {
+        let mut words = Words::default();
+        let few = FEW as u64;
+        let counts = [1, few, 2, few - 1, 1, i64::MAX as u64, few + 1, few, 0, 2, 1, few - 1, few];
+        for (at, count) in ('a'..).zip(counts) {
+            words.push(at.to_string().as_bytes(), count).unwrap();
+        }
+        let words = words.view();
+        let mut expected: Vec<u32> = (0..counts.len() as u32).collect();
+        expected.sort_by_key(|&at| Reverse(words.count(at as usize)));
+        assert_eq!(by_count(&words).unwrap(), expected);
+        assert_eq!(by_count(&Words::default().view()).unwrap(), []);
+    }
 }

@@ -28,8 +28,8 @@ use crate::train::words::WordsRef;
 use crate::watch::{LearnPhase, Monitor};
 
 /// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
-/// thousand places.)
-const PARALLEL: usize = 1 << 15;
+/// thousand places. A quarter of all places are in merges with more than this many.)
+const PARALLEL: usize = 1 << 12;
 
 /// Learn merges from words.
 ///
@@ -162,7 +162,7 @@ impl<'a> Learner<'a> {
         while merges.pieces.len() < limit {
             self.monitor.advance(merges.pieces.len())?;
             // 2. Take the best pair. If all tracked pairs have become too rare, track more pairs first.
-            let Some(number) = self.tracked.pop_best() else {
+            let Some(number) = self.tracked.pop_best()? else {
                 if self.tracked.threshold() <= 1 {
                     return Ok(track_every_pair);
                 }

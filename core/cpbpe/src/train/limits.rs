@@ -8,9 +8,8 @@
 //! Text is compact here: a space stands for U+2581, and U+2581 for a space (which normalized text never contains).
 
 use crate::error::Halt;
-use crate::memory::filled;
+use crate::memory::zeros;
 use crate::train::scripts::SCRIPTS;
-use crate::watch::NO_CHECK;
 
 /// Stands for unknown characters, in compact text, too.
 pub const UNKNOWN: char = '\u{2585}';
@@ -72,7 +71,7 @@ impl CharClasses {
 impl PieceLimits {
     /// The class of every code point under these limits.
     pub fn char_classes(&self) -> Result<CharClasses, Halt> {
-        let mut classes = filled(0, 0x11_0000, NO_CHECK)?;
+        let mut classes: Vec<CharClass> = zeros(0x11_0000)?;
         if self.split_by_unicode_script {
             fill_scripts(&mut classes);
         } else {

@@ -1,9 +1,8 @@
 //! How often pairs occur in the text: counted exactly, or bounded from above.
 
 use crate::error::Halt;
-use crate::memory::filled;
+use crate::memory::zeros;
 use crate::train::pairs::{PairMap, SymbolNumber};
-use crate::watch::NO_CHECK;
 
 /// How often something occurs in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +61,7 @@ pub struct WeightBounds {
 impl WeightBounds {
     /// For hashes of this many bits (1 to 63).
     pub fn new(bits: u32) -> Result<WeightBounds, Halt> {
-        Ok(WeightBounds { sums: filled(0, 1 << bits, NO_CHECK)? })
+        Ok(WeightBounds { sums: zeros(1 << bits)? })
     }
 
     /// Add to the weight of a pair.

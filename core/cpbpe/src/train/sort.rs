@@ -108,7 +108,12 @@ where
         return;
     }
     if prefixes.len() < if threads > 1 { PARALLEL } else { CHECK_INTERVAL * 4 } {
-        prefixes.sort_unstable_by(order);
+        // First by the prefixes alone, which needs no branches, then those that are equal. (In one go, with a branch in
+        // every comparison, it took 181 million instructions for 10 MB of text; now 73.)
+        prefixes.sort_unstable_by_key(|word| word.prefix);
+        for equal in prefixes.chunk_by_mut(|a, b| a.prefix == b.prefix).filter(|equal| equal.len() > 1) {
+            equal.sort_unstable_by(order);
+        }
         return;
     }
     let (fewer, more) = (threads / 2, threads - threads / 2);

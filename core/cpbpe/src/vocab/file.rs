@@ -138,6 +138,14 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
 }
 
 fn piece(message: &[u8], columns: &mut Columns) -> Option<()> {
+    // 1. The usual message: a text of less than 128 bytes and a score. (Without a walk over its fields, reading a file
+    //    takes half the time.)
+    if let [0x0A, length @ ..0x80, rest @ ..] = message {
+        if let Some((text, &[0x15, a, b, c, d])) = rest.split_at_checked(usize::from(*length)) {
+            return push(columns, text, f32::from_le_bytes([a, b, c, d]), NORMAL);
+        }
+    }
+    // 2. Any other.
     let mut text: &[u8] = b"";
     let mut score = 0.0;
     let mut kind = NORMAL;
@@ -155,6 +163,11 @@ fn piece(message: &[u8], columns: &mut Columns) -> Option<()> {
             _ => {}
         }
     }
+    push(columns, text, score, kind)
+}
+
+#[inline]
+fn push(columns: &mut Columns, text: &[u8], score: f32, kind: u8) -> Option<()> {
     columns.blob.extend_from_slice(text);
     columns.ends.push(u32::try_from(columns.blob.len()).ok()?);
     columns.scores.push(score);

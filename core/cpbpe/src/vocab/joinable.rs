@@ -1,8 +1,11 @@
 //! Which characters merging can join, and so between which ones a text can be cut.
 
+use crate::machine::has_vectors;
 use crate::memory::boxed;
 use crate::text::utf8::{self, character};
+use crate::vocab::classes::Classes;
 use crate::vocab::pieces::Pieces;
+use crate::vocab::singles::Singles;
 
 /// The bit of two characters side by side.
 #[inline]
@@ -18,12 +21,26 @@ pub struct Joinable {
     /// A bit for each pair of characters that some piece contains side by side, by its hash. If two pairs have the
     /// same hash, one may count as joinable by mistake. Then a possible cut is missed, and the result is the same.
     pairs: Box<[u64; 1 << 11]>,
+    /// The first table for ASCII characters, in another form.
+    pub classes: Classes,
+    /// Whether the machine has the instructions for that form.
+    pub vector: bool,
+    /// What becomes of a byte that is cut off on both sides.
+    pub singles: Singles,
 }
 
 impl Joinable {
     /// The tables for the mergeable pieces, all of which are UTF-8.
-    pub fn new(pieces: &Pieces) -> Joinable {
-        let mut joinable = Joinable { bytes: boxed(1), pairs: boxed(0) };
+    pub fn new(pieces: &Pieces, singles: Singles) -> Joinable {
+        let mut joinable = Joinable {
+            bytes: boxed(1),
+            pairs: boxed(0),
+            classes: Classes { tables: boxed([[0; 128]; 2]) },
+            vector: has_vectors(),
+            singles,
+        };
+        // In how many pieces each ASCII character is.
+        let mut weights = [1u32; 128];
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
             let text = pieces.text(id);
             let mut at = 0;
@@ -31,6 +48,9 @@ impl Joinable {
             while at < text.len() {
                 let next = at + utf8::length_by_first(text[at]);
                 joinable.add(before, &text[at..next]);
+                if let Some(weight) = weights.get_mut(usize::from(text[at])) {
+                    *weight = weight.saturating_add(1);
+                }
                 before = &text[at..next];
                 at = next;
             }
@@ -40,6 +60,7 @@ impl Joinable {
                 joinable.bytes[last | first << 8] = 0; // inside a character
             }
         }
+        joinable.classes = Classes::new(&joinable.bytes, &weights);
         joinable
     }
 
@@ -56,5 +77,33 @@ impl Joinable {
     pub fn pair(&self, left: u32, right: u32) -> bool {
         let bit = pair_bit(left, right);
         self.pairs[bit >> 6] >> (bit & 63) & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocab::piece_type::NORMAL;
+
+    #[test]
+    fn every_pair_of_characters_in_a_piece_is_joinable() {
+        let texts = ["ab", "aba", "éa", "aé", "日本", "本a日", "a日", "xy", "xyxy", "\u{1f999}b", "b\u{1f999}", "q"];
+        let mut pieces = Pieces::new(texts.len(), 100);
+        for text in texts {
+            pieces.push(|blob| blob.extend_from_slice(text.as_bytes()), NORMAL, 0.0).unwrap();
+        }
+        pieces.finish(|_| false).unwrap();
+        let joinable = Joinable::new(&pieces, Singles { ids: Box::new([0; 256]), odd: None });
+        let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
+        let inside: Vec<(char, char)> = texts.iter().flat_map(|text| text.chars().zip(text.chars().skip(1))).collect();
+        for &(left, right) in &inside {
+            let (last, first) = (left.to_string().into_bytes(), right.to_string().into_bytes());
+            assert!(joinable.pair(code(left), code(right)), "{left}{right}");
+            assert_eq!(joinable.bytes[usize::from(*last.last().unwrap()) | usize::from(first[0]) << 8], 0);
+        }
+        for pair in [('b', 'b'), ('y', 'a'), ('日', '日'), ('a', '本'), ('q', 'a')] {
+            assert!(!inside.contains(&pair) && !joinable.pair(code(pair.0), code(pair.1)), "{pair:?}");
+        }
+        assert_eq!(joinable.bytes[usize::from(b'b') | usize::from(b'b') << 8], 1);
     }
 }

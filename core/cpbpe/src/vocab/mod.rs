@@ -1,11 +1,13 @@
 //! A model as a value: read from a file, checked, and made ready for merging.
 
+pub mod classes;
 pub mod columns;
 pub mod file;
 pub mod joinable;
 pub mod lengths;
 pub mod piece_type;
 pub mod pieces;
+pub mod singles;
 pub mod starts;
 pub mod vocabulary;
 

@@ -16,6 +16,9 @@ pub const NONE: u32 = u32::MAX;
 /// The longest text that is looked up as one number.
 pub const WINDOW: usize = 16;
 
+/// While a vocabulary is made, memory is fetched this many pieces ahead.
+const AHEAD: usize = 16;
+
 /// Texts of this many bytes are hashed in four lanes.
 const LONG: usize = 4 * WINDOW;
 
@@ -83,60 +86,100 @@ impl Pieces {
         }
     }
 
-    /// Add the next piece, and make it `findable` or not.
-    pub fn push(
-        &mut self,
-        write: impl FnOnce(&mut Vec<u8>),
-        kind: u8,
-        score: f32,
-        findable: bool,
-    ) -> Result<(), Error> {
+    /// Add the next piece.
+    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>), kind: u8, score: f32) -> Result<(), Error> {
         let begin = self.blob.len();
         write(&mut self.blob);
         let length = self.blob.len() - begin;
         let key = score.to_bits();
         // The order of floats by sign and magnitude, reversed: the highest score gets the lowest rank.
         let rank = if key >> 31 == 0 { !(key | 1 << 31) } else { key };
-        let (Ok(begin_32), Ok(length)) = (u32::try_from(begin), u16::try_from(length)) else {
+        let (Ok(begin), Ok(length)) = (u32::try_from(begin), u16::try_from(length)) else {
             return Err(Error::InvalidModel("its pieces are too long"));
         };
-        let info = PieceInfo { begin: begin_32, rank, length, kind };
-        self.infos.push(info);
-        self.longest = self.longest.max(if findable { usize::from(length) } else { 0 });
-        if findable && !self.insert(begin) {
-            return Err(Error::InvalidModel("two pieces have the same text"));
+        self.infos.push(PieceInfo { begin, rank, length, kind });
+        Ok(())
+    }
+
+    /// Declare that all pieces have been added, and make them findable, except those that `hidden` accepts. An error if
+    /// two of these have the same text.
+    pub fn finish(&mut self, hidden: impl Fn(&[u8]) -> bool) -> Result<(), Error> {
+        self.blob.extend_from_slice(&[0; WINDOW]);
+        // In the table each piece is somewhere else. So its place is fetched some pieces ahead.
+        let mask = self.slots.len() - 1;
+        let mut hashes = [0; AHEAD];
+        for id in 0..self.infos.len() + AHEAD {
+            if id >= AHEAD {
+                let (id, hash) = ((id - AHEAD) as u32, hashes[id % AHEAD]);
+                let text = self.text(id);
+                if !hidden(text) {
+                    self.longest = self.longest.max(text.len());
+                    if !self.insert(id, hash) {
+                        return Err(Error::InvalidModel("two pieces have the same text"));
+                    }
+                }
+            }
+            if id < self.infos.len() {
+                let hash = self.hash_ahead(id as u32);
+                prefetch(&self.slots[hash as usize & mask]);
+                hashes[id % AHEAD] = hash;
+            }
         }
         Ok(())
     }
 
-    /// Make the last piece findable; false if another piece has the same text.
-    fn insert(&mut self, begin: usize) -> bool {
-        let id = self.infos.len() as u32 - 1;
-        let text = &self.blob[begin..];
-        let hash = self.hash(text);
+    /// The hash of a piece when there are WINDOW bytes after the last one.
+    #[inline]
+    fn hash_ahead(&self, id: u32) -> u64 {
+        let info = &self.infos[id as usize];
+        let (begin, length) = (info.begin as usize, usize::from(info.length));
+        match self.blob[begin..].first_chunk() {
+            Some(window) if length <= WINDOW => self.hash_words(u128::from_le_bytes(*window) & MASKS[length]),
+            _ => self.hash(self.text(id)),
+        }
+    }
+
+    /// Make a piece findable; false if another piece has the same text.
+    fn insert(&mut self, id: u32, hash: u64) -> bool {
+        let text = self.text(id);
         let mask = self.slots.len() - 1;
+        let (mark, tag) = (self.mark(hash), !((1 << self.id_bits) - 1));
         let mut at = hash as usize & mask;
         loop {
-            for k in 0..8 {
-                let slot = self.slots[at][k];
-                if slot == 0 {
-                    self.slots[at][k] = self.mark(hash) | (id + 1);
-                    if let (&[x @ ..0x80, y @ ..0x80], true) = (text, self.mergeable(id)) {
-                        self.ascii[usize::from(x) | usize::from(y) << 7] = id;
-                    }
-                    return true;
-                }
-                if self.holds(slot, hash).is_some_and(|other| self.text(other) == text) {
+            // Without a branch for each slot, of which there is one after another until the first that is free.
+            let (mut hits, mut used) = (0u32, 0);
+            for (k, &slot) in self.slots[at].iter().enumerate() {
+                hits |= u32::from(slot != 0 && slot & tag == mark) << k;
+                used += usize::from(slot != 0);
+            }
+            while hits != 0 {
+                let slot = self.slots[at][hits.trailing_zeros() as usize];
+                hits &= hits - 1;
+                if self.text((slot & !tag) - 1) == text {
                     return false;
                 }
+            }
+            if used < 8 {
+                if let (&[x @ ..0x80, y @ ..0x80], true) = (text, self.mergeable(id)) {
+                    self.ascii[usize::from(x) | usize::from(y) << 7] = id;
+                }
+                self.slots[at][used] = mark | (id + 1);
+                return true;
             }
             at = (at + 1) & mask;
         }
     }
 
-    /// Declare that all pieces have been added.
-    pub fn finish(&mut self) {
-        self.blob.extend_from_slice(&[0; WINDOW]);
+    /// Whether every mergeable piece is UTF-8.
+    pub fn are_utf8(&self) -> bool {
+        // All texts together are UTF-8 if each is. In turn, each is if all together are and each begins where a
+        // character begins. To check that takes a third of the time.
+        let begins_character =
+            |info: &PieceInfo| self.blob.get(info.begin as usize).is_none_or(|byte| byte & 0xC0 != 0x80);
+        std::str::from_utf8(&self.blob).is_ok() && self.infos.iter().all(begins_character)
+            || (0..self.len() as u32)
+                .filter(|&id| self.mergeable(id))
+                .all(|id| std::str::from_utf8(self.text(id)).is_ok())
     }
 
     /// How many there are.
@@ -221,17 +264,6 @@ impl Pieces {
     #[inline(always)]
     fn mark(&self, hash: u64) -> u32 {
         (hash >> 32) as u32 >> self.id_bits << self.id_bits
-    }
-
-    /// The piece in a slot, if it can have this hash.
-    #[inline(always)]
-    fn holds(&self, slot: u32, hash: u64) -> Option<u32> {
-        let id = slot & ((1 << self.id_bits) - 1);
-        if slot - id == self.mark(hash) {
-            Some(id - 1)
-        } else {
-            None
-        }
     }
 
     /// Try the pieces that can have this hash.
@@ -334,6 +366,7 @@ pub fn has_byte(value: u128, byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vocab::piece_type::{CONTROL, NORMAL};
 
     #[test]
     fn windows_are_their_bytes() {
@@ -346,5 +379,46 @@ mod tests {
                 assert_eq!(has_byte(window(&text), byte), text.contains(&byte), "{text:?} {byte}");
             }
         }
+    }
+
+    /// Pieces of one type each.
+    fn pieces(texts: &[(&[u8], u8)]) -> Result<Pieces, Error> {
+        let mut pieces = Pieces::new(texts.len(), 0);
+        for (text, kind) in texts {
+            pieces.push(|blob| blob.extend_from_slice(text), *kind, -1.5)?;
+        }
+        pieces.finish(|text| text == b"\0").map(|()| pieces)
+    }
+
+    #[test]
+    fn every_piece_is_found_and_none_is_there_twice() {
+        // All lengths around those that are handled differently, and many pieces, so that slots run over.
+        let mut texts: Vec<Vec<u8>> = (1..200).map(|length| vec![b'a'; length]).collect();
+        texts.extend((0..3000).map(|number| format!("piece {number}").into_bytes()));
+        texts.push(b"\0".to_vec());
+        let rows: Vec<(&[u8], u8)> = texts.iter().map(|text| (&text[..], NORMAL)).collect();
+        for count in [1, 2, 3, 15, 16, 17, rows.len()] {
+            let pieces = pieces(&rows[..count]).unwrap();
+            for (id, (text, _)) in (0..).zip(&rows[..count]) {
+                assert_eq!(pieces.find(text), Some(id).filter(|_| text != b"\0"), "{text:?}");
+            }
+            assert_eq!((pieces.find(b"b"), pieces.find(b"piece 3000")), (None, None));
+            assert_eq!(pieces.score(0), -1.5);
+        }
+        for again in [0, 14, 15, 16, 17, 198, 2000] {
+            let twice = [&rows[..], &rows[again..=again]].concat();
+            assert!(pieces(&twice).is_err(), "{again}");
+        }
+    }
+
+    #[test]
+    fn all_mergeable_pieces_are_utf8_or_not() {
+        let half = [&b"a\xC3"[..], &b"\xA9b"[..]]; // together they are UTF-8
+        let of = |kinds: [u8; 2]| pieces(&[(half[0], kinds[0]), (half[1], kinds[1])]).unwrap().are_utf8();
+        assert!(!of([NORMAL, NORMAL]) && !of([CONTROL, NORMAL]) && !of([NORMAL, CONTROL]));
+        assert!(of([CONTROL, CONTROL]));
+        assert!(pieces(&[("é".as_bytes(), NORMAL), ("a".as_bytes(), NORMAL)]).unwrap().are_utf8());
+        assert!(pieces(&[("é".as_bytes(), NORMAL), (b"\xFF", CONTROL)]).unwrap().are_utf8());
+        assert!(!pieces(&[("é".as_bytes(), NORMAL), (b"\xE2\x82", NORMAL)]).unwrap().are_utf8());
     }
 }

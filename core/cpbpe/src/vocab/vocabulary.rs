@@ -13,6 +13,7 @@ use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
 use crate::vocab::piece_type;
 use crate::vocab::pieces::{has_byte, window, Pieces, NONE, WINDOW};
+use crate::vocab::singles::Singles;
 use crate::vocab::starts::KeyStarts;
 
 /// sentencepiece refuses pieces with this many bytes or more.
@@ -70,6 +71,7 @@ impl Vocab {
         let mut user_defined = Vec::new();
         let mut user_defined_compact = Vec::new();
         let mut splits_unused = false;
+        let any_nul = memchr::memchr(0, &columns.blob).is_some();
         for id in 0..count {
             // 1. Check the piece by itself. A single NUL with byte fallback is UNUSED (some converted models have one
             //    besides <0x00>), and is in no table.
@@ -80,9 +82,9 @@ impl Vocab {
             if piece.len() >= MAX_PIECE {
                 return invalid("a piece has 8000 bytes or more");
             }
-            let nul = piece == b"\0";
+            let nul = any_nul && piece == b"\0";
             let kind = if nul && byte_fallback { piece_type::UNUSED } else { columns.types[id] };
-            if !(nul && kind == piece_type::UNUSED) && memchr::memchr(0, piece).is_some() {
+            if any_nul && !(nul && kind == piece_type::UNUSED) && memchr::memchr(0, piece).is_some() {
                 return invalid("a piece contains a NUL character");
             }
             // 2. Check what is special about its type.
@@ -106,9 +108,9 @@ impl Vocab {
                 write(&mut compact);
                 user_defined_compact.push(compact);
             }
-            pieces.push(write, kind, columns.scores[id], !nul)?;
+            pieces.push(write, kind, columns.scores[id])?;
         }
-        pieces.finish();
+        pieces.finish(|piece| piece == b"\0")?;
         // 4. Check all pieces together.
         if !byte_fallback && byte_ids.iter().any(|&id| id != NONE) {
             return invalid("a piece has the type BYTE, but byte_fallback is off");
@@ -147,11 +149,9 @@ impl Vocab {
             vocab.ids_per_byte = 3; // a space that is not a piece becomes the three bytes of U+2581
         }
         vocab.specials = vocab.find_specials(&columns.special_pieces);
-        vocab.utf8 = (0..count as u32)
-            .filter(|&id| vocab.pieces.mergeable(id))
-            .all(|id| std::str::from_utf8(vocab.pieces.text(id)).is_ok());
+        vocab.utf8 = vocab.pieces.are_utf8();
         if vocab.utf8 {
-            vocab.joinable = Some(Joinable::new(&vocab.pieces));
+            vocab.joinable = Some(Joinable::new(&vocab.pieces, Singles::new(&vocab)));
         }
         Ok(vocab)
     }

@@ -2,12 +2,14 @@ use super::*;
 use crate::cache::key::MAX_CHUNK;
 
 fn key(chunk: &[u8]) -> Key {
-    if chunk.len() > MAX_CHUNK {
-        return Key::long(chunk);
-    }
-    let mut bytes = [0xAA; 16]; // what comes after a chunk must not matter
-    bytes[..chunk.len()].copy_from_slice(chunk);
-    Key::new(&bytes, chunk.len())
+    let (low, high) = if chunk.len() > MAX_CHUNK {
+        Key::long(chunk)
+    } else {
+        let mut bytes = [0xAA; 16]; // what comes after a chunk must not matter
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        Key::short(&bytes, chunk.len())
+    };
+    Key::of_halves([low, high])
 }
 
 fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
@@ -15,13 +17,16 @@ fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
     let entry = cache.get(key(chunk));
     let same = cache.append(entry, chunk, &mut out);
     let mut lookup = BatchLookup::default();
-    cache.find(&[key(chunk)], &mut lookup);
+    cache.find::<Plain>(&[key(chunk)], &mut lookup);
     cache.find_rest(&[key(chunk)], &mut lookup);
     assert!(lookup.entries[0] == entry);
     let mut many = Vec::with_capacity(out.len() + ROOM);
+    let singles = &[7; 256];
+    let found = Found { text: b"  ", keys: &[key(chunk)], entries: &lookup.entries[..1], singles };
     // SAFETY: there is room for the ids, whose number is known by now.
-    if unsafe { cache.append_many(&lookup.entries[..1], &mut many) } == 1 {
+    if unsafe { cache.append_many(found, &mut many) } == 1 {
         assert_eq!(out, many);
+        assert_eq!(cache.count_many(found), (1, out.len()));
     } else {
         assert!(chunk.len() > MAX_CHUNK || !same);
     }
@@ -53,7 +58,7 @@ fn never_lies(mut cache: Cache, pieces: u32) {
     for i in 0..300_000u32 {
         let (chunk, ids) = example(i);
         if chunk.len() >= 4 {
-            cache.put(key(&chunk), &chunk, &ids);
+            cache.put(key(&chunk), &chunk, &ids, false);
             assert_eq!(get(&cache, &chunk), Some(ids));
         }
         let (chunk, ids) = example(i / 2);
@@ -69,7 +74,7 @@ fn little_is_forgotten() {
     // Four fifths of the wide places.
     let all = SIZES[SIZES.len() - 1] * 8 / 5;
     for i in 0..all {
-        cache.put(key(&chunk(i)), &chunk(i), &[i]);
+        cache.put(key(&chunk(i)), &chunk(i), &[i], false);
     }
     let kept = (0..all).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i])).count();
     assert!(kept as f64 > f64::from(all) * 0.975, "{kept} of {all}");
@@ -78,23 +83,24 @@ fn little_is_forgotten() {
 #[test]
 fn zeros_at_the_end_count() {
     let mut cache = Cache::new(32_000).unwrap();
-    cache.put(key(b"a"), b"a", &[1]);
-    cache.put(key(b"a\0"), b"a\0", &[2]);
+    cache.put(key(b"a"), b"a", &[1], false);
+    cache.put(key(b"a\0"), b"a\0", &[2], false);
     assert_eq!((get(&cache, b"a"), get(&cache, b"a\0"), get(&cache, b"a\0\0")), (Some(vec![1]), Some(vec![2]), None));
 }
 
 #[test]
 fn too_long_is_not_remembered() {
     let mut cache = Cache::new(32_000).unwrap();
-    cache.put(Key::too_long(), &[b'x'; 200], &[1]);
-    assert!(cache.get(Key::too_long()) == PackedIds::ABSENT);
+    let chunk = [b'x'; 200];
+    cache.put(key(&chunk), &chunk, &[1], false);
+    assert!(cache.get(key(&chunk)) == PackedIds::ABSENT);
 }
 
 #[test]
 fn the_same_hash_is_not_enough() {
     let mut cache = Cache::new(32_000).unwrap();
     let (one, other) = ([b'x'; 40], [b'y'; 40]);
-    cache.put(key(&one), &one, &[1]);
+    cache.put(key(&one), &one, &[1], false);
     let entry = cache.get(key(&one));
     assert!(entry != PackedIds::ABSENT && !cache.append(entry, &other, &mut Vec::new()));
 }

@@ -1,0 +1,224 @@
+//! The steps of encoding for which some machines have instructions of their own.
+//!
+//! `Plain` is for every machine. `Vector` is for x86-64 with AVX-512 (VBMI and VBMI2), and handles the 64 bytes of a
+//! block, or of a line of the cache, at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::vocab::Joinable;
+
+/// How many bytes are cut together.
+pub const BLOCK: usize = 64;
+/// The cells of a line of the cache; see `cache/chunk_cache.rs`.
+pub const LINE: usize = 8;
+
+/// Whether models that are loaded from now on use `Plain` everywhere.
+static PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// Choose `Plain` for models that are loaded from now on, or let the machine decide. For tests, which compare the two.
+pub fn use_vectors(yes: bool) {
+    PLAIN.store(!yes, Ordering::Relaxed);
+}
+
+/// Whether this machine has the instructions of `Vector`.
+pub fn has_vectors() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+        && is_x86_feature_detected!("lzcnt");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    has && !PLAIN.load(Ordering::Relaxed)
+}
+
+/// A way to do these steps.
+pub trait Machine {
+    /// The cuts that bytes alone allow before the bytes of a block, as bits. `before`: the byte before the block.
+    fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64;
+    /// Whether a block is ASCII.
+    fn is_ascii(block: &[u8; BLOCK]) -> bool;
+    /// Write the numbers of bits that are set, plus `offset`, and then anything.
+    fn places(bits: u64, offset: u8, to: &mut [u8; BLOCK]);
+    /// The result for a key in a line of the cache.
+    fn look(line: &[u64; LINE], key: [u64; 2]) -> Option<u64>;
+}
+
+/// Any machine.
+pub struct Plain;
+
+impl Machine for Plain {
+    #[inline(always)]
+    fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64 {
+        let table = &joinable.bytes;
+        let mut mask = u64::from(table[usize::from(u16::from_le_bytes([before, block[0]]))]);
+        // No branches, and no step waits for the one before it: a little more than half a cycle per byte.
+        for begin in (0..BLOCK).step_by(16) {
+            let mut bits = 0u64;
+            for i in (begin..begin + 16).rev() {
+                if i + 1 < BLOCK {
+                    // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
+                    // indexed.)
+                    let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
+                    bits = bits * 2 + u64::from(table[usize::from(u16::from_le(pair))]);
+                }
+            }
+            mask |= bits << begin << 1;
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn is_ascii(block: &[u8; BLOCK]) -> bool {
+        block.is_ascii()
+    }
+
+    #[inline(always)]
+    fn places(mut bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
+        // Eight at a time, even if some are unneeded: cheaper than a loop whose end the processor cannot predict.
+        for eight in to.chunks_exact_mut(8) {
+            if bits == 0 {
+                break;
+            }
+            for place in eight {
+                *place = offset.wrapping_add(bits.trailing_zeros() as u8);
+                bits &= bits.wrapping_sub(1);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn look(line: &[u64; LINE], [a, b]: [u64; 2]) -> Option<u64> {
+        // Without branches, because its place in the line is unpredictable.
+        let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
+        let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
+        let not_narrow = usize::from(line[6] != a);
+        let case = not_narrow << 2 | not_second << 1 | not_first;
+        // Where the result is, in each case.
+        const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
+        (case != 7).then(|| line[usize::from(AT[case]) & (LINE - 1)])
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use vector::Vector;
+
+#[cfg(target_arch = "x86_64")]
+mod vector {
+    use super::*;
+    use std::arch::x86_64::*;
+
+    /// x86-64 with AVX-512. See `has_vectors`.
+    pub struct Vector;
+
+    /// The numbers from 0 to 63.
+    const NUMBERS: [u8; BLOCK] = {
+        let mut numbers = [0; BLOCK];
+        let mut i = 0;
+        while i < BLOCK {
+            numbers[i] = i as u8;
+            i += 1;
+        }
+        numbers
+    };
+
+    /// Read 64 bytes.
+    #[inline(always)]
+    fn load(bytes: &[u8; BLOCK]) -> __m512i {
+        // SAFETY: they can be read, and whoever uses `Vector` has asked `has_vectors`. (So it is below.)
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    impl Machine for Vector {
+        #[inline(always)]
+        fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64 {
+            if !Self::is_ascii(block) || before >= 0x80 {
+                return Plain::cuts(joinable, block, before);
+            }
+            // SAFETY: see `load`.
+            unsafe {
+                let right = load(block);
+                let shifted = _mm512_permutexvar_epi8(_mm512_sub_epi8(load(&NUMBERS), _mm512_set1_epi8(1)), right);
+                let left = _mm512_mask_mov_epi8(shifted, 1, _mm512_set1_epi8(before as i8));
+                let mut common = _mm512_setzero_si512();
+                for tables in joinable.classes.tables.iter() {
+                    let [lefts, rights] = [0, 1].map(|side| {
+                        let (low, high) = tables[side].split_at(BLOCK);
+                        let characters = if side == 0 { left } else { right };
+                        // (Seven bits of each character select a byte from the two parts.)
+                        let low = _mm512_loadu_si512(low.as_ptr().cast());
+                        let high = _mm512_loadu_si512(high.as_ptr().cast());
+                        _mm512_permutex2var_epi8(low, characters, high)
+                    });
+                    common = _mm512_or_si512(common, _mm512_and_si512(lefts, rights));
+                }
+                _mm512_testn_epi8_mask(common, common)
+            }
+        }
+
+        #[inline(always)]
+        fn is_ascii(block: &[u8; BLOCK]) -> bool {
+            // SAFETY: see `load`.
+            unsafe { _mm512_movepi8_mask(load(block)) == 0 }
+        }
+
+        #[inline(always)]
+        fn places(bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
+            // SAFETY: see `load`.
+            unsafe {
+                let all = _mm512_add_epi8(load(&NUMBERS), _mm512_set1_epi8(offset as i8));
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(bits, all));
+            }
+        }
+
+        #[inline(always)]
+        fn look(line: &[u64; LINE], [a, b]: [u64; 2]) -> Option<u64> {
+            // SAFETY: see `load`.
+            let equal = unsafe {
+                let keys = _mm512_mask_set1_epi64(_mm512_set1_epi64(a as i64), 0b1_0010, b as i64);
+                _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(line.as_ptr().cast()), keys)
+            };
+            // A wide place has both halves of the key in front of the result, the narrow one has one half.
+            let results = (equal & equal >> 1 & 0b1001) << 2 | (equal & 0b100_0000) << 1;
+            (results != 0).then(|| line[results.trailing_zeros() as usize & (LINE - 1)])
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// The steps of `Vector` must be those of `Plain`.
+    #[test]
+    fn machines_agree() {
+        if !has_vectors() {
+            return;
+        }
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 32
+        };
+        for round in 0..20_000u64 {
+            let bits = (next() << 32 | next()) & if round % 3 == 0 { u64::MAX } else { next() };
+            let (mut plain, mut vector) = ([0; BLOCK], [0; BLOCK]);
+            Plain::places(bits, 192, &mut plain);
+            Vector::places(bits, 192, &mut vector);
+            let count = bits.count_ones() as usize;
+            assert_eq!(plain[..count], vector[..count]);
+            let key = [next() % 3, next() % 3];
+            let line = std::array::from_fn(|_| next() % 3);
+            let narrow_twice = line[LINE - 2] == key[0];
+            let [one, other] = [Plain::look(&line, key), Vector::look(&line, key)];
+            // (A key is in one place of a line. If it were in several, any of them would do.)
+            assert!(one == other || one.is_some() && other.is_some() && (narrow_twice || line[0] == line[3]));
+            let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
+            assert_eq!(Plain::is_ascii(&block), Vector::is_ascii(&block));
+        }
+    }
+}
