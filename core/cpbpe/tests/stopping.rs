@@ -92,7 +92,11 @@ fn every_call_asks_all_the_time() {
         ("last cut", 32, asks("cut", |check| plain.last_cut(&more, check))),
         ("last cut with pieces", 31, asks("cut", |check| keyed.last_cut(&more, check))),
         ("decode", 7, asks("decode", |check| plain.decoder().decode(&ids, false, check))),
-        ("decode batch", 15, asks("decode", |check| plain.decoder().decode_batch(&vec![vec![1]; MORE], 1, check))),
+        (
+            "decode batch",
+            15,
+            asks("decode", |check| plain.decoder().decode_batch(&[1; MORE], &(1..=MORE).collect::<Vec<_>>(), 1, check)),
+        ),
         (
             "decode pieces",
             8,

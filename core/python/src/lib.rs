@@ -29,16 +29,12 @@ use crate::finder::Finder;
 use crate::pieces::Pieces;
 use crate::signals::run;
 use crate::training::Counter;
-use crate::values::{bytes, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists};
+use crate::values::{bytes, int, is_aligned, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists};
 
 /// If memory runs out, the core still has a little to report that.
 #[global_allocator]
 static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
-/// The interpreter aligns its objects to two words. A class that needs more goes into a box.
-const fn is_aligned<T>() -> bool {
-    align_of::<T>() <= 2 * size_of::<usize>()
-}
 const _: () = assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>());
 
 /// One model in compiled form.

@@ -14,6 +14,11 @@ use cpbpe::{Consumer, EncodedTexts, Halt};
 use crate::errors::halted;
 use crate::signals::{run, Signals, DETACH};
 
+/// The interpreter aligns its objects to two words. A class that needs more goes into a box.
+pub const fn is_aligned<T>() -> bool {
+    align_of::<T>() <= 2 * size_of::<usize>()
+}
+
 /// An object of Python for every id, made when first needed: ids repeat, and adding a reference is less work than
 /// making an object.
 pub struct Objects(Box<[AtomicPtr<ffi::PyObject>]>);

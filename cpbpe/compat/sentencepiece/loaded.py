@@ -14,8 +14,9 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
+from cpbpe.compat.sentencepiece.data import is_utf8, normalized_str, packed_ids, unchangeable
 from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
-from cpbpe.compat.sentencepiece.values import INT_MAX, as_ids, as_pieces, not_utf8, utf8
+from cpbpe.compat.sentencepiece.values import as_ids, as_pieces, not_utf8, utf8
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.ends import between
@@ -119,7 +120,7 @@ class Loaded:
         if self.engine_or_none is None:
             return False
         denormalizer = b"" if self.spec.denormalizer is None else self.spec.denormalizer.charsmap
-        return self._texts is not None and not denormalizer and _is_utf8(self.spec.unk_surface)
+        return self._texts is not None and not denormalizer and is_utf8(self.spec.unk_surface)
 
     # --- Encoding ---------------------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ class Loaded:
                 return self.engine.encode(text, front, back, reverse)
             if kind == "numpy":
                 numpy()
-                return _unchangeable(self.engine.encode_array(text, 1, front, back, reverse))
+                return unchangeable(self.engine.encode_array(text, 1, front, back, reverse))
             if self._texts is not None:
                 return self.engine.encode_pieces(text, front, back, reverse, True)
         except UnicodeEncodeError as error:
@@ -169,9 +170,9 @@ class Loaded:
         """The ids of a text as a numpy array of int32, which cannot be changed, as in sentencepiece."""
         np = numpy()
         if options.alpha is not None:
-            return _unchangeable(np.array(self.ids(text, options), np.int32))
+            return unchangeable(np.array(self.ids(text, options), np.int32))
         ends = self._ends_for(options, [text])
-        return _unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads, *ends)))
+        return unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads, *ends)))
 
     def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
         """The same for many texts, with an array for each."""
@@ -179,10 +180,10 @@ class Loaded:
         if not texts:
             return []
         if options.alpha is not None:
-            return [_unchangeable(np.array(self.ids(text, options), np.int32)) for text in texts]
+            return [unchangeable(np.array(self.ids(text, options), np.int32)) for text in texts]
         ends = self._ends_for(options, texts)
         ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads, *ends))
-        return [_unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
+        return [unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
 
     def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
         """The ids of one long text, encoded by several threads."""
@@ -346,7 +347,7 @@ class Loaded:
 
     def text(self, ids: Any) -> str:
         """The text of a sequence of integers."""
-        packed = ids if type(ids) is list else _packed(ids)
+        packed = ids if type(ids) is list else packed_ids(ids)
         text = None if self.engine_or_none is None or packed is None else self.engine_or_none.decode(packed)
         if text is None:  # the ids have to be converted, or some are invalid
             text = self._decode(self.check_ids(as_ids(ids)))
@@ -493,59 +494,3 @@ class Loaded:
                     piece.type = model_file.messages().ModelProto.SentencePiece.UNUSED
         data: bytes = proto.SerializeToString()
         return data
-
-
-def normalized_str(engine: Engine, text: str) -> str | None:
-    """The normalized text; None if it holds U+FFFD, which may stand for bytes that are not UTF-8."""
-    try:
-        normalized = engine.normalize_str(text)
-    except UnicodeEncodeError as error:
-        raise not_utf8(error) from error
-    return None if "\ufffd" in normalized else normalized
-
-
-def read_file(name: str | bytes) -> bytes:
-    """The contents of a file. Errors are RuntimeErrors, as in sentencepiece."""
-    try:
-        with open(name, "rb") as file:
-            return file.read()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise RuntimeError(f"cannot read the file {name!r}: {error}") from error
-
-
-def is_message(data: bytes) -> bool:
-    """Whether data can be parsed as a model file, valid or not."""
-    try:
-        model_file.messages().ModelProto.FromString(data)
-    except model_file.decode_error():
-        return False
-    return True
-
-
-def _packed(ids: Any) -> bytes | None:
-    """A numpy array of ids as an engine takes it; None for everything else."""
-    dtype = getattr(ids, "dtype", None)
-    if dtype is None or type(ids).__module__ != "numpy" or ids.ndim != 1 or dtype.kind not in "iu":
-        return None
-    if dtype.itemsize > 4 and len(ids) and not (ids.min() >= 0 and ids.max() <= INT_MAX):
-        return None
-    packed: bytes = ids.astype(
-        numpy().uint32
-    ).tobytes()  # a negative number becomes one that is outside the vocabulary
-    return packed
-
-
-def _unchangeable(ids: Any) -> Any:
-    """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
-    np = numpy()
-    view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
-    view.setflags(write=False)
-    return view
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Protocol
 
-from cpbpe.compat.sentencepiece.loaded import normalized_str, read_file
+from cpbpe.compat.sentencepiece.data import normalized_str, read_file
 from cpbpe.compat.sentencepiece.values import (
     as_bool,
     as_name,

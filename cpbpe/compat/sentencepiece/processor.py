@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from cpbpe.compat.sentencepiece.data import is_message, read_file
 from cpbpe.compat.sentencepiece.encode_calls import (
     MESSAGES,
     EncodeCalls,
@@ -19,7 +20,7 @@ from cpbpe.compat.sentencepiece.encode_calls import (
     message,
     workers,
 )
-from cpbpe.compat.sentencepiece.loaded import Loaded, is_message, read_file
+from cpbpe.compat.sentencepiece.loaded import Loaded
 from cpbpe.compat.sentencepiece.normalizer import normalized
 from cpbpe.compat.sentencepiece.settings import ThreadPool
 from cpbpe.compat.sentencepiece.values import (
