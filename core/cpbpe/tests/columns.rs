@@ -53,7 +53,7 @@ fn what_is_refused() {
         (columns(&[("<unk>", UNKNOWN), ("", NORMAL)]), "a piece is empty"),
         (columns(&[("<unk>", UNKNOWN), (&long, NORMAL)]), "8000 bytes"),
         (columns(&[("<unk>", UNKNOWN), ("a\0", NORMAL)]), "NUL"),
-        (columns(&[("<unk>", UNKNOWN), ("a", NORMAL), ("a", NORMAL)]), "twice"),
+        (columns(&[("<unk>", UNKNOWN), ("a", NORMAL), ("a", NORMAL)]), "two pieces have the same text"),
         (columns(&[("<unk>", UNKNOWN), ("?", UNKNOWN)]), "two pieces have the type UNKNOWN"),
         (columns(&[("a", NORMAL)]), "no piece has the type UNKNOWN"),
         (columns(&[("<unk>", UNKNOWN), ("<0x41>", BYTE)]), "byte_fallback is off"),
