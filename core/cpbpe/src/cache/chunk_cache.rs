@@ -264,8 +264,8 @@ impl Cache {
         let mut done = 0;
         let room = |end: *mut u32| out.capacity() - out.len() - (end as usize - start as usize) / size_of::<u32>();
         for (key, &entry) in keys.iter().zip(entries) {
-            debug_assert!(key.singles.count() + entry.count() + ROOM <= room(end));
             if entry.is_ids() {
+                debug_assert!(key.singles.count() + entry.count() + ROOM <= room(end));
                 // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
                 // call.
                 unsafe {
