@@ -39,6 +39,7 @@ ADDED_MODULES = {
     "settings",
     "train_calls",
     "trainer",
+    "data",
     "values",
 }
 

@@ -29,7 +29,7 @@ const LETTERS: &[&str] = &[
     "\u{3099}", "，", "न", "\u{93c}", "🦙", "𝔸", "\0",
 ];
 /// Bytes that are not UTF-8.
-const BROKEN: &[&[u8]] = &[b"\xff", b"\xe2", b"\xe2\x96", b"\x81", b"\xc3", b"\xf0\x9f", b"\xed\xa0\x80"];
+const BROKEN: &[&[u8]] = &[b"\xff", b"\xe2", b"\xe2\x96", b"\x81", b"\xa9", b"\xc3", b"\xf0\x9f", b"\xed\xa0\x80"];
 
 type Rules = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -139,8 +139,8 @@ fn engine(chance: &mut Chance) -> Engine {
     }
     for number in 0..chance.below(30) {
         let length = [1, 2, 6][chance.below(3)];
-        let odd = chance.below(60) == 0;
-        let piece = text(chance, length, odd);
+        let odd = chance.below(12) == 0;
+        let piece = if odd { chance.pick(BROKEN).to_vec() } else { text(chance, length, false) };
         let kind = if number % 4 == 0 && chance.below(2) == 0 { 4 } else { 1 };
         let piece = String::from_utf8(piece.clone()).map_or(piece, |piece| piece.replace(' ', "\u{2581}").into_bytes());
         if !piece.contains(&0) && piece.len() < 100 && pieces.iter().all(|(other, _)| *other != piece) {

@@ -209,6 +209,9 @@ impl Places {
 
     /// A user-defined piece begins with these bytes, or consists of the first alone.
     fn add_key(&mut self, first: u8, second: u8) {
+        if is_continuation(first) {
+            return; // no character begins so, and inside one nothing is looked for, see `Rewriting::settle`
+        }
         self.pairs[usize::from(first) | usize::from(second) << 8] = 1;
         match (first, second) {
             (0xC0..0xE0, 0x80..0xC0) => set(&mut self.first, code(&[first, second])),
