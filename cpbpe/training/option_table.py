@@ -54,7 +54,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "Turn it off if the model will never meet new characters, or to save the 256 pieces.",
         ),
         "control_symbols": Meaning(
-            "pieces that only programs insert, such as <sep>; they are never found in text",
+            "pieces that programs insert, such as <sep>; texts do not yield them by themselves",
             "List the markers of a chat format or of a task.",
         ),
         "user_defined_symbols": Meaning(
