@@ -221,7 +221,7 @@ impl Cache {
     /// be compared. Returns how many words.
     ///
     /// # Safety
-    /// `out` must have room for all their ids and `ROOM` more.
+    /// `out` must have room for all their ids and `ROOM` more. All singles, and `STEP` bytes more, must be in the text.
     #[inline(always)]
     pub unsafe fn append_many(&self, found: Found, out: &mut Vec<u32>) -> usize {
         // SAFETY: as the caller says.

@@ -17,7 +17,8 @@ pub trait Output {
     /// Returns how many words were taken.
     ///
     /// # Safety
-    /// `reserve_ids` must have made room for all their ids, and for `ROOM` more.
+    /// `reserve_ids` must have made room for all their ids, and for `ROOM` more. The text must be as `append_many` needs
+    /// it.
     unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize;
     /// Take the ids of the first `count` bytes of a text, which are singles.
     ///
