@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::vocab::characters::code_point;
 use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
@@ -38,8 +39,19 @@ pub fn has_vectors() -> bool {
 
 /// A way to do these steps.
 pub trait Machine {
-    /// The cuts that bytes alone allow before the bytes of a block, as bits. `before`: the byte before the block.
+    /// The cuts that bytes alone allow before the bytes of a block, as bits. `before`: the byte before the block. (None
+    /// is allowed that is not safe, but some may be missed.)
     fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64;
+    /// The bytes of a block that are not ASCII, as bits, and those that begin a character.
+    fn kinds(block: &[u8; BLOCK]) -> [u64; 2];
+    /// The code point of the character that begins these bytes.
+    fn code_point(bytes: [u8; 4]) -> u32;
+    /// The bits of these entries that are named in `flags`, collected.
+    fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4];
+    /// The bits whose places are set in `places`, side by side.
+    fn extract(bits: u64, places: u64) -> u64;
+    /// Write those bytes whose bits are set, side by side, and then anything.
+    fn select(bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]);
     /// Whether a block is ASCII.
     fn is_ascii(block: &[u8; BLOCK]) -> bool;
     /// Write the numbers of bits that are set, plus `offset`, and then anything.
@@ -47,6 +59,9 @@ pub trait Machine {
     /// The result for a key in a line of the cache.
     fn look(line: &[u64; LINE], key: [u64; 2]) -> Option<u64>;
 }
+
+/// The highest bits of eight bytes.
+const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
 /// Any machine.
 pub struct Plain;
@@ -70,6 +85,62 @@ impl Machine for Plain {
             mask |= bits << begin << 1;
         }
         mask
+    }
+
+    #[inline(always)]
+    fn kinds(block: &[u8; BLOCK]) -> [u64; 2] {
+        let (mut others, mut starts) = (0, 0);
+        for (i, part) in block.chunks_exact(8).enumerate() {
+            let number = u64::from_le_bytes(part.try_into().unwrap_or_default());
+            // The product collects the highest bits of all bytes in its own highest byte.
+            let highest = |number: u64| ((number & HIGHEST) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
+            others |= highest(number);
+            starts |= highest(!number | number << 1);
+        }
+        [others, starts]
+    }
+
+    #[inline(always)]
+    fn code_point(bytes: [u8; 4]) -> u32 {
+        code_point(bytes)
+    }
+
+    #[inline(always)]
+    fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4] {
+        let mut bits = [0; 4];
+        for (i, entry) in entries.iter().enumerate() {
+            for (bits, flag) in bits.iter_mut().zip(flags) {
+                *bits |= u64::from(entry & flag != 0) << i;
+            }
+        }
+        bits
+    }
+
+    #[inline(always)]
+    fn extract(bits: u64, mut places: u64) -> u64 {
+        if places == u64::MAX {
+            return bits;
+        }
+        let (mut extracted, mut i) = (0, 0);
+        while places != 0 {
+            extracted |= (bits >> places.trailing_zeros() & 1) << i;
+            places &= places - 1;
+            i += 1;
+        }
+        extracted
+    }
+
+    #[inline(always)]
+    fn select(mut bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]) {
+        for eight in to.chunks_exact_mut(8) {
+            if bits == 0 {
+                break;
+            }
+            for place in eight {
+                *place = bytes[bits.trailing_zeros() as usize & (BLOCK - 1)];
+                bits &= bits.wrapping_sub(1);
+            }
+        }
     }
 
     #[inline(always)]
@@ -136,12 +207,11 @@ mod vector {
     impl Machine for Vector {
         #[inline(always)]
         fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64 {
-            if !Self::is_ascii(block) || before >= 0x80 {
-                return Plain::cuts(joinable, block, before);
-            }
             // SAFETY: see `load`.
             unsafe {
                 let right = load(block);
+                let ascii = !_mm512_movepi8_mask(right);
+                let ascii = ascii & (ascii << 1 | u64::from(before < 0x80));
                 let shifted = _mm512_permutexvar_epi8(_mm512_sub_epi8(load(&NUMBERS), _mm512_set1_epi8(1)), right);
                 let left = _mm512_mask_mov_epi8(shifted, 1, _mm512_set1_epi8(before as i8));
                 let mut common = _mm512_setzero_si512();
@@ -156,8 +226,58 @@ mod vector {
                     });
                     common = _mm512_or_si512(common, _mm512_and_si512(lefts, rights));
                 }
-                _mm512_testn_epi8_mask(common, common)
+                // (Only ASCII is in these tables.)
+                _mm512_mask_testn_epi8_mask(ascii, common, common)
             }
+        }
+
+        #[inline(always)]
+        fn kinds(block: &[u8; BLOCK]) -> [u64; 2] {
+            // SAFETY: see `load`.
+            unsafe {
+                let bytes = load(block);
+                // (As signed numbers, the bytes that continue a character are the lowest ones.)
+                [_mm512_movepi8_mask(bytes), _mm512_cmpge_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8))]
+            }
+        }
+
+        #[inline(always)]
+        fn code_point(bytes: [u8; 4]) -> u32 {
+            /// For each first byte, by its upper half, the bits of the code point.
+            const BITS: [u32; 16] = {
+                let mut bits = [0x7F00_0000; 16];
+                (bits[12], bits[13], bits[14], bits[15]) = (0x1F3F_0000, 0x1F3F_0000, 0x0F3F_3F00, 0x073F_3F3F);
+                bits
+            };
+            // SAFETY: see `load`.
+            unsafe { _pext_u32(u32::from_be_bytes(bytes), BITS[usize::from(bytes[0] >> 4)]) }
+        }
+
+        #[inline(always)]
+        fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4] {
+            let mut bits = [0; 4];
+            for (i, part) in entries.chunks_exact(16).enumerate() {
+                // SAFETY: 16 entries can be read; see `load`.
+                let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
+                for (bits, flag) in bits.iter_mut().zip(flags) {
+                    // SAFETY: see `load`.
+                    let set = unsafe { _mm512_test_epi32_mask(part, _mm512_set1_epi32(flag as i32)) };
+                    *bits |= u64::from(set) << (16 * i);
+                }
+            }
+            bits
+        }
+
+        #[inline(always)]
+        fn extract(bits: u64, places: u64) -> u64 {
+            // SAFETY: see `load`.
+            unsafe { _pext_u64(bits, places) }
+        }
+
+        #[inline(always)]
+        fn select(bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]) {
+            // SAFETY: see `load`.
+            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(bits, load(bytes))) }
         }
 
         #[inline(always)]

@@ -23,6 +23,7 @@
 use crate::cache::key::{Key, LONG, PER_HALF, TOO_LONG};
 use crate::cache::once::Once;
 use crate::cache::packed_ids::{NotPacked, PackedIds, ROOM, SMALL_VOCABULARY};
+use crate::cache::source::{Source, STEP};
 use crate::error::Halt;
 use crate::machine::{Machine, Plain, LINE};
 use crate::memory::{zeros, Grow};
@@ -42,8 +43,6 @@ const MAX_TEXTS: usize = 1 << 20;
 
 /// The most chunks that are looked up together: the words of a batch of bytes (see `cut/words.rs`), and a few more.
 pub const BATCH: usize = 264;
-/// How many singles are written at a time.
-const STEP: usize = 2;
 const _: () = assert!(STEP <= ROOM);
 
 /// The memory of one running call.
@@ -100,15 +99,13 @@ impl Default for BatchLookup {
 
 /// Words of a text whose entries were read, and the singles before each.
 #[derive(Clone, Copy)]
-pub struct Found<'a> {
-    /// The text that the singles are in.
-    pub text: &'a [u8],
+pub struct Found<'a, S> {
     /// The keys of the words; they say where the singles before each are, and how many.
     pub keys: &'a [Key],
     /// Their entries.
     pub entries: &'a [PackedIds],
-    /// The ids of singles.
-    pub singles: &'a [u32; 256],
+    /// What the singles are in.
+    pub source: S,
 }
 
 /// A line's entry: the two halves of a key, and the result.
@@ -221,22 +218,22 @@ impl Cache {
     /// be compared. Returns how many words.
     ///
     /// # Safety
-    /// `out` must have room for all their ids and `ROOM` more. All singles, and `STEP` bytes more, must be in the text.
+    /// `out` must have room for all their ids and `ROOM` more. All singles, and `STEP` more, must be in the source.
     #[inline(always)]
-    pub unsafe fn append_many(&self, found: Found, out: &mut Vec<u32>) -> usize {
+    pub unsafe fn append_many<S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
         // SAFETY: as the caller says.
         unsafe {
             if self.small_ids {
-                self.append_many_of::<true>(found, out)
+                self.append_many_of::<true, S>(found, out)
             } else {
-                self.append_many_of::<false>(found, out)
+                self.append_many_of::<false, S>(found, out)
             }
         }
     }
 
     /// Count the same ids. Returns how many words, and how many ids.
     #[inline(never)]
-    pub fn count_many(&self, found: Found) -> (usize, usize) {
+    pub fn count_many<S>(&self, found: Found<S>) -> (usize, usize) {
         let mut ids = 0;
         for (done, (key, &entry)) in found.keys.iter().zip(found.entries).enumerate() {
             ids += if entry.is_ids() {
@@ -256,8 +253,8 @@ impl Cache {
     /// # Safety
     /// As there.
     #[inline(never)]
-    unsafe fn append_many_of<const SMALL_IDS: bool>(&self, found: Found, out: &mut Vec<u32>) -> usize {
-        let Found { text, keys, entries, singles } = found;
+    unsafe fn append_many_of<const SMALL_IDS: bool, S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
+        let Found { keys, entries, source } = found;
         // In locals, so that nothing is loaded again after a store.
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
@@ -269,7 +266,7 @@ impl Cache {
                 // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
                 // call.
                 unsafe {
-                    end = singles_before(text, key, singles, end);
+                    end = source.write(key.singles, end);
                     end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>());
                 }
                 end = end.wrapping_add(entry.count());
@@ -278,7 +275,7 @@ impl Cache {
                 debug_assert!(key.singles.count() + ids.len() + ROOM <= room(end));
                 // SAFETY: there is room.
                 unsafe {
-                    end = singles_before(text, key, singles, end);
+                    end = source.write(key.singles, end);
                     std::ptr::copy_nonoverlapping(ids.as_ptr(), end, ids.len());
                 }
                 end = end.wrapping_add(ids.len());
@@ -405,30 +402,6 @@ impl Cache {
         self.spilled.clear();
         self.texts.clear();
         self.era += 1;
-    }
-}
-
-/// Write the ids of the singles before a word. Returns where they end.
-///
-/// # Safety
-/// The singles, and `STEP` bytes more, must be in the text. There must be room for their ids, and for `STEP` more.
-#[inline(always)]
-unsafe fn singles_before(text: &[u8], key: &Key, singles: &[u32; 256], end: *mut u32) -> *mut u32 {
-    let (at, count) = (key.singles.at(), key.singles.count());
-    let mut i = 0;
-    // Most words have none, a quarter one. Writing two anyway takes fewer steps than to find out.
-    loop {
-        debug_assert!(at + i + STEP <= text.len());
-        // SAFETY: as the caller says.
-        unsafe {
-            let [a, b] = text.as_ptr().add(at + i).cast::<[u8; STEP]>().read();
-            let ids = [singles[usize::from(a)], singles[usize::from(b)]];
-            end.wrapping_add(i).cast::<[u32; STEP]>().write_unaligned(ids);
-        }
-        i += STEP;
-        if i >= count {
-            return end.wrapping_add(count);
-        }
     }
 }
 

@@ -30,6 +30,12 @@ pub struct Key {
 pub struct Singles(pub u32);
 
 impl Singles {
+    /// So many, from there.
+    #[inline(always)]
+    pub fn new(at: usize, count: usize) -> Singles {
+        Singles(at as u32 | (count as u32) << 16)
+    }
+
     /// Where they begin.
     #[inline(always)]
     pub fn at(self) -> usize {

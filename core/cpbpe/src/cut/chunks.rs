@@ -7,12 +7,9 @@
 //! answers it for the two characters. Missing a possible cut is only slower, never wrong.
 
 use crate::machine::{Machine, BLOCK};
-use crate::text::utf8::{self, character};
+use crate::text::utf8;
+use crate::vocab::characters::{AFTER, BEFORE, ODD, UNKNOWN};
 use crate::vocab::Joinable;
-
-/// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone find enough
-/// cuts.
-const LONG_CHARACTER: u8 = 0xE0;
 
 /// Whether bytes alone allow a cut before `text[at]`.
 #[inline]
@@ -34,13 +31,14 @@ pub fn cuts<M: Machine>(
     let before = if base == 0 { block[0] } else { text[base - 1] };
     let mut mask = M::cuts(joinable, block, before);
     if !M::is_ascii(block) {
-        mask |= long_characters(joinable, text, base, block, mask, compact)?;
+        mask |= around_long_characters::<M>(joinable, text, base, block, mask, compact)?;
     }
     Some(mask)
 }
 
-/// The cuts next to long characters, for which `bytes` is too coarse.
-fn long_characters(
+/// The cuts next to characters of several bytes, for which bytes are too coarse.
+#[inline(always)]
+fn around_long_characters<M: Machine>(
     joinable: &Joinable,
     text: &[u8],
     base: usize,
@@ -48,77 +46,66 @@ fn long_characters(
     cuts: u64,
     compact: bool,
 ) -> Option<u64> {
-    let mut long = long_firsts(block);
+    let [others, starts] = M::kinds(block);
+    let mut long = others & starts;
     let mut more = 0;
-    // The last long character, and where it ends.
-    let (mut last, mut last_end) = (0, usize::MAX);
+    // The last long character, where it ends, and its entry.
+    let (mut last, mut last_end, mut last_entry) = (0, usize::MAX, 0);
     while long != 0 {
         let i = long.trailing_zeros() as usize;
         long &= long - 1;
         let at = base + i;
         let end = at + utf8::length_by_first(block[i]);
-        let Some(here) = character_at(text, at) else { continue };
-        if compact && here == SPACE {
+        let Some(bytes) = four_at(text, at) else { break }; // after the end
+        let (here, entry) = (number(bytes), joinable.characters.entry(M::code_point(bytes)));
+        if compact && is_space(entry) {
             return None;
         }
         if cuts >> i & 1 == 0 && at > 0 {
-            let before = if last_end == at { last } else { character_before(text, at) };
-            more |= u64::from(!joinable.pair(before, here)) << i;
+            if last_end != at {
+                let begin = character_before(text, at);
+                let bytes = four_at(text, begin)?;
+                (last, last_entry) = (number(bytes), joinable.characters.entry(M::code_point(bytes)));
+            }
+            let joined = entry & AFTER != 0 && last_entry & BEFORE != 0 && joinable.pair(last, here);
+            more |= u64::from(!joined) << i;
         }
-        (last, last_end) = (here, end);
-        // The cut after it, if a short character follows that begins in this block. (Long ones look for themselves.)
+        (last, last_end, last_entry) = (here, end, entry);
+        // The cut after it, if a character of one byte follows that is in this block. (Others look for themselves.)
         let after = end - base;
-        if after < BLOCK && cuts >> after & 1 == 0 && block[after] < LONG_CHARACTER {
-            let next = character_at(text, end).unwrap_or(0);
-            more |= u64::from(!joinable.pair(here, next)) << after;
+        if after < BLOCK && cuts >> after & 1 == 0 && block[after] < 0x80 {
+            let joined = entry & BEFORE != 0 && joinable.pair(here, u32::from(block[after]));
+            more |= u64::from(!joined) << after;
         }
     }
     Some(more)
 }
 
-/// Which bytes begin a long character, as bits, eight bytes at a time: those whose three highest bits are set.
+/// Whether an entry is that of U+2581, if text with it is not compact.
 #[inline(always)]
-fn long_firsts(block: &[u8; BLOCK]) -> u64 {
-    let mut mask = 0;
-    for (i, part) in block.chunks_exact(8).enumerate() {
-        let number = u64::from_le_bytes(part.try_into().unwrap_or_default());
-        let highest = number & number << 1 & number << 2 & 0x8080_8080_8080_8080;
-        // The product collects the highest bits of all bytes in its own highest byte.
-        mask |= ((highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
-    }
-    mask
+fn is_space(entry: u32) -> bool {
+    entry & ODD != 0 && entry & UNKNOWN != 0
 }
 
-const SPACE: u32 = character(utf8::SPACE);
-
-/// The character that begins at `at`, as `character` has it. Four bytes can be read there: see `PAD` in
-/// `encode/encoder.rs`.
+/// The bytes of a character, as `character` has it, from four bytes.
 #[inline(always)]
-fn character_at(text: &[u8], at: usize) -> Option<u32> {
+pub fn number(bytes: [u8; 4]) -> u32 {
     const MASKS: [u32; 5] = [0, 0xFF, 0xFFFF, 0xFF_FFFF, u32::MAX];
-    let bytes = text.get(at..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*bytes) & MASKS[utf8::length_by_first(bytes[0])])
+    u32::from_le_bytes(bytes) & MASKS[utf8::length_by_first(bytes[0])]
 }
 
-fn character_before(text: &[u8], at: usize) -> u32 {
+/// The four bytes from `at`. They can be read there: see `PAD` in `encode/encoder.rs`.
+#[inline(always)]
+pub fn four_at(text: &[u8], at: usize) -> Option<[u8; 4]> {
+    text.get(at..)?.first_chunk().copied()
+}
+
+/// Where the character begins that ends before `at`.
+#[inline(always)]
+pub fn character_before(text: &[u8], at: usize) -> usize {
     let mut begin = at - 1;
-    while begin > 0 && text[begin] & 0xC0 == 0x80 {
+    while begin > 0 && utf8::is_continuation(text[begin]) {
         begin -= 1;
     }
-    character(&text[begin..at])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_characters_are_found() {
-        for i in 0..BLOCK * 256 {
-            let mut block = [(i * 7) as u8 & 0x9F; BLOCK];
-            block[i % BLOCK] = (i / BLOCK) as u8;
-            let expected = block.iter().rev().fold(0, |mask, &byte| mask << 1 | u64::from(byte >= LONG_CHARACTER));
-            assert_eq!(long_firsts(&block), expected);
-        }
-    }
+    begin
 }

@@ -1,5 +1,6 @@
 //! Where a text can be cut: during encoding, and when more of it is still to come.
 
+pub mod by_character;
 pub mod chunks;
 pub mod keys;
 pub mod last_cut;

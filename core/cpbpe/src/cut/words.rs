@@ -6,6 +6,7 @@
 //! begins one byte before the bits `before & !mask`, and all between an end and the next begin is singles.
 
 use crate::cache::key::Singles;
+use crate::cut::by_character::CharacterSingles;
 use crate::cut::chunks;
 use crate::cut::keys::KeyCuts;
 use crate::machine::{Machine, BLOCK};
@@ -17,44 +18,60 @@ pub const BATCH: usize = 256;
 /// The most words of a batch (there are singles that count as words), and what may be written after the last one.
 pub const MAX_WORDS: usize = BATCH + BLOCK + 1;
 
-/// The places of the words that end in a batch.
+/// The places of the words that end in a batch, and the singles between them.
 pub struct Words {
     /// Where each begins and ends, counted from `first`, the begin plus 1. (The first may begin before the batch.)
-    begins: [u8; MAX_WORDS],
+    pub(super) begins: [u8; MAX_WORDS],
     /// See `begins`.
-    ends: [u8; MAX_WORDS],
+    pub(super) ends: [u8; MAX_WORDS],
     /// How many there are.
     pub count: usize,
     /// Where the batch begins in the text.
     pub first: usize,
     /// Where the first word begins.
-    start: usize,
+    pub(super) start: usize,
     /// Where the singles after the last word end.
     pub singles_end: usize,
+    /// Whether the batch was cut by characters. Then its singles are in `characters`; otherwise they are bytes.
+    pub by_character: bool,
+    /// The singles of such a batch.
+    pub characters: CharacterSingles,
 }
 
 impl Words {
     pub fn new() -> Words {
-        Words { begins: [0; MAX_WORDS], ends: [0; MAX_WORDS], count: 0, first: 0, start: 0, singles_end: 0 }
+        Words {
+            begins: [0; MAX_WORDS],
+            ends: [0; MAX_WORDS],
+            count: 0,
+            first: 0,
+            start: 0,
+            singles_end: 0,
+            by_character: false,
+            characters: CharacterSingles::new(),
+        }
     }
 
     /// Become the words of a batch before the text.
     #[inline(always)]
     pub fn clear(&mut self) {
-        (self.count, self.first, self.singles_end) = (0, 0, 0);
+        (self.count, self.first, self.singles_end, self.by_character) = (0, 0, 0, false);
     }
 
     /// Where the words begin and end, and the singles before each (none before the first).
     #[inline(always)]
-    pub fn places(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
+    pub fn places<const BY_CHARACTER: bool>(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
         // What is known about a word when the one before it is done.
         let mut next = (self.start, Singles::default());
-        self.ends[..self.count].iter().zip(&self.begins[1..]).map(move |(&end, &begin)| {
-            let (end, begin) = (u32::from(end), u32::from(begin));
-            let begin_of_next = (self.first + begin as usize).wrapping_sub(1);
-            let singles = Singles(end | begin.wrapping_sub(1).wrapping_sub(end) << 16);
+        let words = self.ends[..self.count].iter().zip(&self.begins[1..]);
+        let CharacterSingles { begins, ends, .. } = &self.characters;
+        words.zip(ends.iter().zip(&begins[1..])).map(move |((&end, &begin), (&from, &to))| {
+            let singles = if BY_CHARACTER { (from, to) } else { (end, begin) };
+            let (from, to) = (u32::from(singles.0), u32::from(singles.1));
+            let singles = Singles(from | to.wrapping_sub(1).wrapping_sub(from) << 16);
+            let begin_of_next = (self.first + usize::from(begin)).wrapping_sub(1);
             let (begin, singles) = std::mem::replace(&mut next, (begin_of_next, singles));
-            (begin, self.first + end as usize, singles)
+            (begin, self.first + usize::from(end), singles)
         })
     }
 
@@ -73,24 +90,33 @@ impl Words {
     pub fn end(&self, i: usize) -> usize {
         self.first + usize::from(self.ends[i])
     }
+
+    /// The singles before a word that is not the first, or after the last one.
+    #[inline(always)]
+    pub fn singles(&self, i: usize) -> Singles {
+        if self.by_character {
+            let (from, to) = self.character_singles(i, 0);
+            return Singles::new(from - 1, to - from);
+        }
+        let to = if i < self.count { self.begin(i) } else { self.singles_end };
+        Singles::new(usize::from(self.ends[i - 1]), to - self.end(i - 1))
+    }
 }
 
 /// Cuts a text into words, batch by batch.
 pub struct Cutter<'a> {
-    vocab: &'a Vocab,
-    joinable: &'a Joinable,
-    keys: Option<KeyCuts<'a>>,
+    pub(super) vocab: &'a Vocab,
+    pub(super) joinable: &'a Joinable,
+    pub(super) keys: Option<KeyCuts<'a>>,
     /// The text, and at least `PAD` bytes after it.
-    padded: &'a [u8],
-    length: usize,
+    pub(super) padded: &'a [u8],
+    pub(super) length: usize,
     /// Where the next batch begins.
     pub base: usize,
     /// Whether there is a cut before the last byte of the last batch.
-    cut: bool,
-    /// Whether that byte is a single that counts as a word.
-    odd: bool,
+    pub(super) cut: bool,
     /// Where the word begins that was not ended by the last batch.
-    open: Option<usize>,
+    pub(super) open: Option<usize>,
 }
 
 impl<'a> Cutter<'a> {
@@ -98,7 +124,7 @@ impl<'a> Cutter<'a> {
     pub fn new(vocab: &'a Vocab, joinable: &'a Joinable, padded: &'a [u8], length: usize) -> Cutter<'a> {
         let keys = KeyCuts::new(vocab, &padded[..length]);
         // As if there were a cut before the byte before the text, so that no word ends or begins there.
-        Cutter { vocab, joinable, keys, padded, length, base: 0, cut: true, odd: false, open: None }
+        Cutter { vocab, joinable, keys, padded, length, base: 0, cut: true, open: None }
     }
 
     /// Whether there is another batch: the end of the text is a cut and must be in one.
@@ -110,6 +136,15 @@ impl<'a> Cutter<'a> {
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
     #[inline(always)]
     pub fn next<M: Machine>(&mut self, words: &mut Words) -> Option<()> {
+        words.by_character = self.is_by_character::<M>();
+        if words.by_character {
+            return self.next_by_character::<M>(words);
+        }
+        // A character of several bytes is never a single here.
+        if self.open.is_none() && self.base > 0 && self.padded[self.base - 1] >= 0x80 {
+            self.open = Some(chunks::character_before(self.padded, self.base));
+            self.cut = false;
+        }
         let first = self.base;
         words.first = first;
         // How many words were begun and ended.
@@ -125,13 +160,7 @@ impl<'a> Cutter<'a> {
             // 1. Which bits are begins and ends of words; see the top of this file.
             let before = mask << 1 | u64::from(self.cut);
             let mut begins = before & !mask;
-            let mut ends = mask & !before;
-            if let Some(table) = &self.joinable.singles.odd {
-                let odd = block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(table[usize::from(byte)]));
-                let singles = mask & before & (odd << 1 | u64::from(self.odd));
-                (begins, ends) = (begins | singles, ends | singles);
-                self.odd = odd >> (BLOCK - 1) != 0;
-            }
+            let ends = mask & !before;
             if left < BLOCK {
                 begins &= (1u64 << left << 1).wrapping_sub(1); // nothing begins at the end
             }

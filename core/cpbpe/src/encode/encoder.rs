@@ -4,7 +4,8 @@
 //! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
 //! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
-use crate::cache::{self, BatchLookup, Cache, Found, Key, PackedIds, MAX_CHUNK};
+use crate::cache::key::Singles;
+use crate::cache::{self, BatchLookup, Bytes, Cache, Entries, Found, Key, PackedIds, Source, MAX_CHUNK};
 use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
@@ -16,6 +17,7 @@ use crate::machine::{Machine, Plain, BLOCK};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Choices};
 use crate::text::utf8;
+use crate::vocab::characters::UNKNOWN;
 use crate::vocab::{piece_type, Joinable, Vocab};
 use crate::watch::Check;
 
@@ -172,9 +174,18 @@ impl<O: Output> Encoder<'_, O> {
     /// Make the keys of words, and prefetch their memory.
     #[inline(always)]
     fn prepare(&self, padded: &[u8], batch: &mut WordBatch) {
+        if batch.words.by_character {
+            self.prepare_from::<true>(padded, batch);
+        } else {
+            self.prepare_from::<false>(padded, batch);
+        }
+    }
+
+    #[inline(always)]
+    fn prepare_from<const BY_CHARACTER: bool>(&self, padded: &[u8], batch: &mut WordBatch) {
         let WordBatch { words, keys } = batch;
         let homes = self.cache.homes();
-        for (key, (begin, end, singles)) in keys.iter_mut().zip(words.places()) {
+        for (key, (begin, end, singles)) in keys.iter_mut().zip(words.places::<BY_CHARACTER>()) {
             let length = end - begin;
             let (low, high) = match padded[begin..].first_chunk() {
                 Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
@@ -187,52 +198,74 @@ impl<O: Output> Encoder<'_, O> {
 
     /// Append the ids of a batch: of words, and of the singles between them. `done`: up to where ids have been appended.
     /// Returns the new place.
+    #[inline(always)]
     fn look_up(
         &mut self,
         padded: &[u8],
-        mut done: usize,
+        done: usize,
         batch: &WordBatch,
         lookup: &mut BatchLookup,
     ) -> Result<usize, Halt> {
         let words = &batch.words;
-        let keys = &batch.keys[..words.count];
-        let singles = &*self.joinable.singles.ids;
-        // `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
-        let append_singles = |out: &mut O, from: usize, to: usize| {
-            // SAFETY: there is room.
-            unsafe { out.append_singles(&padded[from..], to - from, singles) };
-            to
-        };
-        // 1. The singles before the first word, some of which may be before the batch. (Its key does not count them.)
-        if !keys.is_empty() {
-            self.cache.find_rest(keys, lookup);
-            done = append_singles(self.out, done, words.begin(0));
+        if words.by_character {
+            let source = Entries(&words.characters.entries[1..]);
+            // The first run of singles may begin with the character before the batch.
+            let (mut from, to) = words.character_singles(0, done);
+            let first = &words.characters.entries;
+            if from < to && first[from] & UNKNOWN != 0 && self.out.last_id() == self.vocab.fused {
+                from += 1; // UNKNOWN characters side by side are one
+            }
+            // SAFETY: `run` made room.
+            unsafe { self.out.append_singles(Singles::new(0, to - from), Entries(&first[from..])) };
+            return self.look_up_in(padded, batch, lookup, source);
         }
+        let source = Bytes { text: &padded[words.first..], ids: &self.joinable.singles.ids };
+        let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
+        // SAFETY: `run` made room.
+        unsafe { self.out.append_singles(Singles::new(0, to - done), Bytes { text: &padded[done..], ..source }) };
+        self.look_up_in(padded, batch, lookup, source)
+    }
+
+    /// The same after the singles before the first word.
+    fn look_up_in<S: Source>(
+        &mut self,
+        padded: &[u8],
+        batch: &WordBatch,
+        lookup: &mut BatchLookup,
+        source: S,
+    ) -> Result<usize, Halt> {
+        let words = &batch.words;
+        let keys = &batch.keys[..words.count];
+        if keys.is_empty() {
+            return Ok(words.singles_end);
+        }
+        self.cache.find_rest(keys, lookup);
         let mut at = 0;
         loop {
-            // 2. As many words as are known, with the singles between them.
-            let text = &padded[words.first..];
-            let found = Found { text, keys: &keys[at..], entries: &lookup.entries[at..], singles };
-            // SAFETY: there is room.
+            // 1. As many words as are known, with the singles before each. (The key of the first does not count any.)
+            let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source };
+            // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
             at += unsafe { self.out.append_cached(self.cache, found) };
+            // 2. The singles before the next word, or after the last one.
             if at > 0 {
-                done = words.end(at - 1);
+                // SAFETY: as above.
+                unsafe { self.out.append_singles(words.singles(at), source) };
             }
-            // 3. The singles before the next word, or after the last one.
-            done = append_singles(self.out, done, if at < keys.len() { words.begin(at) } else { words.singles_end });
             if at == keys.len() {
-                return Ok(done);
+                return Ok(words.singles_end);
             }
-            // 4. The next word.
+            // 3. The next word.
             let era = self.cache.era;
-            let text = &padded[done..words.end(at)];
+            let text = &padded[words.begin(at)..words.end(at)];
             self.append_one(keys[at], text, lookup.entries[at])?;
             if self.cache.era != era {
                 // The cache was emptied meanwhile, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
-            done = words.end(at);
             at += 1;
+            if self.vocab.fused.is_some() && words.is_unknown_after(at) && self.out.last_id() == self.vocab.fused {
+                self.out.drop_last(); // UNKNOWN characters side by side are one
+            }
         }
     }
 

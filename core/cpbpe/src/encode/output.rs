@@ -1,6 +1,7 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
-use crate::cache::{Cache, Found};
+use crate::cache::key::Singles;
+use crate::cache::{Cache, Found, Source};
 use crate::error::Halt;
 use crate::memory::Grow;
 
@@ -19,12 +20,14 @@ pub trait Output {
     /// # Safety
     /// `reserve_ids` must have made room for all their ids, and for `ROOM` more. The text must be as `append_many` needs
     /// it.
-    unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize;
-    /// Take the ids of the first `count` bytes of a text, which are singles.
+    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize;
+    /// Take the ids of some singles.
     ///
     /// # Safety
-    /// `reserve_ids` must have made room for them.
-    unsafe fn append_singles(&mut self, text: &[u8], count: usize, singles: &[u32; 256]);
+    /// As `Source::write` says. `reserve_ids` must have made room for them.
+    unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S);
+    /// Forget the last id.
+    fn drop_last(&mut self);
     /// The last id that was taken, if it may be one that fuses with another one (see `Cache::put`).
     fn last_id(&self) -> Option<u32>;
     /// The state at this moment.
@@ -47,20 +50,22 @@ impl Output for Vec<u32> {
         Ok(())
     }
     #[inline(always)]
-    unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize {
+    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize {
         // SAFETY: as the caller says.
         unsafe { cache.append_many(found, self) }
     }
-    #[inline]
-    unsafe fn append_singles(&mut self, text: &[u8], count: usize, singles: &[u32; 256]) {
-        debug_assert!(self.capacity() - self.len() >= count);
+    #[inline(always)]
+    unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S) {
+        debug_assert!(self.capacity() - self.len() >= singles.count());
         let end = self.as_mut_ptr().wrapping_add(self.len());
-        for (i, &byte) in text[..count].iter().enumerate() {
-            // SAFETY: there is room.
-            unsafe { end.wrapping_add(i).write(singles[usize::from(byte)]) };
+        // SAFETY: as the caller says. This many have been written.
+        unsafe {
+            source.write(singles, end);
+            self.set_len(self.len() + singles.count());
         }
-        // SAFETY: this many have been written.
-        unsafe { self.set_len(self.len() + count) };
+    }
+    fn drop_last(&mut self) {
+        self.pop();
     }
     #[inline]
     fn last_id(&self) -> Option<u32> {
@@ -98,7 +103,7 @@ impl Output for Count {
         Ok(())
     }
     #[inline(always)]
-    unsafe fn append_cached(&mut self, cache: &Cache, found: Found) -> usize {
+    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize {
         let (words, ids) = cache.count_many(found);
         if words > 0 {
             (self.count, self.last) = (self.count + ids, None);
@@ -106,10 +111,14 @@ impl Output for Count {
         words
     }
     #[inline]
-    unsafe fn append_singles(&mut self, _: &[u8], count: usize, _: &[u32; 256]) {
-        if count > 0 {
-            (self.count, self.last) = (self.count + count, None);
+    unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S) {
+        if singles.count() > 0 {
+            // (Only the last one can be the UNKNOWN piece.)
+            (self.count, self.last) = (self.count + singles.count(), source.last(singles));
         }
+    }
+    fn drop_last(&mut self) {
+        (self.count, self.last) = (self.count - 1, None);
     }
     #[inline]
     fn last_id(&self) -> Option<u32> {

@@ -3,6 +3,7 @@
 use crate::machine::has_vectors;
 use crate::memory::boxed;
 use crate::text::utf8::{self, character};
+use crate::vocab::characters::Characters;
 use crate::vocab::classes::Classes;
 use crate::vocab::pieces::Pieces;
 use crate::vocab::singles::Singles;
@@ -27,17 +28,20 @@ pub struct Joinable {
     pub vector: bool,
     /// What becomes of a byte that is cut off on both sides.
     pub singles: Singles,
+    /// What is known about each character.
+    pub characters: Characters,
 }
 
 impl Joinable {
     /// The tables for the mergeable pieces, all of which are UTF-8.
-    pub fn new(pieces: &Pieces, singles: Singles) -> Joinable {
+    pub fn new(pieces: &Pieces, singles: Singles, characters: Characters) -> Joinable {
         let mut joinable = Joinable {
             bytes: boxed(1),
             pairs: boxed(0),
             classes: Classes { tables: boxed([[0; 128]; 2]) },
             vector: has_vectors(),
             singles,
+            characters,
         };
         // In how many pieces each ASCII character is.
         let mut weights = [1u32; 128];
@@ -55,6 +59,7 @@ impl Joinable {
                 at = next;
             }
         }
+        joinable.characters.join_ascii(&joinable.bytes);
         for first in 0x80..0xC0usize {
             for last in 0..256usize {
                 joinable.bytes[last | first << 8] = 0; // inside a character
@@ -70,6 +75,9 @@ impl Joinable {
         let bit = pair_bit(character(left), character(right));
         self.pairs[bit >> 6] |= 1 << (bit & 63);
         self.bytes[usize::from(last) | usize::from(first) << 8] = 0;
+        if (last | first) >= 0x80 {
+            self.characters.join(left, right);
+        }
     }
 
     /// Whether some piece may contain `left` and `right` side by side.
@@ -93,7 +101,7 @@ mod tests {
             pieces.push(|blob| blob.extend_from_slice(text.as_bytes()), NORMAL, 0.0).unwrap();
         }
         pieces.finish(|_| false).unwrap();
-        let joinable = Joinable::new(&pieces, Singles { ids: Box::new([0; 256]), odd: None });
+        let joinable = Joinable::new(&pieces, Singles { ids: Box::new([0; 256]), odd: None }, Characters::all(0));
         let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
         let inside: Vec<(char, char)> = texts.iter().flat_map(|text| text.chars().zip(text.chars().skip(1))).collect();
         for &(left, right) in &inside {

@@ -8,6 +8,7 @@ use crate::memory::{collected, with_room};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys;
 use crate::text::utf8;
+use crate::vocab::characters::Characters;
 use crate::vocab::columns::Columns;
 use crate::vocab::joinable::Joinable;
 use crate::vocab::lengths::PieceLengths;
@@ -151,7 +152,9 @@ impl Vocab {
         vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.utf8 = vocab.pieces.are_utf8();
         if vocab.utf8 {
-            vocab.joinable = Some(Joinable::new(&vocab.pieces, Singles::new(&vocab)));
+            let singles = Singles::new(&vocab);
+            let characters = Characters::new(&vocab, &singles);
+            vocab.joinable = Some(Joinable::new(&vocab.pieces, singles, characters));
         }
         Ok(vocab)
     }

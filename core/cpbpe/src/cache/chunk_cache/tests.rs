@@ -1,5 +1,6 @@
 use super::*;
 use crate::cache::key::MAX_CHUNK;
+use crate::cache::source::Bytes;
 
 fn key(chunk: &[u8]) -> Key {
     let (low, high) = if chunk.len() > MAX_CHUNK {
@@ -21,8 +22,8 @@ fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
     cache.find_rest(&[key(chunk)], &mut lookup);
     assert!(lookup.entries[0] == entry);
     let mut many = Vec::with_capacity(out.len() + ROOM);
-    let singles = &[7; 256];
-    let found = Found { text: b"  ", keys: &[key(chunk)], entries: &lookup.entries[..1], singles };
+    let source = Bytes { text: b"  ", ids: &[7; 256] };
+    let found = Found { keys: &[key(chunk)], entries: &lookup.entries[..1], source };
     // SAFETY: there is room for the ids, whose number is known by now.
     if unsafe { cache.append_many(found, &mut many) } == 1 {
         assert_eq!(out, many);

@@ -1,0 +1,81 @@
+//! Where the ids of singles come from, which are written between those of words.
+
+use crate::cache::key::Singles;
+use crate::vocab::characters::{ID, UNKNOWN};
+
+/// The singles of a batch.
+pub trait Source: Copy {
+    /// Write the ids of the singles before a word. Returns where they end.
+    ///
+    /// # Safety
+    /// The singles, and `STEP` more, must be in the source. There must be room for their ids, and for `STEP` more.
+    unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32;
+    /// The id of the last of these, if it may be one that fuses with another one.
+    fn last(self, singles: Singles) -> Option<u32>;
+}
+
+/// How many are written more than there are, at most.
+pub const STEP: usize = 4;
+
+/// Singles that are bytes of a text.
+#[derive(Clone, Copy)]
+pub struct Bytes<'a> {
+    /// The text, from where the batch begins.
+    pub text: &'a [u8],
+    /// The id of each.
+    pub ids: &'a [u32; 256],
+}
+
+impl Source for Bytes<'_> {
+    #[inline(always)]
+    unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32 {
+        let (at, count) = (singles.at(), singles.count());
+        let mut i = 0;
+        // Most words have none, a quarter one. Writing two anyway takes fewer steps than to find out.
+        loop {
+            debug_assert!(at + i + 2 <= self.text.len());
+            // SAFETY: as the caller says.
+            unsafe {
+                let [a, b] = self.text.as_ptr().add(at + i).cast::<[u8; 2]>().read();
+                let ids = [self.ids[usize::from(a)], self.ids[usize::from(b)]];
+                end.wrapping_add(i).cast::<[u32; 2]>().write_unaligned(ids);
+            }
+            i += 2;
+            if i >= count {
+                return end.wrapping_add(count);
+            }
+        }
+    }
+
+    fn last(self, _: Singles) -> Option<u32> {
+        None
+    }
+}
+
+/// Singles that are characters of which the entries are known; see `vocab/characters.rs`.
+#[derive(Clone, Copy)]
+pub struct Entries<'a>(pub &'a [u32]);
+
+impl Source for Entries<'_> {
+    #[inline(always)]
+    unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32 {
+        let (at, count) = (singles.at(), singles.count());
+        let mut i = 0;
+        loop {
+            debug_assert!(at + i + STEP <= self.0.len());
+            // SAFETY: as the caller says.
+            unsafe {
+                let entries = self.0.as_ptr().add(at + i).cast::<[u32; STEP]>().read();
+                end.wrapping_add(i).cast::<[u32; STEP]>().write_unaligned(entries.map(|entry| entry & ID));
+            }
+            i += STEP;
+            if i >= count {
+                return end.wrapping_add(count);
+            }
+        }
+    }
+    fn last(self, singles: Singles) -> Option<u32> {
+        let entry = self.0[singles.at()..][..singles.count()].last()?;
+        (entry & UNKNOWN != 0).then_some(entry & ID)
+    }
+}
