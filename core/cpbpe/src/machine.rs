@@ -5,11 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::vocab::characters::code_point;
+use crate::vocab::characters::{code_point, Characters};
 use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
 pub const BLOCK: usize = 64;
+/// How many bytes after a block are read, because its last character may end there.
+pub const MORE: usize = 16;
 /// The cells of a line of the cache; see `cache/chunk_cache.rs`.
 pub const LINE: usize = 8;
 
@@ -46,6 +48,8 @@ pub trait Machine {
     fn kinds(block: &[u8; BLOCK]) -> [u64; 2];
     /// The code point of the character that begins these bytes.
     fn code_point(bytes: [u8; 4]) -> u32;
+    /// Write the entries of the characters of a block that begin at these bits, and then anything.
+    fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], starts: u64, to: &mut [u32; BLOCK]);
     /// The bits of these entries that are named in `flags`, collected.
     fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4];
     /// The bits whose places are set in `places`, side by side.
@@ -103,6 +107,19 @@ impl Machine for Plain {
     #[inline(always)]
     fn code_point(bytes: [u8; 4]) -> u32 {
         code_point(bytes)
+    }
+
+    #[inline(always)]
+    fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], mut starts: u64, to: &mut [u32; BLOCK]) {
+        for to in to {
+            if starts == 0 {
+                break;
+            }
+            let at = starts.trailing_zeros() as usize;
+            starts &= starts - 1;
+            let bytes = std::array::from_fn(|i| text[(at + i) % (BLOCK + MORE)]);
+            *to = characters.entry(code_point(bytes));
+        }
     }
 
     #[inline(always)]
@@ -181,6 +198,7 @@ pub use vector::Vector;
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use super::*;
+    use crate::vocab::characters::LAST;
     use std::arch::x86_64::*;
 
     /// x86-64 with AVX-512. See `has_vectors`.
@@ -195,6 +213,17 @@ mod vector {
             i += 1;
         }
         numbers
+    };
+
+    /// The numbers from 0 to 63, each four times, in four parts.
+    const FOUR_TIMES: [[u8; BLOCK]; 4] = {
+        let mut parts = [[0; BLOCK]; 4];
+        let mut i = 0;
+        while i < 4 * BLOCK {
+            parts[i / BLOCK][i % BLOCK] = (i / 4) as u8;
+            i += 1;
+        }
+        parts
     };
 
     /// Read 64 bytes.
@@ -251,6 +280,46 @@ mod vector {
             };
             // SAFETY: see `load`.
             unsafe { _pext_u32(u32::from_be_bytes(bytes), BITS[usize::from(bytes[0] >> 4)]) }
+        }
+
+        #[inline(always)]
+        fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], starts: u64, to: &mut [u32; BLOCK]) {
+            let (table, default) = characters.table();
+            debug_assert_eq!(table.len(), LAST as usize + 1);
+            let count = starts.count_ones() as usize;
+            // SAFETY: the table has an entry for each number up to `LAST`, `text` and `to` are as long as what is read
+            // and written; see `load`.
+            unsafe {
+                let (block, more) = text.split_at(BLOCK);
+                let block = _mm512_loadu_si512(block.as_ptr().cast());
+                let more = _mm512_zextsi128_si512(_mm_loadu_si128(more.as_ptr().cast()));
+                let places = _mm512_maskz_compress_epi8(starts, load(&NUMBERS));
+                let shifted = |x, by: i32| _mm512_srlv_epi32(x, _mm512_set1_epi32(by));
+                let bits = |x, mask: i32| _mm512_and_si512(x, _mm512_set1_epi32(mask));
+                let or = |x, y| _mm512_or_si512(x, y);
+                for (part, to) in to.chunks_exact_mut(16).enumerate() {
+                    if part * 16 >= count {
+                        break;
+                    }
+                    // 1. The first four bytes of each character, the first one as the highest.
+                    let same = _mm512_permutexvar_epi8(load(&FOUR_TIMES[part]), places);
+                    let four = _mm512_add_epi8(same, _mm512_set1_epi32(0x0001_0203));
+                    let x = _mm512_permutex2var_epi8(block, four, more);
+                    // 2. Their code points: of three bytes, of two, and of one; and one number for four.
+                    let three = or(bits(shifted(x, 12), 0xF000), bits(shifted(x, 10), 0xFC0));
+                    let three = or(three, bits(shifted(x, 8), 0x3F));
+                    let two = or(bits(shifted(x, 18), 0x7C0), bits(shifted(x, 16), 0x3F));
+                    let below = |from: u32| _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(from as i32));
+                    let code = _mm512_mask_mov_epi32(_mm512_set1_epi32(LAST as i32), below(0xF000_0000), three);
+                    let code = _mm512_mask_mov_epi32(code, below(0xE000_0000), two);
+                    let code = _mm512_mask_mov_epi32(code, below(0x8000_0000), shifted(x, 24));
+                    // 3. Their entries.
+                    let entries = _mm512_i32gather_epi32::<4>(code, table.as_ptr().cast());
+                    let none = _mm512_testn_epi32_mask(entries, entries);
+                    let entries = _mm512_mask_mov_epi32(entries, none, _mm512_set1_epi32(default as i32));
+                    _mm512_storeu_si512(to.as_mut_ptr().cast(), entries);
+                }
+            }
         }
 
         #[inline(always)]

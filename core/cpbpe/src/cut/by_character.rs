@@ -6,7 +6,7 @@
 use crate::cut::chunks::{self, four_at, number};
 use crate::cut::words::{Cutter, Words, BATCH, MAX_WORDS};
 use crate::machine::{Machine, BLOCK};
-use crate::vocab::characters::{AFTER, BEFORE, ODD, UNKNOWN};
+use crate::vocab::characters::{AFTER, BEFORE, ONE, UNKNOWN};
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
@@ -17,7 +17,7 @@ const PLACES: usize = ROOM + BLOCK;
 /// Groups of 64 characters, and what may be written after the last.
 const GROUPS: usize = ROOM / BLOCK + 1;
 /// What is asked about characters.
-const FLAGS: [u32; 4] = [BEFORE, AFTER, ODD, UNKNOWN];
+const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
 
 /// The singles of a batch that was cut by characters.
 pub struct CharacterSingles {
@@ -81,17 +81,13 @@ impl Cutter<'_> {
     pub(super) fn next_by_character<M: Machine>(&mut self, words: &mut Words) -> Option<()> {
         let (first, padded) = (self.base, self.padded);
         words.first = first;
-        let batch = self.read::<M>()?;
+        let batch = self.read::<M>(&mut words.characters.entries)?;
         let is_end = self.base > self.length;
-        // 1. What is known about each character, and about the last one before the batch.
+        // 1. What is known about the last character before the batch?
         let last = if first == 0 { 0 } else { chunks::character_before(padded, first) };
-        let characters = &self.joinable.characters;
-        let entry = |at| Some(characters.entry(M::code_point(four_at(padded, at)?)));
         let singles = &mut words.characters;
-        singles.entries[0] = if first == 0 { 0 } else { entry(last)? };
-        for (&place, to) in batch.places[1..].iter().zip(&mut singles.entries[1..][..batch.count]) {
-            *to = entry(first + usize::from(place))?;
-        }
+        let before_batch = M::code_point(four_at(padded, last)?);
+        singles.entries[0] = if first == 0 { ONE } else { self.joinable.characters.entry(before_batch) };
         // 2. Group by group: which characters begin and end words?
         let opened = self.open;
         let mut before = Before::new(singles.entries[0], opened.is_some(), first > 0 && padded[first - 1] >= 0x80);
@@ -135,9 +131,9 @@ impl Cutter<'_> {
         Some(())
     }
 
-    /// Read the characters of the next batch.
+    /// Read the characters of the next batch, and write what is known about each.
     #[inline(always)]
-    fn read<M: Machine>(&mut self) -> Option<Characters> {
+    fn read<M: Machine>(&mut self, entries: &mut [u32; ROOM + 1]) -> Option<Characters> {
         let (first, padded) = (self.base, self.padded);
         let mut batch = Characters::new();
         let stop = (first + BATCH).min(self.length + 1);
@@ -154,6 +150,8 @@ impl Cutter<'_> {
             }
             let count = batch.count;
             M::places(starts, (self.base - first) as u8, batch.places[1 + count..].first_chunk_mut()?);
+            let text = padded[self.base..].first_chunk()?;
+            M::entries(&self.joinable.characters, text, starts, entries[1 + count..].first_chunk_mut()?);
             put(&mut batch.cuts, count, M::extract(mask, starts));
             put(&mut batch.long, count, M::extract(others, starts));
             batch.count += starts.count_ones() as usize;
@@ -254,8 +252,8 @@ struct Group {
 impl Before {
     /// Before a batch. `open`: it is in a word that has begun.
     fn new(entry: u32, open: bool, long: bool) -> Before {
-        let [joins, _, odd, unknown] = FLAGS.map(|flag| entry & flag != 0);
-        Before { joins, odd, unknown: unknown && !open, dropped: false, cut: !open, long }
+        let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
+        Before { joins, odd: !one, unknown: unknown && !open, dropped: false, cut: !open, long }
     }
 
     /// Take a group. `joined`: of some characters, which are joined with the one before.
@@ -270,7 +268,8 @@ impl Before {
     ) -> Option<Group> {
         let left = batch.count - group * BLOCK;
         let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
-        let [before, after, odd, unknown] = flags.map(|bits| bits & inside);
+        let [before, after, one, unknown] = flags.map(|bits| bits & inside);
+        let odd = !one & inside;
         if odd & unknown != 0 {
             return None; // U+2581
         }

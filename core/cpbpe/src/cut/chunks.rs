@@ -8,7 +8,7 @@
 
 use crate::machine::{Machine, BLOCK};
 use crate::text::utf8;
-use crate::vocab::characters::{AFTER, BEFORE, ODD, UNKNOWN};
+use crate::vocab::characters::{AFTER, BEFORE, ONE, UNKNOWN};
 use crate::vocab::Joinable;
 
 /// Whether bytes alone allow a cut before `text[at]`.
@@ -84,7 +84,7 @@ fn around_long_characters<M: Machine>(
 /// Whether an entry is that of U+2581, if text with it is not compact.
 #[inline(always)]
 fn is_space(entry: u32) -> bool {
-    entry & ODD != 0 && entry & UNKNOWN != 0
+    entry & (ONE | UNKNOWN) == UNKNOWN
 }
 
 /// The bytes of a character, as `character` has it, from four bytes.

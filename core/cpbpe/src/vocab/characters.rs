@@ -5,6 +5,8 @@
 //! number tells that such a character can be cut off on both sides, and what it becomes: no pair of characters is
 //! looked up, and there is no key.
 
+use crate::error::Halt;
+use crate::memory::zeros;
 use crate::text::utf8;
 use crate::vocab::piece_type;
 use crate::vocab::singles::Singles;
@@ -12,26 +14,27 @@ use crate::vocab::vocabulary::Vocab;
 
 /// The bits of an entry that are the character's id.
 pub const ID: u32 = UNKNOWN - 1;
-/// A chunk of this character alone is always the UNKNOWN piece; side by side they are one. If it is `ODD` as well, text
-/// with it is not compact.
+/// A chunk of this character alone is always the UNKNOWN piece; side by side they are one. An entry that is not `ONE` but
+/// UNKNOWN is that of U+2581, if text with it is not compact.
 pub const UNKNOWN: u32 = 1 << 28;
-/// A chunk of this character alone is not one id, or not always: it is looked up like others.
-pub const ODD: u32 = 1 << 29;
+/// A chunk of this character alone is always one id. The others are looked up as longer chunks are.
+pub const ONE: u32 = 1 << 29;
 /// Some piece has another character in front of this one.
 pub const AFTER: u32 = 1 << 30;
 /// Some piece has another character after this one.
 pub const BEFORE: u32 = 1 << 31;
 
-/// How many code points share a page.
-const PAGE: usize = 64;
-/// How many pages there are for characters of up to three bytes. The longer ones share one more.
-const PAGES: usize = (1 << 16) / PAGE;
+/// An entry with nothing of the above, for a character that is a piece.
+const ODD: u32 = 1;
+/// Characters from here on share one entry.
+pub const LAST: u32 = 1 << 16;
 
 /// An entry for each character.
 pub struct Characters {
-    /// Which page of `entries` is that of 64 code points.
-    pages: Box<[u16; PAGES + 1]>,
-    entries: Vec<[u32; PAGE]>,
+    /// By code point; 0 for those that are in no piece. (Zeros that nobody writes take no memory.)
+    entries: Vec<u32>,
+    /// What 0 stands for.
+    default: u32,
 }
 
 /// The code point of the character that begins these bytes.
@@ -53,16 +56,18 @@ fn first_four(text: &[u8]) -> [u8; 4] {
 
 impl Characters {
     /// The table of a vocabulary, in which no character is joined yet.
-    pub fn new(vocab: &Vocab, singles: &Singles) -> Characters {
+    pub fn new(vocab: &Vocab, singles: &Singles) -> Result<Characters, Halt> {
         // 1. A character that is in no piece becomes bytes, or the UNKNOWN piece.
-        let unknown = vocab.fused.filter(|&id| id <= ID).map_or(ODD, |id| id | UNKNOWN);
-        let mut characters = Characters::all(unknown);
+        let default = vocab.fused.filter(|&id| id <= ID).map_or(0, |id| id | ONE | UNKNOWN);
+        let mut characters = Characters::all(default)?;
         // 2. The characters of one byte.
         for byte in 0..0x80u8 {
             let odd = singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
             let id = singles.ids[usize::from(byte)];
             if !odd && id <= ID {
-                *characters.entry_mut(u32::from(byte)) = id;
+                *characters.entry_mut(u32::from(byte)) = id | ONE;
+            } else if vocab.find_mergeable(&[byte]).is_some() {
+                *characters.entry_mut(u32::from(byte)) = ODD;
             }
         }
         // 3. The longer ones that are pieces.
@@ -72,24 +77,24 @@ impl Characters {
             let one = text[0] >= 0xC0 && utf8::length_by_first(text[0]) == text.len();
             if one && vocab.find_mergeable(text) == Some(id) {
                 let usual = vocab.kind(id) != piece_type::UNUSED && Some(id) != vocab.unk && id <= ID;
-                characters.set(text, if usual { id } else { ODD });
+                characters.set(text, if usual { id | ONE } else { ODD });
             }
         }
         if vocab.swapped {
-            characters.set(utf8::SPACE, ODD | UNKNOWN);
+            characters.set(utf8::SPACE, UNKNOWN);
         }
-        characters
+        Ok(characters)
     }
 
     /// The same entry for all characters.
-    pub fn all(entry: u32) -> Characters {
-        Characters { pages: Box::new([0; PAGES + 1]), entries: vec![[entry; PAGE]] }
+    pub fn all(default: u32) -> Result<Characters, Halt> {
+        Ok(Characters { entries: zeros(LAST as usize + 1)?, default })
     }
 
-    /// Set the entry of a character. (Those of more than three bytes have none of their own.)
+    /// Set the entry of a character.
     fn set(&mut self, text: &[u8], entry: u32) {
         let code = code_point(first_four(text));
-        *self.entry_mut(code) = if code < 1 << 16 { entry } else { ODD };
+        *self.entry_mut(code) = if code < LAST { entry } else { ODD };
     }
 
     /// Note what the table of bytes says about those of one byte: for the bytes `x y`, at `x | y << 8`, 0 if some piece
@@ -97,40 +102,37 @@ impl Characters {
     pub fn join_ascii(&mut self, cuts: &[u8; 1 << 16]) {
         for byte in 0..0x80usize {
             if cuts[byte..].iter().step_by(256).any(|&cut| cut == 0) {
-                self.note(byte as u32, BEFORE);
+                *self.entry_mut(byte as u32) |= BEFORE;
             }
             if cuts[byte << 8..][..256].contains(&0) {
-                self.note(byte as u32, AFTER);
+                *self.entry_mut(byte as u32) |= AFTER;
             }
         }
     }
 
     /// Note that some piece has these two characters side by side.
     pub fn join(&mut self, left: &[u8], right: &[u8]) {
-        self.note(code_point(first_four(left)), BEFORE);
-        self.note(code_point(first_four(right)), AFTER);
-    }
-
-    fn note(&mut self, code: u32, side: u32) {
-        let entry = self.entry_mut(code);
-        // (A character that is in pieces, but is none itself, may become the UNKNOWN piece or not.)
-        *entry = if *entry & (ODD | UNKNOWN) == UNKNOWN { ODD } else { *entry } | side;
+        *self.entry_mut(code_point(first_four(left))) |= BEFORE;
+        *self.entry_mut(code_point(first_four(right))) |= AFTER;
     }
 
     /// The entry of a character.
     #[inline(always)]
     pub fn entry(&self, code: u32) -> u32 {
-        let page = self.pages[(code as usize / PAGE).min(PAGES)];
-        self.entries[usize::from(page)][code as usize % PAGE]
+        match self.entries[code.min(LAST) as usize] {
+            0 => self.default,
+            entry => entry,
+        }
     }
 
-    /// The entry of a character, in a page of its own.
+    /// All entries, `LAST` + 1, and what 0 stands for.
+    #[inline(always)]
+    pub fn table(&self) -> (&[u32], u32) {
+        (&self.entries, self.default)
+    }
+
+    /// The entry of a character.
     fn entry_mut(&mut self, code: u32) -> &mut u32 {
-        let page = &mut self.pages[(code as usize / PAGE).min(PAGES)];
-        if *page == 0 {
-            *page = self.entries.len() as u16;
-            self.entries.push(self.entries[0]);
-        }
-        &mut self.entries[usize::from(*page)][code as usize % PAGE]
+        &mut self.entries[code.min(LAST) as usize]
     }
 }

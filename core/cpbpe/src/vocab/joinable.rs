@@ -101,7 +101,8 @@ mod tests {
             pieces.push(|blob| blob.extend_from_slice(text.as_bytes()), NORMAL, 0.0).unwrap();
         }
         pieces.finish(|_| false).unwrap();
-        let joinable = Joinable::new(&pieces, Singles { ids: Box::new([0; 256]), odd: None }, Characters::all(0));
+        let joinable =
+            Joinable::new(&pieces, Singles { ids: Box::new([0; 256]), odd: None }, Characters::all(0).unwrap());
         let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
         let inside: Vec<(char, char)> = texts.iter().flat_map(|text| text.chars().zip(text.chars().skip(1))).collect();
         for &(left, right) in &inside {

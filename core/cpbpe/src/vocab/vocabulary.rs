@@ -153,7 +153,7 @@ impl Vocab {
         vocab.utf8 = vocab.pieces.are_utf8();
         if vocab.utf8 {
             let singles = Singles::new(&vocab);
-            let characters = Characters::new(&vocab, &singles);
+            let characters = Characters::new(&vocab, &singles)?;
             vocab.joinable = Some(Joinable::new(&vocab.pieces, singles, characters));
         }
         Ok(vocab)
