@@ -46,6 +46,8 @@ pub trait Machine {
     fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64;
     /// The bytes of a block that are not ASCII, as bits, and those that begin a character.
     fn kinds(block: &[u8; BLOCK]) -> [u64; 2];
+    /// The bytes of a block for which a table has 1, as bits. It has 0 for all that are not ASCII.
+    fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64;
     /// The code point of the character that begins these bytes.
     fn code_point(bytes: [u8; 4]) -> u32;
     /// Write the entries of the characters of a block that begin at these bits, and then anything.
@@ -102,6 +104,11 @@ impl Machine for Plain {
             starts |= highest(!number | number << 1);
         }
         [others, starts]
+    }
+
+    #[inline(always)]
+    fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
+        block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(table[usize::from(byte)]))
     }
 
     #[inline(always)]
@@ -267,6 +274,18 @@ mod vector {
                 let bytes = load(block);
                 // (As signed numbers, the bytes that continue a character are the lowest ones.)
                 [_mm512_movepi8_mask(bytes), _mm512_cmpge_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8))]
+            }
+        }
+
+        #[inline(always)]
+        fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
+            let (low, high) = (table[..BLOCK].first_chunk(), table[BLOCK..].first_chunk());
+            let (Some(low), Some(high)) = (low, high) else { return Plain::marked(table, block) };
+            // SAFETY: see `load`.
+            unsafe {
+                let block = load(block);
+                let marked = _mm512_permutex2var_epi8(load(low), block, load(high));
+                _mm512_mask_test_epi8_mask(!_mm512_movepi8_mask(block), marked, marked)
             }
         }
 

@@ -65,15 +65,21 @@ impl Words {
 }
 
 impl Cutter<'_> {
-    /// Whether the next batch should be cut by characters.
+    /// Whether the next batch should be cut by characters: because many are long, or because some are bytes that are not
+    /// one id.
     #[inline(always)]
     pub(super) fn is_by_character<M: Machine>(&self) -> bool {
-        if self.joinable.singles.odd.is_some() {
-            return true;
+        let (mut others, mut marked) = (0, 0);
+        for at in (self.base..(self.base + BATCH).min(self.length)).step_by(BLOCK) {
+            let Some(block) = self.padded[at..].first_chunk() else { break };
+            others += M::kinds(block)[0].count_ones();
+            if let Some(odd) = &self.joinable.singles.odd {
+                let left = self.length - at;
+                let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
+                marked |= M::marked(odd, block) & inside;
+            }
         }
-        let blocks = self.padded[self.base..].chunks_exact(BLOCK).take(BATCH / BLOCK);
-        let others = |block: &[u8]| block.first_chunk().map_or(0, |block| M::kinds(block)[0].count_ones());
-        blocks.map(others).sum::<u32>() >= MANY
+        others >= MANY || marked != 0
     }
 
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.

@@ -140,8 +140,10 @@ impl<'a> Cutter<'a> {
         if words.by_character {
             return self.next_by_character::<M>(words);
         }
-        // A character of several bytes is never a single here.
-        if self.open.is_none() && self.base > 0 && self.padded[self.base - 1] >= 0x80 {
+        // A character of several bytes is never a single here, nor one that is not one id.
+        let odd = |byte| self.joinable.singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
+        let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
+        if self.open.is_none() && self.base > 0 && (last >= 0x80 || odd(last)) {
             self.open = Some(chunks::character_before(self.padded, self.base));
             self.cut = false;
         }
