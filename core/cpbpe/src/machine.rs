@@ -427,6 +427,49 @@ mod tests {
             assert!(one == other || one.is_some() && other.is_some() && (narrow_twice || line[0] == line[3]));
             let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
             assert_eq!(Plain::is_ascii(&block), Vector::is_ascii(&block));
+            assert_eq!(Plain::kinds(&block), Vector::kinds(&block));
+            let table = std::array::from_fn(|byte| u8::from(byte < 0x80 && next() % 40 == 0));
+            assert_eq!(Plain::marked(&table, &block), Vector::marked(&table, &block));
+            let places = if round % 5 == 0 { u64::MAX } else { next() << 32 | next() };
+            assert_eq!(Plain::extract(bits, places), Vector::extract(bits, places));
+            Plain::select(bits, &block, &mut plain);
+            Vector::select(bits, &block, &mut vector);
+            assert_eq!(plain[..count], vector[..count]);
+            let entries = std::array::from_fn(|_| next() as u32);
+            let flags = [1 << 3, 1 << 30, 1 << 31, 3 << 8];
+            assert_eq!(Plain::collect(&entries, flags), Vector::collect(&entries, flags));
+        }
+    }
+
+    /// The entries of all characters, in all places of a block.
+    #[test]
+    fn machines_read_the_same_characters() {
+        if !has_vectors() {
+            return;
+        }
+        let mut characters = Characters::all(7).unwrap();
+        let all: Vec<char> = (0..0x11_0000).step_by(5).filter_map(char::from_u32).collect();
+        for pair in all.chunks_exact(2).step_by(3) {
+            let [left, right] = [pair[0], pair[1]].map(|character| character.to_string().into_bytes());
+            characters.join(&left, &right);
+        }
+        for (round, part) in all.chunks(29).enumerate() {
+            let mut text = "x".repeat(round % 4).into_bytes();
+            // Characters of different lengths side by side.
+            for (i, character) in part.iter().enumerate() {
+                text.extend_from_slice(character.to_string().as_bytes());
+                text.extend_from_slice(&"é漢😀z".as_bytes()[..[0, 2, 5, 9, 10][(i + round) % 5]]);
+            }
+            text.resize(text.len() + BLOCK + MORE, b'-');
+            for at in (0..text.len() - BLOCK - MORE).step_by(BLOCK) {
+                let starts = Plain::kinds(text[at..].first_chunk().unwrap())[1];
+                let text = text[at..].first_chunk().unwrap();
+                let (mut plain, mut vector) = ([0; BLOCK], [0; BLOCK]);
+                Plain::entries(&characters, text, starts, &mut plain);
+                Vector::entries(&characters, text, starts, &mut vector);
+                let count = starts.count_ones() as usize;
+                assert_eq!(plain[..count], vector[..count]);
+            }
         }
     }
 }
