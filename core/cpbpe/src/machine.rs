@@ -5,7 +5,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::vocab::characters::{code_point, Characters};
 use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
@@ -44,20 +43,14 @@ pub trait Machine {
     /// The cuts that bytes alone allow before the bytes of a block, as bits. `before`: the byte before the block. (None
     /// is allowed that is not safe, but some may be missed.)
     fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64;
-    /// The bytes of a block that are not ASCII, as bits, and those that begin a character.
-    fn kinds(block: &[u8; BLOCK]) -> [u64; 2];
+    /// Whether there are vector instructions; see `cut/by_mask.rs`.
+    const MASKS: bool;
+    /// The bytes of a block that begin a character for which `cuts` is too coarse, as bits.
+    fn long(block: &[u8; BLOCK]) -> u64;
+    /// How many bytes of a block are not ASCII.
+    fn count_others(block: &[u8; BLOCK]) -> u32;
     /// The bytes of a block for which a table has 1, as bits. It has 0 for all that are not ASCII.
     fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64;
-    /// The code point of the character that begins these bytes.
-    fn code_point(bytes: [u8; 4]) -> u32;
-    /// Write the entries of the characters of a block that begin at these bits, and then anything.
-    fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], starts: u64, to: &mut [u32; BLOCK]);
-    /// The bits of these entries that are named in `flags`, collected.
-    fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4];
-    /// The bits whose places are set in `places`, side by side.
-    fn extract(bits: u64, places: u64) -> u64;
-    /// Write those bytes whose bits are set, side by side, and then anything.
-    fn select(bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]);
     /// Whether a block is ASCII.
     fn is_ascii(block: &[u8; BLOCK]) -> bool;
     /// Write the numbers of bits that are set, plus `offset`, and then anything.
@@ -72,7 +65,29 @@ const HIGHEST: u64 = 0x8080_8080_8080_8080;
 /// Any machine.
 pub struct Plain;
 
+impl Plain {
+    /// The bytes of a block that begin a character, as bits.
+    #[inline(always)]
+    pub fn starts(block: &[u8; BLOCK]) -> u64 {
+        collect_highest(block, |number| !number | number << 1)
+    }
+}
+
+/// The highest bits of all bytes of a block, after a change to eight of them.
+#[inline(always)]
+fn collect_highest(block: &[u8; BLOCK], change: impl Fn(u64) -> u64) -> u64 {
+    let mut mask = 0;
+    for (i, part) in block.chunks_exact(8).enumerate() {
+        let number = change(u64::from_le_bytes(part.try_into().unwrap_or_default()));
+        // The product collects the highest bits of all bytes in its own highest byte.
+        mask |= (((number & HIGHEST) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+    }
+    mask
+}
+
 impl Machine for Plain {
+    const MASKS: bool = false;
+
     #[inline(always)]
     fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64 {
         let table = &joinable.bytes;
@@ -94,77 +109,20 @@ impl Machine for Plain {
     }
 
     #[inline(always)]
-    fn kinds(block: &[u8; BLOCK]) -> [u64; 2] {
-        let (mut others, mut starts) = (0, 0);
-        for (i, part) in block.chunks_exact(8).enumerate() {
-            let number = u64::from_le_bytes(part.try_into().unwrap_or_default());
-            // The product collects the highest bits of all bytes in its own highest byte.
-            let highest = |number: u64| ((number & HIGHEST) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
-            others |= highest(number);
-            starts |= highest(!number | number << 1);
-        }
-        [others, starts]
+    fn long(block: &[u8; BLOCK]) -> u64 {
+        // Characters of three bytes and more begin with a byte whose three highest bits are set.
+        collect_highest(block, |number| number & number << 1 & number << 2)
+    }
+
+    #[inline(always)]
+    fn count_others(block: &[u8; BLOCK]) -> u32 {
+        let number = |part: &[u8]| u64::from_le_bytes(part.try_into().unwrap_or_default());
+        block.chunks_exact(8).map(|part| (number(part) & HIGHEST).count_ones()).sum()
     }
 
     #[inline(always)]
     fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
         block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(table[usize::from(byte)]))
-    }
-
-    #[inline(always)]
-    fn code_point(bytes: [u8; 4]) -> u32 {
-        code_point(bytes)
-    }
-
-    #[inline(always)]
-    fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], mut starts: u64, to: &mut [u32; BLOCK]) {
-        for to in to {
-            if starts == 0 {
-                break;
-            }
-            let at = starts.trailing_zeros() as usize;
-            starts &= starts - 1;
-            let bytes = std::array::from_fn(|i| text[(at + i) % (BLOCK + MORE)]);
-            *to = characters.entry(code_point(bytes));
-        }
-    }
-
-    #[inline(always)]
-    fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4] {
-        let mut bits = [0; 4];
-        for (i, entry) in entries.iter().enumerate() {
-            for (bits, flag) in bits.iter_mut().zip(flags) {
-                *bits |= u64::from(entry & flag != 0) << i;
-            }
-        }
-        bits
-    }
-
-    #[inline(always)]
-    fn extract(bits: u64, mut places: u64) -> u64 {
-        if places == u64::MAX {
-            return bits;
-        }
-        let (mut extracted, mut i) = (0, 0);
-        while places != 0 {
-            extracted |= (bits >> places.trailing_zeros() & 1) << i;
-            places &= places - 1;
-            i += 1;
-        }
-        extracted
-    }
-
-    #[inline(always)]
-    fn select(mut bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]) {
-        for eight in to.chunks_exact_mut(8) {
-            if bits == 0 {
-                break;
-            }
-            for place in eight {
-                *place = bytes[bits.trailing_zeros() as usize & (BLOCK - 1)];
-                bits &= bits.wrapping_sub(1);
-            }
-        }
     }
 
     #[inline(always)]
@@ -205,7 +163,7 @@ pub use vector::Vector;
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use super::*;
-    use crate::vocab::characters::LAST;
+    use crate::vocab::characters::{Characters, LAST};
     use std::arch::x86_64::*;
 
     /// x86-64 with AVX-512. See `has_vectors`.
@@ -240,35 +198,10 @@ mod vector {
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
-    impl Machine for Vector {
+    impl Vector {
+        /// The bytes of a block that are not ASCII, as bits, and those that begin a character.
         #[inline(always)]
-        fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64 {
-            // SAFETY: see `load`.
-            unsafe {
-                let right = load(block);
-                let ascii = !_mm512_movepi8_mask(right);
-                let ascii = ascii & (ascii << 1 | u64::from(before < 0x80));
-                let shifted = _mm512_permutexvar_epi8(_mm512_sub_epi8(load(&NUMBERS), _mm512_set1_epi8(1)), right);
-                let left = _mm512_mask_mov_epi8(shifted, 1, _mm512_set1_epi8(before as i8));
-                let mut common = _mm512_setzero_si512();
-                for tables in joinable.classes.tables.iter() {
-                    let [lefts, rights] = [0, 1].map(|side| {
-                        let (low, high) = tables[side].split_at(BLOCK);
-                        let characters = if side == 0 { left } else { right };
-                        // (Seven bits of each character select a byte from the two parts.)
-                        let low = _mm512_loadu_si512(low.as_ptr().cast());
-                        let high = _mm512_loadu_si512(high.as_ptr().cast());
-                        _mm512_permutex2var_epi8(low, characters, high)
-                    });
-                    common = _mm512_or_si512(common, _mm512_and_si512(lefts, rights));
-                }
-                // (Only ASCII is in these tables.)
-                _mm512_mask_testn_epi8_mask(ascii, common, common)
-            }
-        }
-
-        #[inline(always)]
-        fn kinds(block: &[u8; BLOCK]) -> [u64; 2] {
+        pub fn kinds(block: &[u8; BLOCK]) -> [u64; 2] {
             // SAFETY: see `load`.
             unsafe {
                 let bytes = load(block);
@@ -277,32 +210,9 @@ mod vector {
             }
         }
 
+        /// Write the entries of the characters of a block that begin at these bits, and then anything.
         #[inline(always)]
-        fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
-            let (low, high) = (table[..BLOCK].first_chunk(), table[BLOCK..].first_chunk());
-            let (Some(low), Some(high)) = (low, high) else { return Plain::marked(table, block) };
-            // SAFETY: see `load`.
-            unsafe {
-                let block = load(block);
-                let marked = _mm512_permutex2var_epi8(load(low), block, load(high));
-                _mm512_mask_test_epi8_mask(!_mm512_movepi8_mask(block), marked, marked)
-            }
-        }
-
-        #[inline(always)]
-        fn code_point(bytes: [u8; 4]) -> u32 {
-            /// For each first byte, by its upper half, the bits of the code point.
-            const BITS: [u32; 16] = {
-                let mut bits = [0x7F00_0000; 16];
-                (bits[12], bits[13], bits[14], bits[15]) = (0x1F3F_0000, 0x1F3F_0000, 0x0F3F_3F00, 0x073F_3F3F);
-                bits
-            };
-            // SAFETY: see `load`.
-            unsafe { _pext_u32(u32::from_be_bytes(bytes), BITS[usize::from(bytes[0] >> 4)]) }
-        }
-
-        #[inline(always)]
-        fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], starts: u64, to: &mut [u32; BLOCK]) {
+        pub fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], starts: u64, to: &mut [u32; BLOCK]) {
             let (table, default) = characters.table();
             debug_assert_eq!(table.len(), LAST as usize + 1);
             let count = starts.count_ones() as usize;
@@ -341,8 +251,9 @@ mod vector {
             }
         }
 
+        /// The bits of these entries that are named in `flags`, collected.
         #[inline(always)]
-        fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4] {
+        pub fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4] {
             let mut bits = [0; 4];
             for (i, part) in entries.chunks_exact(16).enumerate() {
                 // SAFETY: 16 entries can be read; see `load`.
@@ -356,16 +267,71 @@ mod vector {
             bits
         }
 
+        /// The bits whose places are set in `places`, side by side.
         #[inline(always)]
-        fn extract(bits: u64, places: u64) -> u64 {
+        pub fn extract(bits: u64, places: u64) -> u64 {
             // SAFETY: see `load`.
             unsafe { _pext_u64(bits, places) }
         }
 
+        /// Write those bytes whose bits are set, side by side, and then anything.
         #[inline(always)]
-        fn select(bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]) {
+        pub fn select(bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]) {
             // SAFETY: see `load`.
             unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(bits, load(bytes))) }
+        }
+    }
+
+    impl Machine for Vector {
+        const MASKS: bool = true;
+
+        #[inline(always)]
+        fn long(block: &[u8; BLOCK]) -> u64 {
+            let [others, starts] = Self::kinds(block);
+            others & starts
+        }
+
+        #[inline(always)]
+        fn count_others(block: &[u8; BLOCK]) -> u32 {
+            Self::kinds(block)[0].count_ones()
+        }
+
+        #[inline(always)]
+        fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64 {
+            // SAFETY: see `load`.
+            unsafe {
+                let right = load(block);
+                let ascii = !_mm512_movepi8_mask(right);
+                let ascii = ascii & (ascii << 1 | u64::from(before < 0x80));
+                let shifted = _mm512_permutexvar_epi8(_mm512_sub_epi8(load(&NUMBERS), _mm512_set1_epi8(1)), right);
+                let left = _mm512_mask_mov_epi8(shifted, 1, _mm512_set1_epi8(before as i8));
+                let mut common = _mm512_setzero_si512();
+                for tables in joinable.classes.tables.iter() {
+                    let [lefts, rights] = [0, 1].map(|side| {
+                        let (low, high) = tables[side].split_at(BLOCK);
+                        let characters = if side == 0 { left } else { right };
+                        // (Seven bits of each character select a byte from the two parts.)
+                        let low = _mm512_loadu_si512(low.as_ptr().cast());
+                        let high = _mm512_loadu_si512(high.as_ptr().cast());
+                        _mm512_permutex2var_epi8(low, characters, high)
+                    });
+                    common = _mm512_or_si512(common, _mm512_and_si512(lefts, rights));
+                }
+                // (Only ASCII is in these tables.)
+                _mm512_mask_testn_epi8_mask(ascii, common, common)
+            }
+        }
+
+        #[inline(always)]
+        fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
+            let (low, high) = (table[..BLOCK].first_chunk(), table[BLOCK..].first_chunk());
+            let (Some(low), Some(high)) = (low, high) else { return Plain::marked(table, block) };
+            // SAFETY: see `load`.
+            unsafe {
+                let block = load(block);
+                let marked = _mm512_permutex2var_epi8(load(low), block, load(high));
+                _mm512_mask_test_epi8_mask(!_mm512_movepi8_mask(block), marked, marked)
+            }
         }
 
         #[inline(always)]
@@ -400,6 +366,7 @@ mod vector {
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
+    use crate::vocab::characters::{code_point, Characters};
 
     /// The steps of `Vector` must be those of `Plain`.
     #[test]
@@ -427,17 +394,27 @@ mod tests {
             assert!(one == other || one.is_some() && other.is_some() && (narrow_twice || line[0] == line[3]));
             let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
             assert_eq!(Plain::is_ascii(&block), Vector::is_ascii(&block));
-            assert_eq!(Plain::kinds(&block), Vector::kinds(&block));
+            let bits_of =
+                |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)));
+            let kinds = [bits_of(|byte| byte >= 0x80), bits_of(|byte| byte & 0xC0 != 0x80)];
+            assert_eq!(Vector::kinds(&block), kinds);
+            assert_eq!(Plain::starts(&block), kinds[1]);
+            assert_eq!(Vector::long(&block), kinds[0] & kinds[1]);
+            assert_eq!(Plain::long(&block), bits_of(|byte| byte >= 0xE0));
+            assert_eq!([Plain::count_others(&block), Vector::count_others(&block)], [kinds[0].count_ones(); 2]);
             let table = std::array::from_fn(|byte| u8::from(byte < 0x80 && next() % 40 == 0));
             assert_eq!(Plain::marked(&table, &block), Vector::marked(&table, &block));
             let places = if round % 5 == 0 { u64::MAX } else { next() << 32 | next() };
-            assert_eq!(Plain::extract(bits, places), Vector::extract(bits, places));
-            Plain::select(bits, &block, &mut plain);
+            let set = |bits: u64| (0..64).filter(move |i| bits >> i & 1 != 0);
+            let extracted = set(places).enumerate().fold(0, |all, (i, place)| all | (bits >> place & 1) << i);
+            assert_eq!(Vector::extract(bits, places), extracted);
             Vector::select(bits, &block, &mut vector);
-            assert_eq!(plain[..count], vector[..count]);
-            let entries = std::array::from_fn(|_| next() as u32);
+            assert!(set(bits).map(|i| block[i]).eq(vector[..count].iter().copied()));
+            let entries: [u32; BLOCK] = std::array::from_fn(|_| next() as u32);
             let flags = [1 << 3, 1 << 30, 1 << 31, 3 << 8];
-            assert_eq!(Plain::collect(&entries, flags), Vector::collect(&entries, flags));
+            let collected =
+                flags.map(|flag| entries.iter().rev().fold(0, |bits, entry| bits << 1 | u64::from(entry & flag != 0)));
+            assert_eq!(Vector::collect(&entries, flags), collected);
         }
     }
 
@@ -462,13 +439,13 @@ mod tests {
             }
             text.resize(text.len() + BLOCK + MORE, b'-');
             for at in (0..text.len() - BLOCK - MORE).step_by(BLOCK) {
-                let starts = Plain::kinds(text[at..].first_chunk().unwrap())[1];
-                let text = text[at..].first_chunk().unwrap();
-                let (mut plain, mut vector) = ([0; BLOCK], [0; BLOCK]);
-                Plain::entries(&characters, text, starts, &mut plain);
-                Vector::entries(&characters, text, starts, &mut vector);
-                let count = starts.count_ones() as usize;
-                assert_eq!(plain[..count], vector[..count]);
+                let text: &[u8; BLOCK + MORE] = text[at..].first_chunk().unwrap();
+                let starts = Vector::kinds(text.first_chunk().unwrap())[1];
+                let mut entries = [0; BLOCK];
+                Vector::entries(&characters, text, starts, &mut entries);
+                let places = (0..BLOCK).filter(|i| starts >> i & 1 != 0);
+                let slow = places.map(|i| characters.entry(code_point(*text[i..].first_chunk().unwrap())));
+                assert!(slow.eq(entries[..starts.count_ones() as usize].iter().copied()));
             }
         }
     }

@@ -116,10 +116,15 @@ fn model(chance: &mut Chance) -> Vec<u8> {
 
 fn text(chance: &mut Chance) -> Vec<u8> {
     let length = [3, 30, 300, 3000, 30_000][chance.below(5)];
-    let few: Vec<&str> = (0..1 + chance.below(6)).map(|_| chance.pick(LETTERS)).collect();
+    let few = |chance: &mut Chance| (0..1 + chance.below(6)).map(|_| chance.pick(LETTERS)).collect::<Vec<_>>();
+    let mut letters = few(chance);
     let mut text = String::new();
     while text.len() < length {
-        let letter = if chance.below(20) == 0 { chance.pick(LETTERS) } else { chance.pick(&few) };
+        if chance.below(150) == 0 {
+            // Text is cut in one of two ways, from batch to batch: each should come after the other.
+            letters = few(chance);
+        }
+        let letter = if chance.below(20) == 0 { chance.pick(LETTERS) } else { chance.pick(&letters) };
         text += &letter.repeat(if chance.below(30) == 0 { 1 + chance.below(200) } else { 1 });
     }
     let mut text = text.into_bytes();

@@ -1,23 +1,17 @@
 //! From text of long characters to words: here the singles are characters, of any length.
 //!
-//! Everything is as in `cut/words.rs`, but bit i stands for the character i, not for the byte i. Most cuts follow from
-//! what is known about the two characters alone (`vocab/characters.rs`); the pair is looked up for the others.
+//! Most cuts follow from what is known about two characters alone (`vocab/characters.rs`); the pair is looked up for the
+//! others. `cut/by_mask.rs` does the same with vector instructions.
 
-use crate::cut::chunks::{self, four_at, number};
+use crate::cut::chunks::{character_before, four_at, is_space, number};
 use crate::cut::words::{Cutter, Words, BATCH, MAX_WORDS};
-use crate::machine::{Machine, BLOCK};
-use crate::vocab::characters::{AFTER, BEFORE, ONE, UNKNOWN};
+use crate::machine::{Machine, Plain, BLOCK};
+use crate::vocab::characters::{code_point, AFTER, BEFORE, ONE, UNKNOWN};
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
 /// How many characters may be written.
-const ROOM: usize = BATCH + BLOCK;
-/// The same for their places.
-const PLACES: usize = ROOM + BLOCK;
-/// Groups of 64 characters, and what may be written after the last.
-const GROUPS: usize = ROOM / BLOCK + 1;
-/// What is asked about characters.
-const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
+pub(super) const ROOM: usize = BATCH + BLOCK;
 
 /// The singles of a batch that was cut by characters.
 pub struct CharacterSingles {
@@ -28,7 +22,7 @@ pub struct CharacterSingles {
     pub(super) begins: [u8; MAX_WORDS],
     /// See `begins`.
     pub(super) ends: [u8; MAX_WORDS],
-    /// Whether the first word began before the last character before the batch.
+    /// Whether the first word began before the batch, and is known to have.
     opened: bool,
     /// The place in `entries` where the singles after the last word end.
     end: usize,
@@ -70,231 +64,175 @@ impl Cutter<'_> {
     #[inline(always)]
     pub(super) fn is_by_character<M: Machine>(&self) -> bool {
         let (mut others, mut marked) = (0, 0);
+        // (One by one, a known character takes as long as a chunk in the cache; an UNKNOWN one takes less.)
+        let long_pays = M::MASKS || self.vocab.fused.is_some();
         for at in (self.base..(self.base + BATCH).min(self.length)).step_by(BLOCK) {
             let Some(block) = self.padded[at..].first_chunk() else { break };
-            others += M::kinds(block)[0].count_ones();
+            if long_pays {
+                others += M::count_others(block);
+            }
             if let Some(odd) = &self.joinable.singles.odd {
                 let left = self.length - at;
                 let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
                 marked |= M::marked(odd, block) & inside;
             }
         }
-        others >= MANY || marked != 0
+        marked != 0 || others >= MANY
     }
 
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
     #[inline(always)]
     pub(super) fn next_by_character<M: Machine>(&mut self, words: &mut Words) -> Option<()> {
-        let (first, padded) = (self.base, self.padded);
-        words.first = first;
-        let batch = self.read::<M>(&mut words.characters.entries)?;
-        let is_end = self.base > self.length;
-        // 1. What is known about the last character before the batch?
-        let last = if first == 0 { 0 } else { chunks::character_before(padded, first) };
+        words.first = self.base;
+        #[cfg(target_arch = "x86_64")]
+        if M::MASKS {
+            return self.next_by_mask(words);
+        }
+        self.next_one_by_one(words)
+    }
+
+    /// The same without vector instructions.
+    #[inline(never)]
+    fn next_one_by_one(&mut self, words: &mut Words) -> Option<()> {
+        let (first, padded, joinable) = (self.base, self.padded, self.joinable);
         let singles = &mut words.characters;
-        let before_batch = M::code_point(four_at(padded, last)?);
-        singles.entries[0] = if first == 0 { ONE } else { self.joinable.characters.entry(before_batch) };
-        // 2. Group by group: which characters begin and end words?
-        let opened = self.open;
-        let mut before = Before::new(singles.entries[0], opened.is_some(), first > 0 && padded[first - 1] >= 0x80);
-        let mut first_begins = false;
-        let (mut begun, mut ended, mut kept) = (usize::from(opened.is_some()), 0, 0);
-        for group in 0..(batch.count + usize::from(is_end)).div_ceil(BLOCK) {
-            let base = group * BLOCK;
-            let flags = M::collect(singles.entries[1 + base..].first_chunk()?, FLAGS);
-            let joined = |pairs| self.joined(&batch, group, last, first, pairs);
-            let Group { begins, ends, keep } = before.next(&batch, group, flags, is_end, joined)?;
-            M::select(begins, batch.after[base..].first_chunk()?, words.begins[begun..].first_chunk_mut()?);
-            M::select(ends, batch.places[1 + base..].first_chunk()?, words.ends[ended..].first_chunk_mut()?);
-            M::places(M::extract(begins, keep), kept as u8, singles.begins[begun..].first_chunk_mut()?);
-            M::places(M::extract(ends, keep), kept as u8, singles.ends[ended..].first_chunk_mut()?);
-            first_begins |= group == 0 && begins & 1 != 0;
-            begun += begins.count_ones() as usize;
-            ended += ends.count_ones() as usize;
-            kept += keep_some(&mut singles.entries[1..], base, batch.count, keep, kept);
-        }
-        // 3. The first word may have begun earlier, and the last may go on. The last character may begin one.
-        words.count = ended;
-        words.start = match opened {
-            Some(open) => open,
-            None if first_begins => last,
-            None => first + usize::from(words.begins[0]).max(1) - 1,
-        };
-        singles.opened = opened.is_some();
-        if begun > ended {
-            if ended > 0 || opened.is_none() {
-                self.open = Some(words.begin(ended));
+        // 1. What is known about the character before the batch, and whether there is a cut before it.
+        let (mut last, mut last_entry) = self.last_character()?;
+        let first_character = last;
+        let mut last_code = code_point(four_at(padded, last)?);
+        let mut was_cut = self.open.is_none();
+        let mut was_unknown = was_cut && last_entry & UNKNOWN != 0;
+        singles.entries[0] = last_entry;
+        // 2. Go from character to character. Where words begin and end is unpredictable, so it is always written, and
+        //    counted if it is so.
+        let (mut begun, mut ended, mut kept) = (usize::from(!was_cut), 0, 0);
+        let (mut first_begins, mut dropped) = (false, false);
+        let Places { places, count, key_cuts } = self.places()?;
+        let is_end = self.base > self.length;
+        for (i, &place) in places[..count + usize::from(is_end)].iter().enumerate() {
+            let at = first + usize::from(place);
+            let (mut entry, mut code, mut joined) = (ONE, 0, false);
+            if i < count {
+                code = code_point(four_at(padded, at)?);
+                entry = joinable.characters.entry(code);
+                let may_be = (last_entry / BEFORE & entry / AFTER) & 1 != 0;
+                if (last_code | code) < 0x80 {
+                    joined = joinable.bytes[(last_code | code << 8) as usize] == 0;
+                } else if may_be {
+                    joined = joinable.pair(number(four_at(padded, last)?), number(four_at(padded, at)?));
+                }
+                if let Some(key_cuts) = &key_cuts {
+                    joined &= key_cuts[usize::from(place) / BLOCK] >> (usize::from(place) % BLOCK) & 1 == 0;
+                }
+                if is_space(entry) {
+                    return None;
+                }
             }
-            words.characters.end =
-                if ended > 0 || opened.is_none() { usize::from(words.characters.begins[ended]) } else { 0 };
-        } else {
-            self.open = None;
-            words.characters.end = kept + usize::from(is_end || before.dropped);
+            let odd = last_entry & ONE == 0;
+            let begins = was_cut & (joined | odd);
+            let ends = !joined & (!was_cut | odd);
+            if begins | ends {
+                first_begins |= i == 0 && begins;
+                words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
+                singles.begins[begun] = kept as u8;
+                words.ends[ended] = place;
+                singles.ends[ended] = kept as u8;
+                begun += usize::from(begins);
+                ended += usize::from(ends);
+            }
+            singles.entries[1 + kept] = entry;
+            // (Of UNKNOWN characters side by side, only the first counts.)
+            let unknown = entry & UNKNOWN != 0;
+            dropped = unknown & was_unknown;
+            kept += usize::from(i < count && !dropped);
+            (last, last_entry, last_code, was_cut, was_unknown) = (at, entry, code, !joined, unknown);
         }
-        self.cut = self.open.is_none();
-        let rest = if is_end { self.length } else { first + usize::from(batch.places[batch.count]) };
-        words.singles_end = self.open.unwrap_or(rest);
+        let before = if first_begins { first_character } else { first + usize::from(words.begins[0]).max(1) - 1 };
+        let start = self.open.unwrap_or(before);
+        self.finish(words, Found { begun, ended, start, end: kept + usize::from(is_end || dropped), last });
         Some(())
     }
 
-    /// Read the characters of the next batch, and write what is known about each.
+    /// Go to the next batch, and find where its characters are.
     #[inline(always)]
-    fn read<M: Machine>(&mut self, entries: &mut [u32; ROOM + 1]) -> Option<Characters> {
-        let (first, padded) = (self.base, self.padded);
-        let mut batch = Characters::new();
+    fn places(&mut self) -> Option<Places> {
+        let first = self.base;
+        let mut found =
+            Places { places: [0; ROOM], count: 0, key_cuts: self.keys.as_ref().map(|_| [0; BATCH / BLOCK + 1]) };
         let stop = (first + BATCH).min(self.length + 1);
         while self.base < stop {
-            let block = padded[self.base..].first_chunk::<BLOCK>()?;
+            let block = self.padded[self.base..].first_chunk::<BLOCK>()?;
             let left = self.length - self.base;
-            let [others, mut starts] = M::kinds(block);
+            let mut starts = Plain::starts(block);
             if left < BLOCK {
                 starts &= (1 << left) - 1;
             }
-            let mut mask = M::cuts(self.joinable, block, if self.base == 0 { 0 } else { padded[self.base - 1] });
-            if let Some(keys) = &mut self.keys {
-                mask = keys.add(mask, self.base, block, padded[self.base + BLOCK], left);
+            let from = self.base - first;
+            Plain::places(starts, from as u8, found.places[found.count..].first_chunk_mut()?);
+            found.count += starts.count_ones() as usize;
+            if let (Some(keys), Some(key_cuts)) = (&mut self.keys, &mut found.key_cuts) {
+                key_cuts[from / BLOCK] = keys.add(0, self.base, block, self.padded[self.base + BLOCK], left);
             }
-            let count = batch.count;
-            M::places(starts, (self.base - first) as u8, batch.places[1 + count..].first_chunk_mut()?);
-            let text = padded[self.base..].first_chunk()?;
-            M::entries(&self.joinable.characters, text, starts, entries[1 + count..].first_chunk_mut()?);
-            put(&mut batch.cuts, count, M::extract(mask, starts));
-            put(&mut batch.long, count, M::extract(others, starts));
-            batch.count += starts.count_ones() as usize;
             self.base += BLOCK;
         }
         if self.base > self.length {
-            batch.places[1 + batch.count] = (self.length - first) as u8;
+            found.places[found.count] = (self.length - first) as u8;
         }
-        for (after, place) in batch.after.iter_mut().zip(batch.places) {
-            *after = place.wrapping_add(1);
-        }
-        Some(batch)
+        Some(found)
     }
 
-    /// Of the characters of a group whose bits are set, those that some piece has after the character before them.
+    /// The last character before the batch: where it begins, and its entry.
     #[inline(always)]
-    fn joined(&self, batch: &Characters, group: usize, last: usize, first: usize, pairs: u64) -> Option<u64> {
-        let (mut rest, mut joined) = (pairs, pairs);
-        while rest != 0 {
-            let i = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            let at = group * BLOCK + i;
-            let left = if at == 0 { last } else { first + usize::from(batch.places[at]) };
-            let right = first + usize::from(batch.places[at + 1]);
-            let pair = self.joinable.pair(number(four_at(self.padded, left)?), number(four_at(self.padded, right)?));
-            joined ^= u64::from(!pair) << i;
+    pub(super) fn last_character(&self) -> Option<(usize, u32)> {
+        if self.base == 0 {
+            return Some((0, ONE));
         }
-        Some(joined)
+        let last = character_before(self.padded, self.base);
+        Some((last, self.joinable.characters.entry(code_point(four_at(self.padded, last)?))))
+    }
+
+    /// The first word of a batch may have begun earlier, and the last may go on. The last character may begin one.
+    #[inline(always)]
+    pub(super) fn finish(&mut self, words: &mut Words, found: Found) {
+        let Found { begun, ended, start, end, last } = found;
+        let opened = self.open.is_some();
+        words.count = ended;
+        words.start = start;
+        words.characters.opened = opened;
+        words.characters.end = end;
+        if begun > ended {
+            // (A word that goes on through the whole batch leaves no singles.)
+            let goes_on = opened && ended == 0;
+            words.characters.end = if goes_on { 0 } else { usize::from(words.characters.begins[ended]) };
+            self.open = Some(words.begin(ended));
+        } else {
+            self.open = None;
+        }
+        self.cut = self.open.is_none();
+        words.singles_end = self.open.unwrap_or(if self.base > self.length { self.length } else { last });
     }
 }
 
-/// The characters of a batch.
-struct Characters {
-    /// How many there are.
+/// Where the characters of a batch are.
+struct Places {
+    /// Their places, counted from where the batch begins, and the end of the text.
+    places: [u8; ROOM],
+    /// How many they are.
     count: usize,
-    /// Where each is, counted from where the batch begins, after a place for the last one before the batch; and the end
-    /// of the text.
-    places: [u8; PLACES],
-    /// The same, plus 1.
-    after: [u8; PLACES],
-    /// The cuts before characters that bytes allow.
-    cuts: [u64; GROUPS],
-    /// Which characters are not ASCII.
-    long: [u64; GROUPS],
+    /// The cuts before the bytes of each block that user-defined pieces make.
+    key_cuts: Option<[u64; BATCH / BLOCK + 1]>,
 }
 
-impl Characters {
-    fn new() -> Characters {
-        Characters { count: 0, places: [0; PLACES], after: [0; PLACES], cuts: [0; GROUPS], long: [0; GROUPS] }
-    }
-}
-
-/// Write bits behind others.
-#[inline(always)]
-fn put(all: &mut [u64; GROUPS], at: usize, bits: u64) {
-    let (group, shift) = (at / BLOCK, at % BLOCK);
-    all[group] |= bits << shift;
-    all[group + 1] |= bits >> 1 >> (BLOCK - 1 - shift);
-}
-
-/// Move those of the entries of a group whose bits are set to `kept`, behind those of the groups before it. Returns how
-/// many.
-#[inline(always)]
-fn keep_some(entries: &mut [u32], base: usize, count: usize, keep: u64, kept: usize) -> usize {
-    let all = (count - base).min(BLOCK);
-    if kept == base && keep == u64::MAX {
-        return all;
-    }
-    let mut to = kept;
-    for i in 0..all {
-        entries[to] = entries[base + i];
-        to += (keep >> i & 1) as usize;
-    }
-    to - kept
-}
-
-/// What is known about the character before a group.
-struct Before {
-    /// Whether some piece has another character after it.
-    joins: bool,
-    odd: bool,
-    unknown: bool,
-    /// Whether it does not count, because it is UNKNOWN after another one.
-    dropped: bool,
-    /// Whether there is a cut before it.
-    cut: bool,
-    /// Whether it is not ASCII.
-    long: bool,
-}
-
-/// Which characters of a group begin words (by the character after), which follow on words, and which count.
-struct Group {
-    begins: u64,
-    ends: u64,
-    keep: u64,
-}
-
-impl Before {
-    /// Before a batch. `open`: it is in a word that has begun.
-    fn new(entry: u32, open: bool, long: bool) -> Before {
-        let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
-        Before { joins, odd: !one, unknown: unknown && !open, dropped: false, cut: !open, long }
-    }
-
-    /// Take a group. `joined`: of some characters, which are joined with the one before.
-    #[inline(always)]
-    fn next(
-        &mut self,
-        batch: &Characters,
-        group: usize,
-        flags: [u64; 4],
-        is_end: bool,
-        joined: impl Fn(u64) -> Option<u64>,
-    ) -> Option<Group> {
-        let left = batch.count - group * BLOCK;
-        let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
-        let [before, after, one, unknown] = flags.map(|bits| bits & inside);
-        let odd = !one & inside;
-        if odd & unknown != 0 {
-            return None; // U+2581
-        }
-        // 1. Which are joined with the one before? (Bytes are enough for two characters of one byte.)
-        let long = batch.long[group];
-        let may_be = after & (before << 1 | u64::from(self.joins)) & !batch.cuts[group];
-        let pairs = may_be & (long | long << 1 | u64::from(self.long));
-        let mask = !(may_be & !pairs | joined(pairs)?);
-        // 2. As in `cut/words.rs`. (Nothing begins at the end.)
-        let cut_before = mask << 1 | u64::from(self.cut);
-        let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
-        let valid = if is_end && left < BLOCK { inside << 1 | 1 } else { inside };
-        let begins = (cut_before & !mask | odd_singles) & valid;
-        let ends = (mask & !cut_before | odd_singles) & valid;
-        // 3. Of UNKNOWN characters side by side, only the first counts.
-        let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
-        let top = |bits: u64| bits >> (left.clamp(1, BLOCK) - 1) & 1 != 0;
-        let [joins, odd, unknown, dropped] = [before, odd, unknown, !keep].map(top);
-        *self = Before { joins, odd, unknown, dropped, cut: top(mask), long: top(long) };
-        Some(Group { begins, ends, keep })
-    }
+/// What was found in a batch.
+pub(super) struct Found {
+    /// How many words were begun, with the one that was open.
+    pub begun: usize,
+    /// How many words were ended.
+    pub ended: usize,
+    /// Where the first one began.
+    pub start: usize,
+    /// The place in `entries` where the singles end, if no word is open.
+    pub end: usize,
+    /// Where the last character begins.
+    pub last: usize,
 }

@@ -7,8 +7,8 @@
 //! answers it for the two characters. Missing a possible cut is only slower, never wrong.
 
 use crate::machine::{Machine, BLOCK};
-use crate::text::utf8;
-use crate::vocab::characters::{AFTER, BEFORE, ONE, UNKNOWN};
+use crate::text::utf8::{self, character};
+use crate::vocab::characters::{ONE, UNKNOWN};
 use crate::vocab::Joinable;
 
 /// Whether bytes alone allow a cut before `text[at]`.
@@ -46,44 +46,41 @@ fn around_long_characters<M: Machine>(
     cuts: u64,
     compact: bool,
 ) -> Option<u64> {
-    let [others, starts] = M::kinds(block);
-    let mut long = others & starts;
+    let mut long = M::long(block);
     let mut more = 0;
-    // The last long character, where it ends, and its entry.
-    let (mut last, mut last_end, mut last_entry) = (0, usize::MAX, 0);
+    // The last long character, and where it ends.
+    let (mut last, mut last_end) = (0, usize::MAX);
     while long != 0 {
         let i = long.trailing_zeros() as usize;
         long &= long - 1;
         let at = base + i;
         let end = at + utf8::length_by_first(block[i]);
-        let Some(bytes) = four_at(text, at) else { break }; // after the end
-        let (here, entry) = (number(bytes), joinable.characters.entry(M::code_point(bytes)));
-        if compact && is_space(entry) {
+        let Some(here) = four_at(text, at).map(number) else { break }; // after the end
+        if compact && here == SPACE {
             return None;
         }
         if cuts >> i & 1 == 0 && at > 0 {
             if last_end != at {
-                let begin = character_before(text, at);
-                let bytes = four_at(text, begin)?;
-                (last, last_entry) = (number(bytes), joinable.characters.entry(M::code_point(bytes)));
+                last = number(four_at(text, character_before(text, at))?);
             }
-            let joined = entry & AFTER != 0 && last_entry & BEFORE != 0 && joinable.pair(last, here);
-            more |= u64::from(!joined) << i;
+            more |= u64::from(!joinable.pair(last, here)) << i;
         }
-        (last, last_end, last_entry) = (here, end, entry);
-        // The cut after it, if a character of one byte follows that is in this block. (Others look for themselves.)
+        (last, last_end) = (here, end);
+        // The cut after it, if a character follows in this block that does not look for itself.
         let after = end - base;
-        if after < BLOCK && cuts >> after & 1 == 0 && block[after] < 0x80 {
-            let joined = entry & BEFORE != 0 && joinable.pair(here, u32::from(block[after]));
-            more |= u64::from(!joined) << after;
+        if after < BLOCK && cuts >> after & 1 == 0 && long >> after & 1 == 0 {
+            let next = four_at(text, end).map_or(0, number);
+            more |= u64::from(!joinable.pair(here, next)) << after;
         }
     }
     Some(more)
 }
 
+const SPACE: u32 = character(utf8::SPACE);
+
 /// Whether an entry is that of U+2581, if text with it is not compact.
 #[inline(always)]
-fn is_space(entry: u32) -> bool {
+pub fn is_space(entry: u32) -> bool {
     entry & (ONE | UNKNOWN) == UNKNOWN
 }
 

@@ -63,11 +63,10 @@ impl Words {
     pub fn places<const BY_CHARACTER: bool>(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
         // What is known about a word when the one before it is done.
         let mut next = (self.start, Singles::default());
-        let words = self.ends[..self.count].iter().zip(&self.begins[1..]);
         let CharacterSingles { begins, ends, .. } = &self.characters;
-        words.zip(ends.iter().zip(&begins[1..])).map(move |((&end, &begin), (&from, &to))| {
-            let singles = if BY_CHARACTER { (from, to) } else { (end, begin) };
-            let (from, to) = (u32::from(singles.0), u32::from(singles.1));
+        let (begins, ends) = if BY_CHARACTER { (begins, ends) } else { (&self.begins, &self.ends) };
+        self.ends[..self.count].iter().zip(&self.begins[1..]).enumerate().map(move |(i, (&end, &begin))| {
+            let (from, to) = (u32::from(ends[i]), u32::from(begins[i + 1]));
             let singles = Singles(from | to.wrapping_sub(1).wrapping_sub(from) << 16);
             let begin_of_next = (self.first + usize::from(begin)).wrapping_sub(1);
             let (begin, singles) = std::mem::replace(&mut next, (begin_of_next, singles));

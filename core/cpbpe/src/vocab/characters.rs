@@ -37,16 +37,19 @@ pub struct Characters {
     default: u32,
 }
 
-/// The code point of the character that begins these bytes.
+/// The code point of the character that begins these bytes. (Without branches: how long it is is unpredictable.)
 #[inline(always)]
 pub fn code_point(bytes: [u8; 4]) -> u32 {
-    let [a, b, c, d] = bytes.map(|byte| u32::from(byte) & 0x3F);
-    match bytes[0] {
-        0..0x80 => u32::from(bytes[0]),
-        0x80..0xE0 => (a & 0x1F) << 6 | b,
-        0xE0..0xF0 => (a & 0xF) << 12 | b << 6 | c,
-        _ => (a & 7) << 18 | b << 12 | c << 6 | d,
-    }
+    /// By the first byte: where the code point begins among the bits of all four, and how many it has.
+    const BITS: [(u8, u8); 16] = {
+        let mut bits = [(18, 7); 16];
+        (bits[12], bits[13], bits[14], bits[15]) = ((12, 11), (12, 11), (6, 16), (0, 21));
+        bits
+    };
+    let x = u32::from_be_bytes(bytes);
+    let all = x >> 6 & 0x1FC_0000 | x >> 4 & 0x3_F000 | x >> 2 & 0xFC0 | x & 0x3F;
+    let (shift, count) = BITS[usize::from(bytes[0] >> 4)];
+    all >> shift & ((1 << count) - 1)
 }
 
 /// The bytes of a character, and zeros.
@@ -134,5 +137,19 @@ impl Characters {
     /// The entry of a character.
     fn entry_mut(&mut self, code: u32) -> &mut u32 {
         &mut self.entries[code.min(LAST) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_points_of_all_characters() {
+        for character in '\0'..=char::MAX {
+            let mut bytes = [0xFF; 4]; // what comes after a character must not matter
+            character.encode_utf8(&mut bytes);
+            assert_eq!(code_point(bytes), u32::from(character));
+        }
     }
 }
