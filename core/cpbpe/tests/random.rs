@@ -371,6 +371,19 @@ fn what_is_forgotten_is_not_used() {
     assert!(encoded(&engine, &text) == expected);
 }
 
+/// There must be room for the three bytes of each space, if the piece of a space is UNUSED.
+#[test]
+fn an_unused_space_becomes_three_bytes() {
+    let mut file = Vec::new();
+    piece(&mut file, b"<unk>", 0.0, 2);
+    bytes(&mut file);
+    piece(&mut file, "\u{2581}".as_bytes(), 0.0, 5);
+    settings(&mut file, true, false, false);
+    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
+    let text = b"1 ".repeat(100_000);
+    assert!(encoded(&engine, &text) == engine.encode_slowly(&text).unwrap());
+}
+
 /// Whatever is asked of a long text ends when the check says so, with one thread and with several.
 #[test]
 fn long_work_ends_when_it_is_asked_to() {
