@@ -7,7 +7,6 @@
 
 use crate::cache::key::Singles;
 use crate::cut::chunks;
-use crate::cut::keys::KeyCuts;
 use crate::machine::{Machine, BLOCK};
 use crate::vocab::{Joinable, Vocab};
 
@@ -79,7 +78,6 @@ impl Words {
 pub struct Cutter<'a> {
     vocab: &'a Vocab,
     joinable: &'a Joinable,
-    keys: Option<KeyCuts<'a>>,
     /// The text, and at least `PAD` bytes after it.
     padded: &'a [u8],
     length: usize,
@@ -96,9 +94,8 @@ pub struct Cutter<'a> {
 impl<'a> Cutter<'a> {
     #[inline(always)]
     pub fn new(vocab: &'a Vocab, joinable: &'a Joinable, padded: &'a [u8], length: usize) -> Cutter<'a> {
-        let keys = KeyCuts::new(vocab, &padded[..length]);
         // As if there were a cut before the byte before the text, so that no word ends or begins there.
-        Cutter { vocab, joinable, keys, padded, length, base: 0, cut: true, odd: false, open: None }
+        Cutter { vocab, joinable, padded, length, base: 0, cut: true, odd: false, open: None }
     }
 
     /// Whether there is another batch: the end of the text is a cut and must be in one.
@@ -171,9 +168,6 @@ impl<'a> Cutter<'a> {
             return Some(1);
         }
         let mut mask = chunks::cuts::<M>(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
-        if let Some(keys) = &mut self.keys {
-            mask = keys.add(mask, base, block, padded[base + BLOCK], left);
-        }
         if base == 0 {
             mask |= 1;
         }
