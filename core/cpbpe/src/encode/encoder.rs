@@ -9,7 +9,7 @@ use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
-use crate::encode::parts::append_parts;
+use crate::encode::parts::{append_parts, Tables};
 use crate::error::Halt;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::Vector;
@@ -255,15 +255,12 @@ impl<O: Output> Encoder<'_, O> {
     #[cold]
     fn append_new(&mut self, key: Key, text: &[u8]) -> Result<(), Halt> {
         self.chunk.clear();
-        match (&self.vocab.key_starts, &self.joinable.unkeyed) {
-            (Some(starts), Some(unkeyed)) => {
-                let tables = (starts, unkeyed);
-                append_parts(self.vocab, tables, self.cache, text, self.check, self.chunk)?;
-            }
-            _ => {
-                let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
-                merge_chunk(self.vocab, text, self.check, &mut sink)?;
-            }
+        if let (Some(starts), Some(unkeyed)) = (&self.vocab.key_starts, &self.joinable.unkeyed) {
+            let tables = Tables { starts, unkeyed, singles: &self.joinable.singles };
+            append_parts(self.vocab, tables, self.cache, text, self.check, self.chunk)?;
+        } else {
+            let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
+            merge_chunk(self.vocab, text, self.check, &mut sink)?;
         }
         if utf8::length_by_first(text[0]) < text.len() || !self.cache.once.is_new(key) {
             self.cache.put_chunk(key, text, self.chunk, self.vocab.fused);

@@ -7,14 +7,25 @@ use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::merge_chunk;
 use crate::text::utf8;
+use crate::vocab::singles::Singles;
 use crate::vocab::{KeyStarts, Unkeyed, Vocab};
 use crate::watch::Check;
+
+/// What a vocabulary with user-defined pieces has.
+pub struct Tables<'a> {
+    /// Where they begin.
+    pub starts: &'a KeyStarts,
+    /// What the other pieces join.
+    pub unkeyed: &'a Unkeyed,
+    /// The ids of single bytes.
+    pub singles: &'a Singles,
+}
 
 /// Append the ids of a chunk to `out`, which is empty. Its parts are looked up, too, and those of long chunks are
 /// remembered. (Short chunks come again themselves.)
 pub fn append_parts(
     vocab: &Vocab,
-    (starts, unkeyed): (&KeyStarts, &Unkeyed),
+    Tables { starts, unkeyed, singles }: Tables,
     cache: &mut Cache,
     text: &[u8],
     check: Check,
@@ -24,6 +35,11 @@ pub fn append_parts(
     for part in Parts::new(starts, unkeyed, vocab.user_defined_compact.walk(text), text, check) {
         let Part { begin, end, is_key } = part?;
         let part = &text[begin..end];
+        if let (&[byte], None) = (part, &singles.odd) {
+            out.grow(1)?;
+            out.push(singles.ids[usize::from(byte)]);
+            continue;
+        }
         if is_key {
             out.grow(1)?;
             out.extend(vocab.find(part));
