@@ -86,11 +86,20 @@ def kinds(documents: list[str]) -> Iterator[tuple[str, Callable[[], bytes]]]:
     yield "nmt_nfkc, no byte fallback", train(vocab_size=PIECES, byte_fallback=False)
     yield "spaces at the end of words", train(**LLAMA, treat_whitespace_as_suffix=True)
     yield "100 user-defined pieces", train(**LLAMA, user_defined_symbols=frequent[:1000:10])
+    yield "1,000 user-defined pieces", train(**LLAMA, user_defined_symbols=frequent[:10_000:10])
     yield (
         "8,000 user-defined pieces",
         train(**LLAMA | {"vocab_size": 2 * PIECES}, user_defined_symbols=frequent[::2]),
     )
+    yield (
+        "16,000 user-defined pieces",
+        train(**LLAMA | {"vocab_size": 3 * PIECES}, user_defined_symbols=frequent),
+    )
     yield "nmt_nfkc, 100 user-defined", train(**DEFAULTS, user_defined_symbols=frequent[:1000:10])
+    yield (
+        "nmt_nfkc, 16,000 user-defined",
+        train(**DEFAULTS | {"vocab_size": 3 * PIECES}, user_defined_symbols=frequent),
+    )
     letters = [re.sub(r"[^a-z]+", " ", text.lower()) for text in documents]
     yield "51 pieces", lambda: cpbpe.train(letters, vocab_size=51, byte_fallback=False).tokenizer.to_bytes()
     yield "UNUSED pieces", lambda: with_unused(train(**LLAMA)())
@@ -158,7 +167,7 @@ def main() -> None:
         cells = (
             f"{corpus} {found['MB/s']:6.0f} MB/s {found['ratio']:6.1f} x" for corpus, found in results.items()
         )
-        print(f"{name:<28}", *cells, sep="  ", flush=True)
+        print(f"{name:<29}", *cells, sep="  ", flush=True)
         if options.out:
             options.out.write_text(json.dumps(outcome, indent=1) + "\n")
 

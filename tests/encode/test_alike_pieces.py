@@ -19,6 +19,7 @@ KEYS: dict[str, list[str]] = {
     "a…ab and a": ["a", "aaab", *["a" * length + "b" for length in range(50, 900, 50)]],
     "nested": ["a" * length for length in range(1, 90)] + ["b" + "ab" * length for length in range(90)],
     "words": ["ab", "abab", "ba", "▁ab", "ab▁", "▁▁", "é", "éa", "漢字", "漢", "a漢", "b b", "🦙", "1"],
+    "across words": ["t▁t", "e▁cat", "the▁cat▁", "cat▁the▁cat", "▁▁t", "é漢", "漢🦙1", "🦙▁", "1\n", "a▁a▁"],
     "one letter": list("abé漢▁"),
 }
 OPTIONS = {

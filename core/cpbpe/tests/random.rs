@@ -3,6 +3,7 @@
 //! The unsafe lines of the crate are all on the paths taken here, with debug assertions on. `CPBPE_SECONDS=3600 cargo
 //! test --test random` goes on for an hour.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
@@ -100,12 +101,13 @@ fn model(chance: &mut Chance) -> Vec<u8> {
             piece(&mut file, char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
         }
     }
-    let user_defined = chance.below(4) == 0;
+    // None, some, or most: then there are characters that only user-defined pieces join.
+    let user_defined = [0, 0, 1, 8][chance.below(4)];
     let unused = chance.below(4) == 0;
     for (i, text) in texts.iter().enumerate() {
         let kind = match chance.below(12) {
-            0 if user_defined => 4,
-            1 if unused => 5,
+            some if some < user_defined => 4,
+            11 if unused => 5,
             _ => 1,
         };
         piece(&mut file, text.as_bytes(), -((i / (1 + chance.below(2))) as f32), kind);
@@ -376,6 +378,19 @@ fn what_is_forgotten_is_not_used() {
     assert!(encoded(&engine, &text) == expected);
 }
 
+/// There must be room for the three bytes of each space, if the piece of a space is UNUSED.
+#[test]
+fn an_unused_space_becomes_three_bytes() {
+    let mut file = Vec::new();
+    piece(&mut file, b"<unk>", 0.0, 2);
+    bytes(&mut file);
+    piece(&mut file, "\u{2581}".as_bytes(), 0.0, 5);
+    settings(&mut file, true, false, false);
+    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
+    let text = b"1 ".repeat(100_000);
+    assert!(encoded(&engine, &text) == engine.encode_slowly(&text).unwrap());
+}
+
 /// Whatever is asked of a long text ends when the check says so, with one thread and with several.
 #[test]
 fn long_work_ends_when_it_is_asked_to() {
@@ -415,5 +430,27 @@ fn long_work_ends_when_it_is_asked_to() {
         assert_eq!(decoded.map(|_| ()), Err(Error::Stopped));
         // After that everything works as before.
         assert_eq!(engine.encode_parallel(&text, true, threads, NO_CHECK), engine.encode_slowly(&text));
+    }
+}
+
+/// A long chunk is asked about user-defined pieces, whether it has any or not, and this can be stopped, too.
+#[test]
+fn a_search_for_user_defined_pieces_asks_whether_to_go_on() {
+    let mut file = Vec::new();
+    piece(&mut file, b"<unk>", 0.0, 2);
+    bytes(&mut file);
+    for key in [&b"ab"[..], b"bac", b"bbbc"] {
+        piece(&mut file, key, 0.0, 4);
+    }
+    settings(&mut file, true, false, false);
+    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
+    for text in [b"ab".repeat(1 << 19), b"b".repeat(1 << 20)] {
+        let asked = AtomicUsize::new(0);
+        let check = &|| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        assert_eq!(engine.with_scratch(|scratch| engine.encode(&text, true, check, scratch)), Ok(Ok(())));
+        assert!(asked.into_inner() > 100); // a megabyte is cut with 64 questions
     }
 }

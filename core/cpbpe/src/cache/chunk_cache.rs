@@ -319,6 +319,12 @@ impl Cache {
         true
     }
 
+    /// Remember the ids of a chunk. `fused`: an id that becomes one with the same id next to it.
+    pub fn put_chunk(&mut self, key: Key, chunk: &[u8], ids: &[u32], fused: Option<u32>) {
+        let fuses = fused.is_some() && (ids.first() == fused.as_ref() || ids.last() == fused.as_ref());
+        self.put(key, chunk, ids, fuses);
+    }
+
     /// Remember the ids of a chunk, if there is memory for it. `fuses`: the first or the last may become one with an id
     /// of its neighbour. Then its entry says that it must be compared, which makes `append_many` stop there.
     pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fuses: bool) {

@@ -111,6 +111,19 @@ impl Key {
         (state[0] >> 8 | LONG << 56, state[1])
     }
 
+    /// The key of a chunk.
+    pub fn of(chunk: &[u8]) -> Key {
+        let mut bytes = [0; 16];
+        let (low, high) = match bytes.get_mut(..chunk.len()) {
+            Some(begin) if chunk.len() <= MAX_CHUNK => {
+                begin.copy_from_slice(chunk);
+                Key::short(&bytes, chunk.len())
+            }
+            _ => Key::long(chunk),
+        };
+        Key::of_halves([low, high])
+    }
+
     /// The length of the chunk, or `LONG`.
     #[inline(always)]
     pub fn length(self) -> u64 {

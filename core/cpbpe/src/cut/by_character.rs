@@ -107,7 +107,7 @@ impl Cutter<'_> {
         //    counted if it is so.
         let (mut begun, mut ended, mut kept) = (usize::from(!was_cut), 0, 0);
         let (mut first_begins, mut dropped) = (false, false);
-        let Places { places, count, key_cuts } = self.places()?;
+        let Places { places, count } = self.places()?;
         let is_end = self.base > self.length;
         for (i, &place) in places[..count + usize::from(is_end)].iter().enumerate() {
             let at = first + usize::from(place);
@@ -115,14 +115,11 @@ impl Cutter<'_> {
             if i < count {
                 code = code_point(four_at(padded, at)?);
                 entry = joinable.characters.entry(code);
-                let may_be = (last_entry / BEFORE & entry / AFTER) & 1 != 0;
+                let may_be = last_entry & BEFORE != 0 && entry & AFTER != 0;
                 if (last_code | code) < 0x80 {
                     joined = joinable.bytes[(last_code | code << 8) as usize] == 0;
                 } else if may_be {
                     joined = joinable.pair(number(four_at(padded, last)?), number(four_at(padded, at)?));
-                }
-                if let Some(key_cuts) = &key_cuts {
-                    joined &= key_cuts[usize::from(place) / BLOCK] >> (usize::from(place) % BLOCK) & 1 == 0;
                 }
                 if is_space(entry) {
                     return None;
@@ -157,8 +154,7 @@ impl Cutter<'_> {
     #[inline(always)]
     fn places(&mut self) -> Option<Places> {
         let first = self.base;
-        let mut found =
-            Places { places: [0; ROOM], count: 0, key_cuts: self.keys.as_ref().map(|_| [0; BATCH / BLOCK + 1]) };
+        let mut found = Places { places: [0; ROOM], count: 0 };
         let stop = (first + BATCH).min(self.length + 1);
         while self.base < stop {
             let block = self.padded[self.base..].first_chunk::<BLOCK>()?;
@@ -170,9 +166,6 @@ impl Cutter<'_> {
             let from = self.base - first;
             Plain::places(starts, from as u8, found.places[found.count..].first_chunk_mut()?);
             found.count += starts.count_ones() as usize;
-            if let (Some(keys), Some(key_cuts)) = (&mut self.keys, &mut found.key_cuts) {
-                key_cuts[from / BLOCK] = keys.add(0, self.base, block, self.padded[self.base + BLOCK], left);
-            }
             self.base += BLOCK;
         }
         if self.base > self.length {
@@ -219,8 +212,6 @@ struct Places {
     places: [u8; ROOM],
     /// How many they are.
     count: usize,
-    /// The cuts before the bytes of each block that user-defined pieces make.
-    key_cuts: Option<[u64; BATCH / BLOCK + 1]>,
 }
 
 /// What was found in a batch.

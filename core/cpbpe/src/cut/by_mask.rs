@@ -66,10 +66,7 @@ impl Cutter<'_> {
             if left < BLOCK {
                 starts &= (1 << left) - 1;
             }
-            let mut mask = Vector::cuts(self.joinable, block, if self.base == 0 { 0 } else { padded[self.base - 1] });
-            if let Some(keys) = &mut self.keys {
-                mask = keys.add(mask, self.base, block, padded[self.base + BLOCK], left);
-            }
+            let mask = Vector::cuts(self.joinable, block, if self.base == 0 { 0 } else { padded[self.base - 1] });
             let count = batch.count;
             Vector::places(starts, (self.base - first) as u8, batch.places[1 + count..].first_chunk_mut()?);
             let text = padded[self.base..].first_chunk()?;

@@ -8,7 +8,6 @@
 use crate::cache::key::Singles;
 use crate::cut::by_character::CharacterSingles;
 use crate::cut::chunks;
-use crate::cut::keys::KeyCuts;
 use crate::machine::{Machine, BLOCK};
 use crate::vocab::{Joinable, Vocab};
 
@@ -106,7 +105,6 @@ impl Words {
 pub struct Cutter<'a> {
     pub(super) vocab: &'a Vocab,
     pub(super) joinable: &'a Joinable,
-    pub(super) keys: Option<KeyCuts<'a>>,
     /// The text, and at least `PAD` bytes after it.
     pub(super) padded: &'a [u8],
     pub(super) length: usize,
@@ -121,9 +119,8 @@ pub struct Cutter<'a> {
 impl<'a> Cutter<'a> {
     #[inline(always)]
     pub fn new(vocab: &'a Vocab, joinable: &'a Joinable, padded: &'a [u8], length: usize) -> Cutter<'a> {
-        let keys = KeyCuts::new(vocab, &padded[..length]);
         // As if there were a cut before the byte before the text, so that no word ends or begins there.
-        Cutter { vocab, joinable, keys, padded, length, base: 0, cut: true, open: None }
+        Cutter { vocab, joinable, padded, length, base: 0, cut: true, open: None }
     }
 
     /// Whether there is another batch: the end of the text is a cut and must be in one.
@@ -201,9 +198,6 @@ impl<'a> Cutter<'a> {
             return Some(1);
         }
         let mut mask = chunks::cuts::<M>(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
-        if let Some(keys) = &mut self.keys {
-            mask = keys.add(mask, base, block, padded[base + BLOCK], left);
-        }
         if base == 0 {
             mask |= 1;
         }

@@ -10,6 +10,7 @@ use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
+use crate::encode::parts::{append_parts, Tables};
 use crate::error::Halt;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::Vector;
@@ -18,7 +19,7 @@ use crate::memory::Grow;
 use crate::merge::{merge_chunk, Choices};
 use crate::text::utf8;
 use crate::vocab::characters::UNKNOWN;
-use crate::vocab::{piece_type, Joinable, Vocab};
+use crate::vocab::{Joinable, Vocab};
 use crate::watch::Check;
 
 /// How many bytes after a text may be read: a block, and the bytes of a key that begins at its end.
@@ -287,25 +288,17 @@ impl<O: Output> Encoder<'_, O> {
     #[cold]
     fn append_new(&mut self, key: Key, text: &[u8]) -> Result<(), Halt> {
         self.chunk.clear();
-        match self.user_defined(text) {
-            Some(id) => self.chunk.push(id),
-            None => {
-                let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
-                merge_chunk(self.vocab, text, self.check, &mut sink)?;
-            }
+        if let (Some(starts), Some(unkeyed)) = (&self.vocab.key_starts, &self.joinable.unkeyed) {
+            let tables = Tables { starts, unkeyed, singles: &self.joinable.singles };
+            append_parts(self.vocab, tables, self.cache, text, self.check, self.chunk)?;
+        } else {
+            let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
+            merge_chunk(self.vocab, text, self.check, &mut sink)?;
         }
         if utf8::length_by_first(text[0]) < text.len() || !self.cache.once.is_new(key) {
-            let fused = self.vocab.fused.as_ref();
-            let fuses = fused.is_some() && (self.chunk.first() == fused || self.chunk.last() == fused);
-            self.cache.put(key, text, self.chunk, fuses);
+            self.cache.put_chunk(key, text, self.chunk, self.vocab.fused);
         }
         Ok(())
-    }
-
-    /// The user-defined piece that a chunk is; see `cut/keys.rs`.
-    fn user_defined(&self, text: &[u8]) -> Option<u32> {
-        self.vocab.key_starts.as_ref()?;
-        self.vocab.find(text).filter(|&id| self.vocab.kind(id) == piece_type::USER_DEFINED)
     }
 }
 

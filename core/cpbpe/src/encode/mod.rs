@@ -4,6 +4,7 @@
 //! | -------------- | --------------------------------------------------------------------- |
 //! | `output.rs`    | where ids go, or are counted                                          |
 //! | `id_sink.rs`   | symbols -> ids                                                        |
+//! | `parts.rs`     | a new chunk with user-defined pieces -> ids                           |
 //! | `encoder.rs`   | compact text -> ids by way of the cache                               |
 //! | `segment.rs`   | chooses how a text is segmented, and does it                          |
 //! | `sample.rs`    | text -> symbols when merges are skipped at random                     |
@@ -26,6 +27,7 @@ mod join;
 mod long_text;
 mod message;
 mod output;
+mod parts;
 mod sample;
 mod segment;
 mod tokens;

@@ -104,7 +104,9 @@ impl Characters {
     /// has a character that ends in x before one that begins with y.
     pub fn join_ascii(&mut self, cuts: &[u8; 1 << 16]) {
         for byte in 0..0x80usize {
-            if cuts[byte..].iter().step_by(256).any(|&cut| cut == 0) {
+            // (Bytes that continue a character are joined with any.)
+            let mut firsts = (0..256).filter(|first| !(0x80..0xC0).contains(first));
+            if firsts.any(|first| cuts[byte | first << 8] == 0) {
                 *self.entry_mut(byte as u32) |= BEFORE;
             }
             if cuts[byte << 8..][..256].contains(&0) {

@@ -5,12 +5,14 @@ use crate::memory::boxed;
 use crate::text::utf8::{self, character};
 use crate::vocab::characters::Characters;
 use crate::vocab::classes::Classes;
+use crate::vocab::piece_type::USER_DEFINED;
 use crate::vocab::pieces::Pieces;
 use crate::vocab::singles::Singles;
+use crate::vocab::unkeyed::Unkeyed;
 
 /// The bit of two characters side by side.
 #[inline]
-fn pair_bit(left: u32, right: u32) -> usize {
+pub(super) fn pair_bit(left: u32, right: u32) -> usize {
     let mixed = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 47) as usize
 }
@@ -26,6 +28,8 @@ pub struct Joinable {
     pub classes: Classes,
     /// Whether the machine has the instructions for that form.
     pub vector: bool,
+    /// The tables without user-defined pieces, if there are any.
+    pub unkeyed: Option<Unkeyed>,
     /// What becomes of a byte that is cut off on both sides.
     pub singles: Singles,
     /// What is known about each character.
@@ -40,33 +44,43 @@ impl Joinable {
             pairs: boxed(0),
             classes: Classes { tables: boxed([[0; 128]; 2]) },
             vector: has_vectors(),
+            unkeyed: None,
             singles,
             characters,
         };
-        // In how many pieces each ASCII character is.
-        let mut weights = [1u32; 128];
-        for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
-            let text = pieces.text(id);
-            let mut at = 0;
-            let mut before: &[u8] = b"";
-            while at < text.len() {
-                let next = at + utf8::length_by_first(text[at]);
-                joinable.add(before, &text[at..next]);
-                if let Some(weight) = weights.get_mut(usize::from(text[at])) {
-                    *weight = weight.saturating_add(1);
-                }
-                before = &text[at..next];
-                at = next;
-            }
-        }
-        joinable.characters.join_ascii(&joinable.bytes);
         for first in 0x80..0xC0usize {
             for last in 0..256usize {
                 joinable.bytes[last | first << 8] = 0; // inside a character
             }
         }
+        // In how many pieces each ASCII character is.
+        let mut weights = [1u32; 128];
+        let is_key = |id: &u32| pieces.kind(*id) == USER_DEFINED;
+        let (keys, others): (Vec<u32>, Vec<u32>) =
+            (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)).partition(is_key);
+        others.into_iter().for_each(|id| joinable.add_piece(pieces.text(id), &mut weights));
+        if !keys.is_empty() {
+            joinable.unkeyed = Some(Unkeyed { bytes: joinable.bytes.clone(), pairs: joinable.pairs.clone() });
+            keys.into_iter().for_each(|id| joinable.add_piece(pieces.text(id), &mut weights));
+        }
+        joinable.characters.join_ascii(&joinable.bytes);
         joinable.classes = Classes::new(&joinable.bytes, &weights);
         joinable
+    }
+
+    /// Mark the neighbours in a piece, and count its characters.
+    fn add_piece(&mut self, text: &[u8], weights: &mut [u32; 128]) {
+        let mut at = 0;
+        let mut before: &[u8] = b"";
+        while at < text.len() {
+            let next = at + utf8::length_by_first(text[at]);
+            self.add(before, &text[at..next]);
+            if let Some(weight) = weights.get_mut(usize::from(text[at])) {
+                *weight = weight.saturating_add(1);
+            }
+            before = &text[at..next];
+            at = next;
+        }
     }
 
     /// Mark the characters `left` and `right` as joinable.

@@ -10,10 +10,12 @@ pub mod piece_type;
 pub mod pieces;
 pub mod singles;
 pub mod starts;
+pub mod unkeyed;
 pub mod vocabulary;
 
 pub use columns::Columns;
 pub use joinable::Joinable;
 pub use pieces::NONE;
 pub use starts::KeyStarts;
+pub use unkeyed::Unkeyed;
 pub use vocabulary::Vocab;

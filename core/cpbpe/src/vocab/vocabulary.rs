@@ -146,8 +146,9 @@ impl Vocab {
             key_starts: None,
         };
         vocab.key_starts = KeyStarts::new(&vocab.user_defined_compact);
-        if byte_fallback && vocab.find_mergeable(b" ").is_none() {
-            vocab.ids_per_byte = 3; // a space that is not a piece becomes the three bytes of U+2581
+        let space = vocab.find_mergeable(b" ").filter(|&id| vocab.kind(id) != piece_type::UNUSED);
+        if byte_fallback && space.is_none() {
+            vocab.ids_per_byte = 3; // a space that is not a piece, or UNUSED, becomes the three bytes of U+2581
         }
         vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.utf8 = vocab.pieces.are_utf8();

@@ -73,6 +73,16 @@ impl Keys {
         self.trie.begins(byte)
     }
 
+    /// Hand out all keys that can be found.
+    pub fn each(&self, mut take: impl FnMut(&[u8])) {
+        let (blob, ends) = self.trie.keys();
+        let mut begin = 0;
+        for end in ends {
+            take(&blob[begin..end]);
+            begin = end;
+        }
+    }
+
     /// For each first byte of keys, the bytes that may follow it.
     pub fn first_pairs(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
         let firsts = (0..=u8::MAX).filter(|&first| self.begins(first));
