@@ -74,8 +74,17 @@ class PythonEngine:
     def normalize(self, text: Text) -> bytes:
         return self._reference.normalize(_bytes(text))
 
-    def normalize_str(self, text: Text) -> str:
-        return text_of(self.normalize(text))
+    def normalize_str(self, text: Text, strict: bool = False) -> str:
+        data = self.normalize(text)
+        return data.decode() if strict else text_of(data)
+
+    def normalize_batch(self, texts: list[Any], strict: bool) -> list[Any] | None:
+        normalized: list[str | bytes] = []
+        for text in texts:
+            if type(text) is not str and type(text) is not bytes:
+                return None
+            normalized.append(self.normalize_str(text, strict) if type(text) is str else self.normalize(text))
+        return normalized
 
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
         return self._reference.normalizer.normalize(_bytes(text))

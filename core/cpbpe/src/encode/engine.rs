@@ -201,6 +201,11 @@ impl Engine {
         text
     }
 
+    /// Whether the text of a piece is UTF-8.
+    pub fn is_utf8(&self, id: u32) -> bool {
+        self.vocab.all_utf8 || std::str::from_utf8(self.vocab.pieces.text(id)).is_ok()
+    }
+
     /// The id of a piece.
     pub fn find(&self, piece: &[u8]) -> Option<u32> {
         if piece == b"\0" {
@@ -409,7 +414,7 @@ impl Engine {
     /// The same when merges are skipped at random.
     #[doc(hidden)]
     pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
-        let normalized = self.normalize(text, NO_CHECK)?;
+        let normalized = self.normalize((text, false), NO_CHECK)?;
         let mut ids = Vec::new();
         let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: false, out: &mut ids };
         let way = Way::Whole { compact: false };
@@ -425,11 +430,31 @@ impl Engine {
         Ok((normalized, origins))
     }
 
-    /// The normalized text.
-    pub fn normalize(&self, text: &[u8], check: Check) -> Result<Vec<u8>, Halt> {
+    /// The normalized text. `valid` says that the given one is known to be UTF-8.
+    pub fn normalize(&self, (text, valid): Input, check: Check) -> Result<Vec<u8>, Halt> {
         let mut normalized = Vec::new();
-        let source = Source { text, valid: false, keep_invalid: false };
-        self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
+        if self.is_plain(text, valid) {
+            self.normalizer.escape(text, check, &mut normalized)?;
+        } else {
+            let source = Source { text, valid, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
+        }
         Ok(normalized)
+    }
+
+    /// The same with a space for each U+2581; `None` if these are not to be told apart.
+    pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
+        if !self.direct || !self.vocab.swapped {
+            return Ok(None);
+        }
+        let mut compact = Vec::new();
+        if text.is_empty() {
+        } else if self.is_plain(text, true) {
+            self.compact(text, &mut compact)?;
+        } else {
+            let source = Source { text, valid: true, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::Compact, check, &mut compact, &mut ())?;
+        }
+        Ok(Some(compact))
     }
 }
