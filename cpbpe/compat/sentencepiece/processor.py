@@ -30,6 +30,7 @@ from cpbpe.compat.sentencepiece.values import (
     as_one_id,
     as_pieces,
     as_serialized,
+    not_utf8,
 )
 from cpbpe.errors import ModelError
 from cpbpe.model.spec import PieceType
@@ -237,10 +238,12 @@ class SentencePieceProcessor(EncodeCalls):
         With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and for its end,
         the position in the input that it came from.
         """
-        if type(input) is str and not with_offsets:
-            text = self._processor.normalize_str(input)
-            if text is not None:
-                return text
+        engine = self._processor.engine_or_none
+        if engine is not None and type(input) is str and not with_offsets:  # the usual call
+            try:
+                return engine.normalize_str(input, True)
+            except UnicodeEncodeError as error:
+                raise not_utf8(error) from error
         return normalized(self._processor, input, with_offsets)
 
     # --- The vocabulary ---------------------------------------------------------------------------
