@@ -249,7 +249,7 @@ pub fn texts_of<'a>(items: &'a [Bound<'_, PyAny>]) -> PyResult<Vec<(&'a [u8], bo
 
 /// The bytes of a str or bytes, and whether they are known to be UTF-8.
 pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
-    if let Ok(text) = text.cast::<PyString>() {
+    if let Ok(text) = text.cast_exact::<PyString>().or_else(|_| text.cast()) {
         Ok((text.to_str()?.as_bytes(), true))
     } else if let Ok(data) = text.cast::<PyBytes>() {
         Ok((data.as_bytes(), false))

@@ -40,9 +40,18 @@ pub struct Engine {
     direct: bool,
     /// The decoder of this variant.
     decoder: Decoder,
-    /// Scratches for later calls. They are boxed, because moving one takes as long as encoding a short text.
+    spare: Arc<Spare>,
+}
+
+/// Scratches for later calls.
+#[derive(Default)]
+struct Spare {
+    /// The one that calls use if they come one after the other.
+    first: Mutex<Option<Scratch>>,
+    /// Those of calls that came in the meantime. They are boxed, because moving one takes as long as encoding a short
+    /// text.
     #[allow(clippy::vec_box)]
-    spare: Arc<Mutex<Vec<Box<Scratch>>>>,
+    others: Mutex<Vec<Box<Scratch>>>,
 }
 
 /// What a model file says besides the pieces.
@@ -232,9 +241,25 @@ impl Engine {
     }
 
     /// Lend a scratch. Nobody ever waits: if the spare ones are locked, a new one is made. So a process that was forked
-    /// while another thread held the lock does not hang.
+    /// while another thread held a lock does not hang.
+    #[inline]
     pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
-        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
+        // (It stays locked meanwhile: to take the scratch out and to put it back would take two locks. After a panic it
+        // is poisoned, so nobody sees what is left of that scratch.)
+        let Ok(mut first) = self.spare.first.try_lock() else { return self.with_other_scratch(work) };
+        let scratch = match &mut *first {
+            Some(scratch) => scratch,
+            none => none.insert(Scratch::new(self.vocab.len())?),
+        };
+        scratch.ids.clear();
+        let result = work(scratch);
+        scratch.trim(MAX_KEPT);
+        Ok(result)
+    }
+
+    #[cold]
+    fn with_other_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
+        let spare = self.spare.others.try_lock().ok().and_then(|mut spare| spare.pop());
         let mut scratch = match spare {
             Some(scratch) => scratch,
             None => Box::new(Scratch::new(self.vocab.len())?),
@@ -242,7 +267,7 @@ impl Engine {
         scratch.ids.clear();
         let result = work(&mut scratch);
         scratch.trim(MAX_KEPT);
-        if let Ok(mut spare) = self.spare.try_lock() {
+        if let Ok(mut spare) = self.spare.others.try_lock() {
             if spare.len() < SPARE {
                 spare.push(scratch);
             }
