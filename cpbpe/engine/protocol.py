@@ -223,6 +223,9 @@ class Engine(Protocol):
     def decode_pieces(self, pieces: list[Any]) -> str | None:
         """The text of pieces, str or bytes; an unknown one is copied. None if one is neither."""
 
+    def decode_pieces_batch(self, batch: list[Any]) -> list[str] | None:
+        """The texts of many lists of pieces; None if there is anything else."""
+
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
         """The same as bytes."""
 

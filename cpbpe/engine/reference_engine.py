@@ -233,6 +233,10 @@ class PythonEngine:
         text = self.decode_pieces_bytes(pieces)
         return None if text is None else text_of(text)
 
+    def decode_pieces_batch(self, batch: list[Any]) -> list[str] | None:
+        texts = [self.decode_pieces(pieces) if type(pieces) is list else None for pieces in batch]
+        return None if None in texts else [text for text in texts if text is not None]
+
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
         if not all(isinstance(piece, (str, bytes)) for piece in pieces):
             return None

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +159,18 @@ def test_a_piece_is_known_by_its_text(name: str, engine: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_many_lists_of_pieces_are_decoded_as_each(name: str, engine: str) -> None:
+    own = tokenizer(name, engine).facts.engine
+    rows: list[list[Any]] = [["▁the", "☃", "a"], [], [b"\xff", "▁"], ["", "\0"], ["▁the"]]
+    assert own.decode_pieces_batch(rows) == [own.decode_pieces(row) for row in rows]
+    assert own.decode_pieces_batch([]) == []
+    for other in (("a",), "a", None, 5, ["a", 5], [["a"]]):
+        assert own.decode_pieces_batch([*rows, other]) is None
+    with pytest.raises(UnicodeEncodeError):
+        own.decode_pieces_batch([["a"], ["a", "\ud800"], None])
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_pieces_that_are_not_utf8(name: str, engine: str) -> None:
     """Pieces as str do not depend on which call was the first to ask for them."""
     calls: list[Callable[[Tokenizer, str | bytes], list[str]]] = [
@@ -209,12 +222,18 @@ def test_normalized_text_must_be_utf8_if_that_is_wanted(engine: str) -> None:
 def test_options_that_are_equal_mean_the_same(engine: str) -> None:
     """A plan is kept for options; others that are equal to these get it, and nothing else does."""
     tok = tokenizer("llama", engine)
-    expected = tok.encode("the old", add_bos=True)
+    plain_ids, expected = tok.encode("the old"), tok.encode("the old", add_bos=True)
     assert tok.encode("the old", add_bos=1) == expected  # type: ignore[arg-type]
     assert tok.encode("the old", add_bos=1.0) == expected  # type: ignore[arg-type]
     for wrong in ("yes", 2, None, [True]):
         with pytest.raises(TypeError, match="add_bos"):
             tok.encode("the old", add_bos=wrong)  # type: ignore[arg-type]
+    equal: list[list[Any]] = [[True, 1, 1.0, np.True_], [False, 0, -0.0, np.False_]]
+    for values in equal:
+        for first in values:  # whichever came first, and was kept
+            fresh = Tokenizer.from_bytes(tok.to_bytes())
+            for value in [first, *values]:
+                assert fresh.encode("the old", add_bos=value) == (expected if value else plain_ids)
     allowed = {"<s>"}
     assert tok.encode("<s>the", allowed_special=allowed) == tok.encode("<s>the", allowed_special=("<s>",))
     plain = tok.encode("</s>")

@@ -469,6 +469,15 @@ impl Engine {
         self.joined(py, pieces, |text| string(py, text))
     }
 
+    /// The texts of lists of pieces. None if there is anything else.
+    fn decode_pieces_batch<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.joined_all(py, batch)
+    }
+
     fn decode_pieces_bytes<'py>(
         &self,
         py: Python<'py>,

@@ -14,11 +14,13 @@ use cpbpe::{Ends, NO_ID};
 use crate::errors::halted;
 use crate::signals::run;
 use crate::spellings::Spellings;
-use crate::values::{bytes, list, str_of, string, texts_of, utf8, Objects};
+use crate::values::{bytes, items_of, list, str_of, string, texts_of, utf8, Objects};
 use crate::Engine;
 
 /// Signals are checked once in this many pieces that are looked up.
 const CHECK_PIECES: usize = 1 << 18;
+/// The same for short lists of them.
+const CHECK_LISTS: usize = 1 << 10;
 
 /// The objects of every piece. Each is made when first needed, and so are the tables.
 #[derive(Default)]
@@ -144,6 +146,21 @@ impl Engine {
         let others = texts_of(&others)?;
         let others = others.iter().map(|(text, _)| *text);
         make(&run(py, ids.len(), |check: Check| self.engine.decoder().decode_pieces(&ids, others, check))?).map(Some)
+    }
+
+    /// The texts of lists of pieces; `None` if there is anything else.
+    pub fn joined_all<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let batch = items_of(batch)?;
+        let mut texts = with_room(batch.len()).map_err(halted)?;
+        for (number, pieces) in batch.iter().enumerate() {
+            if number % CHECK_LISTS == CHECK_LISTS - 1 {
+                py.check_signals()?;
+            }
+            let Ok(pieces) = pieces.cast_exact::<PyList>() else { return Ok(None) };
+            let Some(text) = self.joined(py, pieces, |text| string(py, text))? else { return Ok(None) };
+            texts.push(text);
+        }
+        list(py, texts.into_iter(), Ok).map(Some)
     }
 
     /// The id of a piece, str or bytes; `None` if the vocabulary does not have it.

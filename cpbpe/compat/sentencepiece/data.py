@@ -28,6 +28,15 @@ def normalized_texts(engine: Engine, texts: list[Any]) -> list[Any] | None:
         raise not_utf8(error) from error
 
 
+def joined_texts(engine: Engine, rows: list[Any]) -> list[str] | None:
+    """The texts of many lists of pieces; None if something is wrong, or may be: there is U+FFFD."""
+    try:
+        texts = engine.decode_pieces_batch(rows)
+    except UnicodeEncodeError:
+        return None
+    return None if texts is None or any("\ufffd" in text for text in texts) else texts
+
+
 def read_file(name: str | bytes) -> bytes:
     """The contents of a file. Errors are RuntimeErrors, as in sentencepiece."""
     try:

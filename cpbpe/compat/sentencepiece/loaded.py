@@ -249,13 +249,10 @@ class Loaded:
         """The offset mapping of a text."""
         alpha, seed = self._chance(options.alpha, options.nbest_size)
         found = None
-        if (
-            as_bytes or type(text) is str
-        ):  # (sentencepiece counts the characters of broken text in its own way)
-            try:
-                found = self.engine.mapping(text, not as_bytes, as_bytes, alpha, seed)
-            except UnicodeEncodeError as error:
-                raise not_utf8(error) from error
+        # (sentencepiece counts the characters of broken text in its own way.)
+        if as_bytes or type(text) is str:
+            chars = not as_bytes
+            found = self._in_utf8(lambda: self.engine.mapping(text, chars, as_bytes, alpha, seed))
         if found is None:
             data = utf8(text)
             return Analysis(data, self._tokens(data, alpha, seed)).mapping(as_bytes, with_text=False)

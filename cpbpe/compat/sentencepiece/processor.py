@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from cpbpe.compat.sentencepiece.data import is_message, read_file
+from cpbpe.compat.sentencepiece.data import is_message, joined_texts, read_file
 from cpbpe.compat.sentencepiece.encode_calls import (
     MESSAGES,
     EncodeCalls,
@@ -205,7 +205,9 @@ class SentencePieceProcessor(EncodeCalls):
         if pieces:
             if kind is bytes or in_bytes:
                 return [model.joined(row) for row in rows]
-            return [model.joined_text(row) for row in rows]
+            engine = model.engine_or_none
+            texts = None if engine is None else joined_texts(engine, rows)
+            return [model.joined_text(row) for row in rows] if texts is None else texts
         return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
 
     def _decoded(self, model: Loaded, row: Any, kind: ReturnType, pieces: bool, as_bytes: bool) -> Any:
