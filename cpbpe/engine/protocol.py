@@ -91,8 +91,11 @@ class Engine(Protocol):
     def normalize(self, text: Text) -> bytes:
         """The normalized text, which is what is merged into pieces."""
 
-    def normalize_str(self, text: Text) -> str:
-        """The same as str, with U+FFFD for bytes that are not UTF-8."""
+    def normalize_str(self, text: Text, strict: bool = False) -> str:
+        """The same as str, with U+FFFD for bytes that are not UTF-8; `strict` raises an error for these."""
+
+    def normalize_batch(self, texts: list[Any], strict: bool) -> list[Any] | None:
+        """The normalized texts, str for str and bytes for bytes; None if one is of another type."""
 
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
         """The normalized text, and for each of its bytes and for its end, the place it came from."""
@@ -219,6 +222,9 @@ class Engine(Protocol):
 
     def decode_pieces(self, pieces: list[Any]) -> str | None:
         """The text of pieces, str or bytes; an unknown one is copied. None if one is neither."""
+
+    def decode_pieces_batch(self, batch: list[Any]) -> list[str] | None:
+        """The texts of many lists of pieces; None if there is anything else."""
 
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
         """The same as bytes."""

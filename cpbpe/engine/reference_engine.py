@@ -74,8 +74,17 @@ class PythonEngine:
     def normalize(self, text: Text) -> bytes:
         return self._reference.normalize(_bytes(text))
 
-    def normalize_str(self, text: Text) -> str:
-        return text_of(self.normalize(text))
+    def normalize_str(self, text: Text, strict: bool = False) -> str:
+        data = self.normalize(text)
+        return data.decode() if strict else text_of(data)
+
+    def normalize_batch(self, texts: list[Any], strict: bool) -> list[Any] | None:
+        normalized: list[str | bytes] = []
+        for text in texts:
+            if type(text) is not str and type(text) is not bytes:
+                return None
+            normalized.append(self.normalize_str(text, strict) if type(text) is str else self.normalize(text))
+        return normalized
 
     def origins(self, text: Text) -> tuple[bytes, list[int]]:
         return self._reference.normalizer.normalize(_bytes(text))
@@ -223,6 +232,10 @@ class PythonEngine:
     def decode_pieces(self, pieces: list[Any]) -> str | None:
         text = self.decode_pieces_bytes(pieces)
         return None if text is None else text_of(text)
+
+    def decode_pieces_batch(self, batch: list[Any]) -> list[str] | None:
+        texts = [self.decode_pieces(pieces) if type(pieces) is list else None for pieces in batch]
+        return None if None in texts else [text for text in texts if text is not None]
 
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
         if not all(isinstance(piece, (str, bytes)) for piece in pieces):

@@ -3,6 +3,7 @@
 import array
 import collections
 import decimal
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,23 @@ class Integer:
 
 class Undecided:
     def __bool__(self) -> bool:
+        raise ValueError
+
+
+class Text(str):
+    """A str that is not to be asked what its hash is, or what it is equal to."""
+
+    def __hash__(self) -> int:
+        raise ValueError
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError
+
+
+class Texts(list[str]):
+    """A list that is not to be iterated."""
+
+    def __iter__(self) -> Iterator[str]:
         raise ValueError
 
 
@@ -283,16 +301,25 @@ PIECES: list[Any] = [
     collections.deque(["a", "▁b"]),
     [["a"], []],
     [[], [b"a"], ["b"]],
+    [["▁a", "no such piece"], [], ["▁a", b"b"], [Text("▁")], ["\ufffd"]],
     [("▁a", "b"), ["c"]],
     [b"\xff"],
     ["a", b"\xff"],
     ["<unk>", b"\xe2\x96"],
+    ["▁a", np.str_("▁a"), np.bytes_(b"b"), Text("▁"), Text("<unk>"), Text("no such piece")],
+    [Text("a"), "▁a", "\ufffd", "▁a", ""],
 ]
 BAD_PIECES: list[Any] = [
     ["a", None],
     ["a", 300],
     ["half \ud800"],
+    ["▁a", "▁a", "half \ud800", 5],
+    ["▁a", "▁a", 5, "half \ud800"],
+    ["▁a", Text("half \ud800")],
     [["a"], "bc"],
+    [["▁a"], ["a", "half \ud800"], [5]],
+    [["▁a"], [5], ["a", "half \ud800"]],
+    [["a"], [b"\xff"]],
     [["a"], None],
     [["a"], [5]],
     np.array(["a"], object),
@@ -364,6 +391,18 @@ LOOKING_UP = [
 NORMALIZING = [
     *calls(
         ["normalize", "Normalize"], [*TEXTS, " ▁ ", "①ﬀ  é\u0301", b"\x01", "\x01"], with_offsets=[..., True]
+    ),
+    *calls(
+        ["normalize"],
+        [
+            ["①ﬀ  é\u0301", b"\xff a ", "", " ▁ ", b"", "\x01", "a  b" * 300],
+            ["a b", np.str_("①"), Text("a  b"), np.bytes_(b"\xff")],
+            Texts(["a  b", "c"]),
+            ["a", "half \ud800", 5],
+            ["a", 5, "half \ud800"],
+            ["a", "\x01", 5],
+        ],
+        with_offsets=[..., False, True],
     ),
     *calls(["normalize"], BAD_TEXTS, with_offsets=[False, True, 1, "x"]),
 ]

@@ -1,13 +1,16 @@
 """Calls with pieces, and ids between bos and eos, against what follows from `align` and `decode_ids`."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpbpe import Tokenizer
+from cpbpe.compat.sentencepiece.data import is_utf8
 from cpbpe.text.utf8 import text_of
 from tests.support import tiers
 from tests.support.budget import quick
@@ -121,15 +124,116 @@ def test_pieces_may_be_str_or_bytes(name: str, engine: str) -> None:
         tok.normalize("\ud800")
 
 
+class Spelled(str):
+    """A str that is not to be asked what its hash is, or what it is equal to."""
+
+    def __hash__(self) -> int:
+        raise AssertionError
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_piece_is_known_by_its_text(name: str, engine: str) -> None:
+    """Whatever object has the text, and whether it was looked up before or not, it means what bytes do."""
+    tok = Tokenizer.from_bytes(tokenizer(name, engine).to_bytes())
+    chance = random.Random(name)
+    spelled = [tok.id_to_piece(id) for id in range(len(tok))]  # with U+FFFD for what is not UTF-8
+    own = tok.encode_pieces("the old sea ☃ \0") + spelled
+    near = [
+        change(piece) for piece in spelled for change in (lambda p: p + "x", lambda p: p[1:], str.swapcase)
+    ]
+    rows = [chance.choices(own + near, k=20) for _ in range(60)]
+    for row in [[], [""], ["\ufffd"], *rows, *rows, spelled, near, spelled]:
+        expected = tok.decode_pieces([piece.encode() for piece in row])
+        assert tok.decode_pieces(row) == expected
+        assert tok.decode_pieces([piece.encode().decode() for piece in row]) == expected
+        assert tok.decode_pieces([Spelled(piece) for piece in row]) == expected
+    for half in ("\ud800", spelled[-1] + "\udfff", Spelled("\ud800")):
+        for _ in range(2):
+            with pytest.raises(UnicodeEncodeError):
+                tok.decode_pieces([*spelled, half, 5])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="takes str or bytes, not int"):
+        tok.decode_pieces([*spelled, 5, "\ud800"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_many_lists_of_pieces_are_decoded_as_each(name: str, engine: str) -> None:
+    own = tokenizer(name, engine).facts.engine
+    rows: list[list[Any]] = [["▁the", "☃", "a"], [], [b"\xff", "▁"], ["", "\0"], ["▁the"]]
+    assert own.decode_pieces_batch(rows) == [own.decode_pieces(row) for row in rows]
+    assert own.decode_pieces_batch([]) == []
+    for other in (("a",), "a", None, 5, ["a", 5], [["a"]]):
+        assert own.decode_pieces_batch([*rows, other]) is None
+    with pytest.raises(UnicodeEncodeError):
+        own.decode_pieces_batch([["a"], ["a", "\ud800"], None])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pieces_that_are_not_utf8(name: str, engine: str) -> None:
+    """Pieces as str do not depend on which call was the first to ask for them."""
+    calls: list[Callable[[Tokenizer, str | bytes], list[str]]] = [
+        lambda tok, text: tok.encode_pieces(text),
+        lambda tok, text: tok.align(text).pieces,
+        lambda tok, text: tok.align_batch([text, text])[1].pieces,
+    ]
+    for text in ("the old sea \0", b"\xff\xe2 a \x96"):
+        fresh = [Tokenizer.from_bytes(tokenizer(name, engine).to_bytes()) for _ in range(2)]
+        first = [call(fresh[0], text) for call in calls]
+        assert [call(fresh[1], text) for call in reversed(calls)] == first
+        assert first[0] == first[1] == first[2]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_many_texts_are_normalized_as_each(name: str, engine: str) -> None:
+    """`normalize_batch` of an engine: str for str and bytes for bytes, and nothing for other types."""
+    own = tokenizer(name, engine).facts.engine
+    texts = [
+        *HARD,
+        *(f"{begin}the  old{end}" for begin in ("", " ", "▁", "é") for end in ("", "  ", "▁", "é")),
+    ]
+    each = [own.normalize_str(text) if isinstance(text, str) else own.normalize(text) for text in texts]
+    assert own.normalize_batch(texts, False) == each
+    for text, normalized in zip(texts, each, strict=True):
+        if isinstance(text, str):
+            assert normalized == text_of(own.normalize(text.encode()))
+    assert own.normalize_batch([], True) == []
+    for other in (None, 5, bytearray(b"a"), Spelled("a"), ["a"]):
+        assert own.normalize_batch(["a", b"b", other], False) is None
+    with pytest.raises(UnicodeEncodeError):
+        own.normalize_batch(["a", "\ud800", None], False)
+
+
+def test_normalized_text_must_be_utf8_if_that_is_wanted(engine: str) -> None:
+    own = tokenizer("charsmap-broken", engine).facts.engine
+    characters = [chr(code) for code in range(1, 200)]
+    odd = [character for character in characters if not is_utf8(own.normalize(character))]
+    assert odd
+    for character in characters:
+        if character not in odd:
+            assert own.normalize_str(character, True) == own.normalize_str(character)
+            continue
+        for call in (own.normalize_str, lambda text, strict: own.normalize_batch(["a", text, None], strict)):
+            with pytest.raises(UnicodeDecodeError):
+                call(character, True)
+
+
 def test_options_that_are_equal_mean_the_same(engine: str) -> None:
     """A plan is kept for options; others that are equal to these get it, and nothing else does."""
     tok = tokenizer("llama", engine)
-    expected = tok.encode("the old", add_bos=True)
+    plain_ids, expected = tok.encode("the old"), tok.encode("the old", add_bos=True)
     assert tok.encode("the old", add_bos=1) == expected  # type: ignore[arg-type]
     assert tok.encode("the old", add_bos=1.0) == expected  # type: ignore[arg-type]
     for wrong in ("yes", 2, None, [True]):
         with pytest.raises(TypeError, match="add_bos"):
             tok.encode("the old", add_bos=wrong)  # type: ignore[arg-type]
+    equal: list[list[Any]] = [[True, 1, 1.0, np.True_], [False, 0, -0.0, np.False_]]
+    for values in equal:
+        for first in values:  # whichever came first, and was kept
+            fresh = Tokenizer.from_bytes(tok.to_bytes())
+            for value in [first, *values]:
+                assert fresh.encode("the old", add_bos=value) == (expected if value else plain_ids)
     allowed = {"<s>"}
     assert tok.encode("<s>the", allowed_special=allowed) == tok.encode("<s>the", allowed_special=("<s>",))
     plain = tok.encode("</s>")

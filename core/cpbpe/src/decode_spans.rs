@@ -1,7 +1,7 @@
 //! Ids or pieces -> text, with the part of the text that each stands for. The same steps as `of_decoded` in
 //! `cpbpe/compat/sentencepiece/results.py`; and those of `decode.rs`, which does not say where anything is.
 
-use crate::decode::{Decoder, TextKind};
+use crate::decode::{Decoder, TextKind, NO_ID};
 use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
 use crate::message::{Message, MessagePiece};
@@ -9,8 +9,6 @@ use crate::text::compact::swap_spaces;
 use crate::text::utf8::{self, REPLACEMENT};
 use crate::watch::Check;
 
-/// The id of a piece that is not in the vocabulary, which has no UNKNOWN piece.
-const NO_ID: u32 = u32::MAX;
 /// Longer texts are no pieces: sentencepiece refuses a model with one.
 const MAX_PIECE: usize = 8000;
 /// Whether to go on is checked once in this many tokens.
@@ -21,7 +19,7 @@ const CHECK_TOKENS: usize = 1 << 14;
 pub struct DecodedSpans {
     /// The text.
     pub text: Vec<u8>,
-    /// The id of each piece; `u32::MAX` for one that the vocabulary does not have.
+    /// The id of each piece; if the vocabulary does not have it, that of the UNKNOWN piece, or `NO_ID`.
     pub ids: Vec<u32>,
     /// Where the part of the text that it stands for begins and ends, in bytes; after `count_characters` in characters.
     pub spans: Vec<[i64; 2]>,

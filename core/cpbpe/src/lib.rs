@@ -56,7 +56,7 @@ pub mod train;
 mod vocab;
 pub mod watch;
 
-pub use decode::DecodedTexts;
+pub use decode::{DecodedTexts, NO_ID};
 pub use decode_spans::DecodedSpans;
 pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
 pub use error::{Error, Halt};

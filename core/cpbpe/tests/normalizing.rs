@@ -1,27 +1,15 @@
 //! Random rules, user-defined pieces and text: normalizing by places must give what looking at each character gives.
 //! `CPBPE_SECONDS=3600 cargo test --test normalizing` goes on for an hour.
 
+mod chance;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{Columns, Engine, NormalizerOptions, Scratch};
 
-/// A generator of numbers that is good enough, and the same everywhere.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len())]
-    }
-}
+use chance::Chance;
 
 /// What keys and texts are made of: characters of all lengths, some of which begin alike.
 const LETTERS: &[&str] = &[
@@ -207,9 +195,17 @@ fn by_places_as_by_characters() {
             let fast = engine.origins(&text, NO_CHECK).unwrap();
             assert_same(&fast.0, &slow.0, &text, round);
             assert_same(&fast.1, &slow.1, &text, round);
-            assert_same(&engine.normalize(&text, NO_CHECK).unwrap(), &slow.0, &text, round);
+            let is_valid = std::str::from_utf8(&text).is_ok();
+            if let Some(compact) = engine.normalize_compact(&text, NO_CHECK).unwrap().filter(|_| is_valid) {
+                let spaces = compact.iter().flat_map(|byte| match byte {
+                    b' ' => "\u{2581}".as_bytes(),
+                    other => std::slice::from_ref(other),
+                });
+                assert_same(&spaces.copied().collect::<Vec<u8>>(), &slow.0, &text, round);
+            }
             let expected = engine.encode_slowly(&text).unwrap();
-            for valid in [false, std::str::from_utf8(&text).is_ok()] {
+            for valid in [false, is_valid] {
+                assert_same(&engine.normalize((&text, valid), NO_CHECK).unwrap(), &slow.0, &text, round);
                 let encode = |scratch: &mut Scratch| {
                     engine.encode(&text, valid, NO_CHECK, scratch).map(|()| scratch.ids.clone())
                 };

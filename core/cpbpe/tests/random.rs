@@ -3,32 +3,20 @@
 //! The unsafe lines of the crate are all on the paths taken here, with debug assertions on. `CPBPE_SECONDS=3600 cargo
 //! test --test random` goes on for an hour.
 
+mod chance;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{
-    AlignOptions, AlignedTexts, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch,
+    AlignOptions, AlignedTexts, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch, NO_ID,
 };
+
+use chance::Chance;
 
 /// A text, and whether it is known to be UTF-8.
 type Input<'a> = (&'a [u8], bool);
-
-/// A generator of numbers that is good enough, and the same everywhere.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len())]
-    }
-}
 
 const LETTERS: &[&str] = &[
     "a", "b", "c", "e", " ", " ", "7", "=", "\u{2581}", "\n", "\0", ".", "1", "é", "ж", "о", "中", "国", "。", "🦙",
@@ -255,14 +243,20 @@ fn decoded_as_one_by_one(engine: &Engine, rows: &[Vec<u32>], chance: &mut Chance
     let decoder = engine.decoder();
     let mut rows = rows.to_vec();
     rows.extend((0..4).map(|_| (0..chance.below(20)).map(|_| chance.below(engine.size()) as u32).collect()));
+    let strange = ["", "\0", "\u{2581}", "\u{2581}\u{2581}?", " ?", "a b", "\u{2582}"];
     for row in &rows {
-        let whole = decoder.decode(row, false, NO_CHECK).unwrap();
-        let pieces: Vec<Vec<u8>> = row.iter().map(|&id| engine.piece(id)).collect();
-        // (sentencepiece never finds a piece that is one NUL.)
-        if pieces.iter().all(|piece| piece != b"\0") {
-            let pieces = pieces.iter().map(Vec::as_slice);
-            assert_eq!(decoder.decode_pieces(pieces, NO_CHECK).unwrap(), whole);
+        // Some of the pieces, and others.
+        let mut pieces: Vec<Vec<u8>> = row.iter().map(|&id| engine.piece(id)).collect();
+        for _ in 0..chance.below(3) {
+            pieces.insert(chance.below(pieces.len() + 1), chance.pick(&strange).as_bytes().to_vec());
         }
+        let found: Vec<Option<u32>> = pieces.iter().map(|piece| engine.find(piece)).collect();
+        let ids: Vec<u32> = found.iter().map(|id| id.unwrap_or(NO_ID)).collect();
+        let others = pieces.iter().zip(&found).filter(|(_, id)| id.is_none()).map(|(piece, _)| &piece[..]);
+        let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+        let expected = decoder.decode_pieces_spans(&pieces, NO_CHECK).unwrap().text;
+        assert_eq!(decoder.decode_pieces(&ids, others, NO_CHECK), Ok(expected));
+        assert!(ids.contains(&NO_ID) == decoder.decode_pieces(&ids, std::iter::empty(), NO_CHECK).is_err());
     }
     // Many enough for threads, now and then.
     let times = if chance.below(8) == 0 { 1 + (1 << 16) / (1 + rows.concat().len()) } else { 1 };
@@ -408,7 +402,7 @@ fn long_work_ends_when_it_is_asked_to() {
     let stop = &|| Err(Halt::Stopped);
     assert_eq!(engine.with_scratch(|scratch| engine.encode(&text, true, stop, scratch)), Ok(Err(Halt::Stopped)));
     assert_eq!(engine.with_scratch(|scratch| engine.count(&text, true, stop, scratch)), Ok(Err(Halt::Stopped)));
-    assert_eq!(engine.normalize(&text, stop), Err(Halt::Stopped));
+    assert_eq!(engine.normalize((&text, false), stop), Err(Halt::Stopped));
     assert_eq!(engine.tokens(&text, None, stop).err(), Some(Halt::Stopped));
     assert_eq!(engine.tokens(&text, Some(Dropout { alpha: 0.1, seed: 1 }), stop).err(), Some(Halt::Stopped));
     let input = (&text[..], true);
@@ -420,7 +414,8 @@ fn long_work_ends_when_it_is_asked_to() {
     assert_eq!(engine.decoder().decode_spans(&ids, stop).err(), Some(Error::Stopped));
     assert_eq!(engine.decoder().ids_message(&ids, stop), Err(Error::Stopped));
     assert_eq!(engine.decoder().decode(&ids, false, stop), Err(Error::Stopped));
-    assert_eq!(engine.decoder().decode_pieces(std::iter::repeat_n(&b"a"[..], 300_000), stop), Err(Error::Stopped));
+    let others = std::iter::repeat(&b"a"[..]);
+    assert_eq!(engine.decoder().decode_pieces(&[NO_ID; 300_000], others, stop), Err(Error::Stopped));
     for threads in [1, 3] {
         assert_eq!(engine.encode_parallel(&text, true, threads, stop), Err(Halt::Stopped));
         let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, Columns, Dropout, Engine, Error, Finder, Halt, NormalizerOptions};
+use cpbpe::{AlignOptions, Columns, Dropout, Engine, Error, Finder, Halt, NormalizerOptions, NO_ID};
 
 const NORMAL: u8 = 1;
 const UNKNOWN: u8 = 2;
@@ -86,8 +86,9 @@ fn every_call_asks_all_the_time() {
         ("sample", 92, asks("sample", |check| plain.tokens(&text, dropout, check))),
         ("align", 81, align(AlignOptions { characters: None, dropout: None })),
         ("sample batch", 78, align(AlignOptions { characters: None, dropout })),
-        ("normalize", 15, asks("normalize", |check| plain.normalize(&text, check))),
-        ("normalize spaces", 16, asks("normalize", |check| squeezing.normalize(&spaces, check))),
+        ("normalize", 15, asks("normalize", |check| plain.normalize((&text, true), check))),
+        ("normalize compact", 15, asks("normalize", |check| squeezing.normalize_compact(&text, check))),
+        ("normalize spaces", 16, asks("normalize", |check| squeezing.normalize((&spaces, true), check))),
         ("origins", 15, asks("origins", |check| plain.origins(&text, check))),
         ("last cut", 32, asks("cut", |check| plain.last_cut(&more, check))),
         ("last cut with pieces", 31, asks("cut", |check| keyed.last_cut(&more, check))),
@@ -99,8 +100,8 @@ fn every_call_asks_all_the_time() {
         ),
         (
             "decode pieces",
-            8,
-            asks("decode", |check| plain.decoder().decode_pieces(ids.iter().map(|_| &b"a"[..]), check)),
+            7,
+            asks("decode", |check| plain.decoder().decode_pieces(&[NO_ID; MORE], std::iter::repeat(&b"a"[..]), check)),
         ),
         ("find short", 16, find(b"a", &text)),
         ("find long", 8, find(&[b'a'; 65], &more)),

@@ -1,7 +1,5 @@
 //! Tokens with their pieces and spans as Python's values: what the methods of `Engine` that say where tokens are do.
 
-use std::sync::OnceLock;
-
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyList, PyString, PyTuple};
 
@@ -14,32 +12,6 @@ use crate::errors::halted;
 use crate::signals::run;
 use crate::values::{bytes, ids_into, int, items_of, list, results, string, texts_of, tuple, utf8, PausedCollector};
 use crate::{arrays, Engine};
-
-/// A table with a place for each piece; the table is made when first needed, and so is what is in it.
-type Table<T> = OnceLock<Vec<OnceLock<T>>>;
-
-/// Python's objects for the pieces of a model.
-#[derive(Default)]
-pub struct PieceTexts {
-    bytes: Table<Py<PyBytes>>,
-    /// `None` for a piece that is not UTF-8.
-    strings: Table<Option<Py<PyString>>>,
-}
-
-/// A place of a table.
-///
-/// (Nothing that fills it releases the interpreter, so no other thread ever waits for one of these locks, nor forks.)
-fn place<T>(table: &Table<T>, size: usize, id: u32) -> PyResult<&OnceLock<T>> {
-    let places = match table.get() {
-        Some(places) => places,
-        None => {
-            let mut places = with_room(size).map_err(halted)?;
-            places.resize_with(size, OnceLock::new);
-            table.get_or_init(|| places)
-        }
-    };
-    Ok(&places[id as usize])
-}
 
 /// The options of sampling, if there is a chance.
 pub fn dropout_of(alpha: Option<f64>, seed: u64) -> Option<Dropout> {
@@ -75,28 +47,6 @@ impl<'py> Given<'py> {
 }
 
 impl Engine {
-    /// The piece of an id, as str if it is UTF-8.
-    fn piece_str<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Option<Bound<'py, PyString>>> {
-        let place = place(&self.texts.strings, self.engine.size(), id)?;
-        if let Some(text) = place.get() {
-            return Ok(text.as_ref().map(|text| text.bind(py).clone()));
-        }
-        let text = str_if_valid(py, &self.engine.piece(id))?;
-        let _ = place.set(text.clone().map(Bound::unbind));
-        Ok(text)
-    }
-
-    /// The piece of an id as bytes.
-    fn piece_bytes<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyBytes>> {
-        let place = place(&self.texts.bytes, self.engine.size(), id)?;
-        if let Some(text) = place.get() {
-            return Ok(text.bind(py).clone());
-        }
-        let text = bytes(py, &self.engine.piece(id))?;
-        let _ = place.set(text.clone().unbind());
-        Ok(text)
-    }
-
     /// The pieces of tokens as str or bytes; `None` if one that should be str is not UTF-8. `unknown` has the places of
     /// unknown ones, and `first` is that of the first token.
     fn pieces<'py>(
@@ -113,17 +63,16 @@ impl Engine {
             let unknown = unknown.next_if(|(place, _)| *place == first + at);
             if as_bytes || !valid {
                 return Ok(match unknown {
-                    Some((_, text)) => bytes(py, text)?,
+                    Some((_, text)) => bytes(py, text)?.into_any(),
                     None => self.piece_bytes(py, id)?,
-                }
-                .into_any());
+                });
             }
             let piece = match unknown {
-                Some((_, text)) => str_if_valid(py, text)?,
+                Some((_, text)) => str_if_valid(py, text)?.map(Bound::into_any),
                 None => self.piece_str(py, id)?,
             };
             valid = piece.is_some();
-            Ok(piece.map_or_else(|| py.None().into_bound(py), Bound::into_any))
+            Ok(piece.unwrap_or_else(|| py.None().into_bound(py)))
         })?;
         Ok(valid.then_some(pieces))
     }

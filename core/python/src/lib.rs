@@ -17,12 +17,14 @@ mod columns;
 mod decoding;
 mod errors;
 mod finder;
+mod normalizing;
 mod pieces;
 mod signals;
+mod spellings;
 mod training;
 mod values;
 
-use crate::aligned::{dropout_of, PieceTexts};
+use crate::aligned::dropout_of;
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::errors::{exception, halted};
 use crate::finder::Finder;
@@ -42,10 +44,8 @@ const _: () = assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_ali
 struct Engine {
     engine: cpbpe::Engine,
     ints: Arc<Ints>,
-    /// Python's str for every piece.
-    pieces: Arc<Pieces>,
     /// Python's objects for the pieces.
-    texts: Arc<PieceTexts>,
+    pieces: Arc<Pieces>,
     /// Its variants, which are kept once they are made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
@@ -53,7 +53,7 @@ struct Engine {
 impl Engine {
     fn new(engine: cpbpe::Engine) -> PyResult<Engine> {
         let ints = Arc::new(Ints::new(engine.size())?);
-        Ok(Engine { engine, ints, texts: Arc::default(), pieces: Arc::default(), variants: Default::default() })
+        Ok(Engine { engine, ints, pieces: Arc::default(), variants: Default::default() })
     }
 
     /// Encode a text, and turn the ids into a value.
@@ -136,16 +136,8 @@ impl Engine {
             return Ok(variant.clone_ref(py));
         }
         let engine = self.engine.variant(prefix, keep_space, raw);
-        let new = Py::new(
-            py,
-            Engine {
-                engine,
-                ints: self.ints.clone(),
-                texts: self.texts.clone(),
-                pieces: self.pieces.clone(),
-                variants: Default::default(),
-            },
-        )?;
+        let (ints, pieces) = (self.ints.clone(), self.pieces.clone());
+        let new = Py::new(py, Engine { engine, ints, pieces, variants: Default::default() })?;
         // (Another thread may have been first. Nobody waits, and either variant will do.)
         let _ = place.set(new.clone_ref(py));
         Ok(new)
@@ -195,19 +187,30 @@ impl Engine {
     }
 
     fn normalize<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        let (text, _) = utf8(text)?;
-        bytes(py, &run(py, text.len(), |check| self.engine.normalize(text, check))?)
+        self.normalized_bytes(py, text)
     }
 
-    fn normalize_str<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        self.normalized(py, text)
+    #[pyo3(signature = (text, strict = false))]
+    fn normalize_str<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        strict: bool,
+    ) -> PyResult<Bound<'py, PyString>> {
+        self.normalized(py, text, strict)
+    }
+
+    fn normalize_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        strict: bool,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.normalized_all(py, texts, strict)
     }
 
     fn origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        let (text, _) = utf8(text)?;
-        let (normalized, origins) = run(py, text.len(), |check| self.engine.origins(text, check))?;
-        let origins = list(py, origins.into_iter(), |origin| int(py, origin))?;
-        tuple(py, [bytes(py, &normalized)?.into_any(), origins.into_any()])
+        self.normalized_with_origins(py, text)
     }
 
     #[pyo3(signature = (text, front = None, back = None, reverse = false))]
@@ -260,8 +263,7 @@ impl Engine {
 
     fn count<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyInt>> {
         let (text, valid) = utf8(text)?;
-        let count =
-            |check: Check| self.engine.with_scratch(|scratch| self.engine.count(text, valid, check, scratch))?;
+        let count = |check: Check| self.engine.with_scratch(|own| self.engine.count(text, valid, check, own))?;
         int(py, run(py, text.len(), count)?)
     }
 
@@ -465,6 +467,15 @@ impl Engine {
         pieces: &Bound<'py, PyList>,
     ) -> PyResult<Option<Bound<'py, PyString>>> {
         self.joined(py, pieces, |text| string(py, text))
+    }
+
+    /// The texts of lists of pieces. None if there is anything else.
+    fn decode_pieces_batch<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.joined_all(py, batch)
     }
 
     fn decode_pieces_bytes<'py>(

@@ -10,13 +10,31 @@ from cpbpe.lazy import numpy
 from cpbpe.model.formats import sentencepiece as model_file
 
 
-def normalized_str(engine: Engine, text: str) -> str | None:
-    """The normalized text; None if it holds U+FFFD, which may stand for bytes that are not UTF-8."""
+def normalized_text(engine: Engine, text: str | bytes) -> str | bytes:
+    """The normalized text, str for str and bytes for bytes. A str must be UTF-8."""
+    if isinstance(text, bytes):
+        return engine.normalize(text)
     try:
-        normalized = engine.normalize_str(text)
+        return engine.normalize_str(text, True)
     except UnicodeEncodeError as error:
         raise not_utf8(error) from error
-    return None if "\ufffd" in normalized else normalized
+
+
+def normalized_texts(engine: Engine, texts: list[Any]) -> list[Any] | None:
+    """The same of many; None if one is of another type."""
+    try:
+        return engine.normalize_batch(texts, True)
+    except UnicodeEncodeError as error:
+        raise not_utf8(error) from error
+
+
+def joined_texts(engine: Engine, rows: list[Any]) -> list[str] | None:
+    """The texts of many lists of pieces; None if something is wrong, or may be: there is U+FFFD."""
+    try:
+        texts = engine.decode_pieces_batch(rows)
+    except UnicodeEncodeError:
+        return None
+    return None if texts is None or any("\ufffd" in text for text in texts) else texts
 
 
 def read_file(name: str | bytes) -> bytes:

@@ -14,7 +14,13 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
-from cpbpe.compat.sentencepiece.data import is_utf8, normalized_str, packed_ids, unchangeable
+from cpbpe.compat.sentencepiece.data import (
+    is_utf8,
+    normalized_text,
+    normalized_texts,
+    packed_ids,
+    unchangeable,
+)
 from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
 from cpbpe.compat.sentencepiece.values import as_ids, as_pieces, not_utf8, utf8
 from cpbpe.engine.choice import load_engine
@@ -152,10 +158,7 @@ class Loaded:
         chance, seed = self._chance(alpha, nbest_size)
         if chance is None:
             return self._encode(text)
-        try:
-            return self.engine.sample(text, chance, seed)
-        except UnicodeEncodeError as error:
-            raise not_utf8(error) from error
+        return self._in_utf8(lambda: self.engine.sample(text, chance, seed))
 
     def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
         """The ids of many texts."""
@@ -246,13 +249,10 @@ class Loaded:
         """The offset mapping of a text."""
         alpha, seed = self._chance(options.alpha, options.nbest_size)
         found = None
-        if (
-            as_bytes or type(text) is str
-        ):  # (sentencepiece counts the characters of broken text in its own way)
-            try:
-                found = self.engine.mapping(text, not as_bytes, as_bytes, alpha, seed)
-            except UnicodeEncodeError as error:
-                raise not_utf8(error) from error
+        # (sentencepiece counts the characters of broken text in its own way.)
+        if as_bytes or type(text) is str:
+            chars = not as_bytes
+            found = self._in_utf8(lambda: self.engine.mapping(text, chars, as_bytes, alpha, seed))
         if found is None:
             data = utf8(text)
             return Analysis(data, self._tokens(data, alpha, seed)).mapping(as_bytes, with_text=False)
@@ -288,10 +288,7 @@ class Loaded:
         )
 
     def _encode(self, text: str | bytes) -> list[int]:
-        try:
-            return self.engine.encode(text)
-        except UnicodeEncodeError as error:
-            raise not_utf8(error) from error
+        return self._in_utf8(lambda: self.engine.encode(text))
 
     def _chance(self, alpha: float | None, nbest_size: int) -> tuple[float | None, int]:
         """The probability that a merge is skipped, None for 0, and a seed."""
@@ -448,13 +445,16 @@ class Loaded:
 
     # --- Normalizing ------------------------------------------------------------------------------
 
-    def normalize(self, text: bytes) -> bytes:
+    def normalize(self, text: str | bytes) -> str | bytes:
         """The normalized text; empty without a model."""
-        return self.engine.normalize(text) if self.size else b""
+        if self.engine_or_none is None:
+            nothing = utf8(text)[:0]
+            return nothing if isinstance(text, bytes) else nothing.decode()
+        return normalized_text(self.engine_or_none, text)
 
-    def normalize_str(self, text: str) -> str | None:
-        """The same as str; None without a model, and if that may not be right."""
-        return None if self.engine_or_none is None else normalized_str(self.engine_or_none, text)
+    def normalize_all(self, texts: list[Any]) -> list[Any] | None:
+        """The same of many; None without a model, or if one is neither str nor bytes."""
+        return None if self.engine_or_none is None else normalized_texts(self.engine_or_none, texts)
 
     @property
     def reference(self) -> Normalizer:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Protocol
 
-from cpbpe.compat.sentencepiece.data import normalized_str, read_file
+from cpbpe.compat.sentencepiece.data import normalized_text, normalized_texts, read_file
 from cpbpe.compat.sentencepiece.values import (
     as_bool,
     as_name,
@@ -135,11 +135,11 @@ class Normalizing(Protocol):
     def reference(self) -> Normalizer:
         """The normalizer in plain Python, which rewrites one character at a time."""
 
-    def normalize(self, text: bytes) -> bytes:
-        """The normalized text."""
+    def normalize(self, text: str | bytes) -> str | bytes:
+        """The normalized text, str for str and bytes for bytes."""
 
-    def normalize_str(self, text: str) -> str | None:
-        """The same as str; None if that may not be right."""
+    def normalize_all(self, texts: list[Any]) -> list[Any] | None:
+        """The same of many; None if one is of another type, or they are better done one by one."""
 
 
 class LoadedNormalizer:
@@ -173,28 +173,25 @@ class LoadedNormalizer:
             Finder([]),
         )
 
-    def normalize(self, text: bytes) -> bytes:
+    def normalize(self, text: str | bytes) -> str | bytes:
         """The normalized text."""
-        return self.engine.normalize(text)
+        return normalized_text(self.engine, text)
 
-    def normalize_str(self, text: str) -> str | None:
-        """The same as str; None if that may not be right."""
-        return normalized_str(self.engine, text)
+    def normalize_all(self, texts: list[Any]) -> list[Any] | None:
+        """The same of many."""
+        return normalized_texts(self.engine, texts)
 
 
 def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any:
     """What `Normalize` returns for a text or a list of texts."""
+    if type(input) is list and not with_offsets:
+        texts = model.normalize_all(input)
+        if texts is not None:
+            return texts
     if isinstance(input, list):
         return [normalized(model, text, with_offsets) for text in map(as_text, input)]
     text = as_text(input)
-    if with_offsets:
-        return _with_origins(model, text)
-    if isinstance(text, str):
-        fast = model.normalize_str(text)
-        if fast is not None:
-            return fast
-    result = model.normalize(utf8(text))
-    return result if isinstance(text, bytes) else result.decode()
+    return _with_origins(model, text) if with_offsets else model.normalize(text)
 
 
 def _with_origins(model: Normalizing, text: str | bytes) -> tuple[Any, list[int]]:

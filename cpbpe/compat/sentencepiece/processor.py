@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from cpbpe.compat.sentencepiece.data import is_message, read_file
+from cpbpe.compat.sentencepiece.data import is_message, joined_texts, read_file
 from cpbpe.compat.sentencepiece.encode_calls import (
     MESSAGES,
     EncodeCalls,
@@ -30,6 +30,7 @@ from cpbpe.compat.sentencepiece.values import (
     as_one_id,
     as_pieces,
     as_serialized,
+    not_utf8,
 )
 from cpbpe.errors import ModelError
 from cpbpe.model.spec import PieceType
@@ -204,7 +205,9 @@ class SentencePieceProcessor(EncodeCalls):
         if pieces:
             if kind is bytes or in_bytes:
                 return [model.joined(row) for row in rows]
-            return [model.joined_text(row) for row in rows]
+            engine = model.engine_or_none
+            texts = None if engine is None else joined_texts(engine, rows)
+            return [model.joined_text(row) for row in rows] if texts is None else texts
         return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
 
     def _decoded(self, model: Loaded, row: Any, kind: ReturnType, pieces: bool, as_bytes: bool) -> Any:
@@ -237,10 +240,12 @@ class SentencePieceProcessor(EncodeCalls):
         With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and for its end,
         the position in the input that it came from.
         """
-        if type(input) is str and not with_offsets:
-            text = self._processor.normalize_str(input)
-            if text is not None:
-                return text
+        engine = self._processor.engine_or_none
+        if engine is not None and type(input) is str and not with_offsets:  # the usual call
+            try:
+                return engine.normalize_str(input, True)
+            except UnicodeEncodeError as error:
+                raise not_utf8(error) from error
         return normalized(self._processor, input, with_offsets)
 
     # --- The vocabulary ---------------------------------------------------------------------------

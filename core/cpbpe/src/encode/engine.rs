@@ -40,9 +40,18 @@ pub struct Engine {
     direct: bool,
     /// The decoder of this variant.
     decoder: Decoder,
-    /// Scratches for later calls. They are boxed, because moving one takes as long as encoding a short text.
+    spare: Arc<Spare>,
+}
+
+/// Scratches for later calls.
+#[derive(Default)]
+struct Spare {
+    /// The one that calls use if they come one after the other.
+    first: Mutex<Option<Scratch>>,
+    /// Those of calls that came in the meantime. They are boxed, because moving one takes as long as encoding a short
+    /// text.
     #[allow(clippy::vec_box)]
-    spare: Arc<Mutex<Vec<Box<Scratch>>>>,
+    others: Mutex<Vec<Box<Scratch>>>,
 }
 
 /// What a model file says besides the pieces.
@@ -201,6 +210,11 @@ impl Engine {
         text
     }
 
+    /// Whether the text of a piece is UTF-8.
+    pub fn is_utf8(&self, id: u32) -> bool {
+        self.vocab.all_utf8 || std::str::from_utf8(self.vocab.pieces.text(id)).is_ok()
+    }
+
     /// The id of a piece.
     pub fn find(&self, piece: &[u8]) -> Option<u32> {
         if piece == b"\0" {
@@ -227,9 +241,25 @@ impl Engine {
     }
 
     /// Lend a scratch. Nobody ever waits: if the spare ones are locked, a new one is made. So a process that was forked
-    /// while another thread held the lock does not hang.
+    /// while another thread held a lock does not hang.
+    #[inline]
     pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
-        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
+        // (It stays locked meanwhile: to take the scratch out and to put it back would take two locks. After a panic it
+        // is poisoned, so nobody sees what is left of that scratch.)
+        let Ok(mut first) = self.spare.first.try_lock() else { return self.with_other_scratch(work) };
+        let scratch = match &mut *first {
+            Some(scratch) => scratch,
+            none => none.insert(Scratch::new(self.vocab.len())?),
+        };
+        scratch.ids.clear();
+        let result = work(scratch);
+        scratch.trim(MAX_KEPT);
+        Ok(result)
+    }
+
+    #[cold]
+    fn with_other_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
+        let spare = self.spare.others.try_lock().ok().and_then(|mut spare| spare.pop());
         let mut scratch = match spare {
             Some(scratch) => scratch,
             None => Box::new(Scratch::new(self.vocab.len())?),
@@ -237,7 +267,7 @@ impl Engine {
         scratch.ids.clear();
         let result = work(&mut scratch);
         scratch.trim(MAX_KEPT);
-        if let Ok(mut spare) = self.spare.try_lock() {
+        if let Ok(mut spare) = self.spare.others.try_lock() {
             if spare.len() < SPARE {
                 spare.push(scratch);
             }
@@ -409,7 +439,7 @@ impl Engine {
     /// The same when merges are skipped at random.
     #[doc(hidden)]
     pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
-        let normalized = self.normalize(text, NO_CHECK)?;
+        let normalized = self.normalize((text, false), NO_CHECK)?;
         let mut ids = Vec::new();
         let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: false, out: &mut ids };
         let way = Way::Whole { compact: false };
@@ -425,11 +455,31 @@ impl Engine {
         Ok((normalized, origins))
     }
 
-    /// The normalized text.
-    pub fn normalize(&self, text: &[u8], check: Check) -> Result<Vec<u8>, Halt> {
+    /// The normalized text. `valid` says that the given one is known to be UTF-8.
+    pub fn normalize(&self, (text, valid): Input, check: Check) -> Result<Vec<u8>, Halt> {
         let mut normalized = Vec::new();
-        let source = Source { text, valid: false, keep_invalid: false };
-        self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
+        if self.is_plain(text, valid) {
+            self.normalizer.escape(text, check, &mut normalized)?;
+        } else {
+            let source = Source { text, valid, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
+        }
         Ok(normalized)
+    }
+
+    /// The same with a space for each U+2581; `None` if these are not to be told apart.
+    pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
+        if !self.direct || !self.vocab.swapped {
+            return Ok(None);
+        }
+        let mut compact = Vec::new();
+        if text.is_empty() {
+        } else if self.is_plain(text, true) {
+            self.compact(text, &mut compact)?;
+        } else {
+            let source = Source { text, valid: true, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::Compact, check, &mut compact, &mut ())?;
+        }
+        Ok(Some(compact))
     }
 }

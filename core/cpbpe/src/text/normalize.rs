@@ -148,6 +148,20 @@ impl Normalizer {
         self.normalize_at(&places, source, spaces, check, out, origins)
     }
 
+    /// The same for UTF-8 if this `is_plain`: then no places need be looked for.
+    pub fn escape(&self, text: &[u8], check: Check, out: &mut Vec<u8>) -> Result<(), Halt> {
+        debug_assert!(self.is_plain());
+        out.grow(text.len() + text.len() / 4 + BLOCK)?;
+        if self.options.add_dummy_prefix && !text.is_empty() {
+            out.extend_from_slice(SPACE);
+        }
+        for part in text.chunks(CHECK_BYTES) {
+            escape_into(part, out)?;
+            check()?;
+        }
+        Ok(())
+    }
+
     /// The same, looking at each character. Tests compare with it.
     #[doc(hidden)]
     pub fn normalize_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
@@ -236,6 +250,28 @@ fn padded(text: &[u8]) -> [u8; BLOCK] {
     block
 }
 
+/// Append a text with U+2581 for each space.
+fn escape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
+    const ESCAPED: [u8; 4] = [SPACE[0], SPACE[1], SPACE[2], 0];
+    for part in text.chunks(BLOCK) {
+        let spaces = part.iter().filter(|&&byte| byte == b' ').count();
+        let (mut to, length) = (out.len(), part.len() + spaces * (SPACE.len() - 1));
+        let room = length + ESCAPED.len() - 1;
+        out.grow(room)?;
+        out.resize(to + room, 0);
+        // Four bytes for each, which the next one overwrites: without a branch for each word this is three times as
+        // fast.
+        for &byte in part {
+            let space = byte == b' ';
+            let bytes = if space { ESCAPED } else { [byte, 0, 0, 0] };
+            out[to..to + 4].copy_from_slice(&bytes);
+            to += if space { SPACE.len() } else { 1 };
+        }
+        out.truncate(to);
+    }
+    Ok(())
+}
+
 /// How many bytes at the beginning are valid, and how many after them belong to no character.
 fn valid_part(text: &[u8]) -> (usize, usize) {
     match std::str::from_utf8(text) {
@@ -319,7 +355,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
     fn add(&mut self, part: &[u8], origin: usize) -> Result<(), Halt> {
         let before = self.out.len();
         if self.space.len() > 1 {
-            self.append_escaped(part)?;
+            escape_into(part, self.out)?;
         } else {
             self.out.grow(part.len())?;
             if self.compact && part.len() >= SPACE.len() {
@@ -350,33 +386,12 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         self.origins.add_run(run, self.at, self.space.len())?;
         self.at = end;
         if self.space.len() > 1 {
-            return self.append_escaped(run);
+            return escape_into(run, self.out);
         }
         let before = self.out.len();
         self.out.grow(BLOCK)?;
         self.out.extend_from_slice(&block);
         self.out.truncate(before + length);
-        Ok(())
-    }
-
-    /// Append a text with U+2581 for each space.
-    fn append_escaped(&mut self, text: &[u8]) -> Result<(), Halt> {
-        const ESCAPED: [u8; 4] = [SPACE[0], SPACE[1], SPACE[2], 0];
-        for part in text.chunks(BLOCK) {
-            let mut to = self.out.len();
-            let room = part.len() * SPACE.len() + 1;
-            self.out.grow(room)?;
-            self.out.resize(to + room, 0);
-            // Four bytes for each, which the next one overwrites: without a branch for each word this is three times as
-            // fast.
-            for &byte in part {
-                let space = byte == b' ';
-                let bytes = if space { ESCAPED } else { [byte, 0, 0, 0] };
-                self.out[to..to + 4].copy_from_slice(&bytes);
-                to += if space { SPACE.len() } else { 1 };
-            }
-            self.out.truncate(to);
-        }
         Ok(())
     }
 

@@ -170,16 +170,18 @@ impl Pieces {
         }
     }
 
-    /// Whether every mergeable piece is UTF-8.
+    /// Whether every piece is UTF-8.
     pub fn are_utf8(&self) -> bool {
         // All texts together are UTF-8 if each is. In turn, each is if all together are and each begins where a
         // character begins. To check that takes a third of the time.
         let begins_character =
             |info: &PieceInfo| self.blob.get(info.begin as usize).is_none_or(|byte| byte & 0xC0 != 0x80);
         std::str::from_utf8(&self.blob).is_ok() && self.infos.iter().all(begins_character)
-            || (0..self.len() as u32)
-                .filter(|&id| self.mergeable(id))
-                .all(|id| std::str::from_utf8(self.text(id)).is_ok())
+    }
+
+    /// Whether every mergeable piece is UTF-8.
+    pub fn mergeable_are_utf8(&self) -> bool {
+        (0..self.len() as u32).filter(|&id| self.mergeable(id)).all(|id| std::str::from_utf8(self.text(id)).is_ok())
     }
 
     /// How many there are.
@@ -412,13 +414,19 @@ mod tests {
     }
 
     #[test]
-    fn all_mergeable_pieces_are_utf8_or_not() {
+    fn all_pieces_are_utf8_or_not() {
         let half = [&b"a\xC3"[..], &b"\xA9b"[..]]; // together they are UTF-8
-        let of = |kinds: [u8; 2]| pieces(&[(half[0], kinds[0]), (half[1], kinds[1])]).unwrap().are_utf8();
-        assert!(!of([NORMAL, NORMAL]) && !of([CONTROL, NORMAL]) && !of([NORMAL, CONTROL]));
-        assert!(of([CONTROL, CONTROL]));
-        assert!(pieces(&[("é".as_bytes(), NORMAL), ("a".as_bytes(), NORMAL)]).unwrap().are_utf8());
-        assert!(pieces(&[("é".as_bytes(), NORMAL), (b"\xFF", CONTROL)]).unwrap().are_utf8());
-        assert!(!pieces(&[("é".as_bytes(), NORMAL), (b"\xE2\x82", NORMAL)]).unwrap().are_utf8());
+        let of = |rows: [(&[u8], u8); 2]| {
+            let pieces = pieces(&rows).unwrap();
+            (pieces.are_utf8(), pieces.mergeable_are_utf8())
+        };
+        let halves = |kinds: [u8; 2]| of([(half[0], kinds[0]), (half[1], kinds[1])]);
+        assert_eq!(halves([NORMAL, NORMAL]), (false, false));
+        assert_eq!(halves([CONTROL, NORMAL]), (false, false));
+        assert_eq!(halves([NORMAL, CONTROL]), (false, false));
+        assert_eq!(halves([CONTROL, CONTROL]), (false, true));
+        assert_eq!(of([("é".as_bytes(), NORMAL), ("a".as_bytes(), NORMAL)]), (true, true));
+        assert_eq!(of([("é".as_bytes(), NORMAL), (b"\xFF", CONTROL)]), (false, true));
+        assert_eq!(of([("é".as_bytes(), NORMAL), (b"\xE2\x82", NORMAL)]), (false, false));
     }
 }

@@ -44,6 +44,8 @@ pub struct Vocab {
     /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break up characters, and text cannot
     /// be made compact.
     pub utf8: bool,
+    /// Whether every piece is.
+    pub all_utf8: bool,
     /// Whether pieces and text have U+2581 and space swapped.
     pub swapped: bool,
     /// See `orders`.
@@ -137,6 +139,7 @@ impl Vocab {
             joinable: None,
             splits_unused,
             utf8: true,
+            all_utf8: true,
             swapped,
             orders: Lazy::default(),
             lengths: Lazy::default(),
@@ -151,7 +154,8 @@ impl Vocab {
             vocab.ids_per_byte = 3; // a space that is not a piece, or UNUSED, becomes the three bytes of U+2581
         }
         vocab.specials = vocab.find_specials(&columns.special_pieces);
-        vocab.utf8 = vocab.pieces.are_utf8();
+        vocab.all_utf8 = vocab.pieces.are_utf8();
+        vocab.utf8 = vocab.all_utf8 || vocab.pieces.mergeable_are_utf8();
         if vocab.utf8 {
             let singles = Singles::new(&vocab);
             let characters = Characters::new(&vocab, &singles)?;
