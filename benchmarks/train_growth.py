@@ -88,9 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
         "rules": options.rules,
     }
     outcome: dict[str, Any] = {"facts": facts, "runs": []}
-    print(
-        f"{'MB':>6} {'words':>10} {'cpu s':>8} {'peak MB':>8} {'ns/byte':>8} {'µs/word':>8} {'bytes/word':>10}"
-    )
+    print("    MB      words    cpu s  peak MB  ns/byte  µs/word bytes/word")
     for size in options.size or SIZES:
         figures = run(lines, size * 1_000_000, options.threads, options.rules)
         outcome["runs"].append(figures)

@@ -116,9 +116,9 @@ impl Counter {
         own[0].table.distinct()
     }
 
-    /// About how many bytes the words take.
+    /// About how many bytes the words take, except those in small memories.
     pub fn memory(&self) -> usize {
-        self.workers.iter().map(Worker::memory).sum()
+        self.workers.iter().map(|worker| worker.table.memory()).sum()
     }
 
     /// Return all words and forget them.

@@ -66,13 +66,6 @@ pub struct Worker {
     replaced: Vec<u8>,
 }
 
-impl Worker {
-    /// About how many bytes the words take.
-    pub fn memory(&self) -> usize {
-        self.table.memory() + self.groups.memory()
-    }
-}
-
 /// What is known about all sentences of a text.
 #[derive(Clone, Copy)]
 pub struct TextFacts {

@@ -72,11 +72,6 @@ impl Groups {
     pub fn close(&mut self) {
         self.recent.take(&mut self.pushed_out);
     }
-
-    /// How many bytes they take.
-    pub fn memory(&self) -> usize {
-        self.recent.memory()
-    }
 }
 
 /// The length of the first group in 16 bytes; more than 16 if it does not end there.

@@ -120,11 +120,6 @@ impl Recent {
         self.settle(all);
         all.extend(std::mem::take(&mut self.words).into_iter().filter(|word| word.length > 0));
     }
-
-    /// How many bytes it takes.
-    pub fn memory(&self) -> usize {
-        self.words.len() * size_of::<RecentWord>()
-    }
 }
 
 /// Eight bytes as a number.
