@@ -2,48 +2,28 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::ops::Range;
 
 use crate::error::Error;
 use crate::memory::zeros;
 use crate::train::limits::{BOUNDARY, UNKNOWN};
-use crate::train::threads::{in_threads, CHECK_INTERVAL};
+use crate::train::threads::CHECK_INTERVAL;
 use crate::train::values::{Characters, LearnSpec};
 use crate::train::words::WordsRef;
 use crate::watch::Monitor;
 
-/// Fewer words than this are not worth a thread.
-const PARALLEL: usize = 1 << 16;
-
 /// How often each code point occurs in the text. An error if the text, including repetitions, has 2**63 bytes or
 /// more, so that no sum of counts can overflow from here on.
-pub fn count_characters(words: &WordsRef, threads: usize, monitor: &Monitor) -> Result<Vec<u64>, Error> {
-    // 1. Each thread counts the characters and bytes of some of the words.
-    let count_in = |range: Range<usize>| -> Result<(Vec<u64>, u128), Error> {
-        let mut counts: Vec<u64> = zeros(0x11_0000)?;
-        let mut bytes = 0u128;
-        for at in range {
-            if at % CHECK_INTERVAL == 0 {
-                monitor.advance(at)?;
-            }
-            let (word, count) = words.get(at);
-            bytes += word.len() as u128 * u128::from(count);
-            for c in word.chars() {
-                counts[c as usize] = counts[c as usize].wrapping_add(count);
-            }
+pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>, Error> {
+    let mut counts: Vec<u64> = zeros(0x11_0000)?;
+    let mut bytes = 0u128;
+    for at in 0..words.len() {
+        if at % CHECK_INTERVAL == 0 {
+            monitor.advance(at)?;
         }
-        Ok((counts, bytes))
-    };
-    let size = words.len().div_ceil(threads.max(1)).max(PARALLEL);
-    let ranges = (0..words.len()).step_by(size).map(|begin| begin..words.len().min(begin + size));
-    let mut counted = in_threads(ranges, count_in).into_iter();
-    // 2. Add up what they counted.
-    let (mut counts, mut bytes) = counted.next().unwrap_or_else(|| Ok((zeros(0x11_0000)?, 0)))?;
-    for other in counted {
-        let (more, more_bytes) = other?;
-        bytes += more_bytes;
-        for (count, more) in counts.iter_mut().zip(more) {
-            *count = count.wrapping_add(more);
+        let (word, count) = words.get(at);
+        bytes += word.len() as u128 * u128::from(count);
+        for c in word.chars() {
+            counts[c as usize] = counts[c as usize].wrapping_add(count);
         }
     }
     if bytes > i64::MAX as u128 {

@@ -52,16 +52,12 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
     Ok(order)
 }
 
-/// Fewer words than this are not worth a thread.
-const PARALLEL: usize = 1 << 15;
-
-/// Lay out the words in this many parts, on this many threads. Symbol 1 is the first accepted character, and so on.
+/// Lay out the words in this many parts. Symbol 1 is the first accepted character, and so on.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
     accepted: &[(char, u64)],
     parts: usize,
-    threads: usize,
     monitor: &Monitor,
 ) -> Result<Vec<TextPart>, Error> {
     let mut symbol_of: Vec<u32> = zeros(0x11_0000)?; // NO_SYMBOL
@@ -69,7 +65,7 @@ pub fn lay_out(
         symbol_of[*c as usize] = symbol;
     }
     // Words next to each other in this order go to different parts, so that the parts are alike.
-    let lay_out_part = |(number, order): (usize, &[u32])| -> Result<TextPart, Error> {
+    let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(accepted.len());
         let mut symbols: Vec<u32> = Vec::new();
         for (done, &at) in order.iter().skip(number).step_by(parts).enumerate() {
@@ -87,17 +83,7 @@ pub fn lay_out(
         }
         Ok(part)
     };
-    if parts > 1 {
-        return in_threads((0..parts).map(|number| (number, order)), lay_out_part).into_iter().collect();
-    }
-    // A single part is laid out in pieces, which are then joined.
-    let size = order.len().div_ceil(threads).max(PARALLEL);
-    let mut pieces = in_threads(order.chunks(size).map(|order| (0, order)), lay_out_part).into_iter();
-    let mut part = pieces.next().unwrap_or_else(|| Ok(TextPart::new(accepted.len())))?;
-    for piece in pieces {
-        part.append(&piece?)?;
-    }
-    Ok(vec![part])
+    in_threads(0..parts, lay_out_part).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@
 //! needed; if it is, everything starts again.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use crate::error::Error;
 use crate::train::changes::{Merge, MergeChanges, NewPair, NewPairs};
@@ -21,7 +20,7 @@ use crate::train::layout::{by_count, lay_out};
 use crate::train::occurrences::{PairCounts, WeightBounds};
 use crate::train::pairs::PairNumber;
 use crate::train::queue::TrackedPair;
-use crate::train::text::{PairPlaces, TextPart};
+use crate::train::text::TextPart;
 use crate::train::threads::in_threads;
 use crate::train::tracked::TrackedPairs;
 use crate::train::values::{LearnSpec, Learned, Merges, Tuning};
@@ -31,9 +30,6 @@ use crate::watch::{LearnPhase, Monitor};
 /// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
 /// thousand places. A quarter of all places are in merges with more than this many.)
 const PARALLEL: usize = 1 << 12;
-
-/// The pairs of a part with fewer places than this are counted by one thread.
-const STRETCHED: usize = 1 << 18;
 
 /// Learn merges from words.
 ///
@@ -80,7 +76,7 @@ pub fn learn(
 ) -> Result<Learned, Error> {
     // 1. Accept characters.
     monitor.enter(LearnPhase::Characters, words.len());
-    let characters = accept_characters(&count_characters(words, threads, monitor)?, spec);
+    let characters = accept_characters(&count_characters(words, monitor)?, spec);
     let mut learned = Learned { characters, merges: Merges::default() };
     learned.merges.symbols.push(learned.characters.total);
     let accepted = &learned.characters.accepted[..];
@@ -103,14 +99,12 @@ pub fn learn(
     let last_frequency = order.get(limit / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5);
     let mut track_every_pair = false;
     loop {
-        let parts = lay_out(words, &order, accepted, parts, threads.max(1), monitor)?;
+        let parts = lay_out(words, &order, accepted, parts, monitor)?;
         track_every_pair |= parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
 
         // 4. Merge.
         let tracked = TrackedPairs::new(spec.limits, accepted)?;
-        let size = parts.first().map_or(0, TextPart::size);
-        let stretches = if size < STRETCHED { 1 } else { (threads / parts.len()).max(1) };
-        let mut learner = Learner::new(spec, tuning, parts, stretches, tracked, last_frequency, monitor);
+        let mut learner = Learner::new(spec, tuning, parts, tracked, last_frequency, monitor);
         if learner.merge_all(limit, track_every_pair, &mut learned.merges)? {
             return Ok(learned);
         }
@@ -131,8 +125,6 @@ struct Learner<'a> {
     tuning: &'a Tuning,
     /// The text; there is at least one part.
     parts: Vec<TextPart>,
-    /// In how many stretches pairs are counted, in each part.
-    stretches: usize,
     /// The symbols, and the pairs that can be merged next.
     tracked: TrackedPairs,
     /// A guess, based on words, of how frequent the last merge will be.
@@ -150,7 +142,6 @@ impl<'a> Learner<'a> {
         spec: &'a LearnSpec,
         tuning: &'a Tuning,
         parts: Vec<TextPart>,
-        stretches: usize,
         tracked: TrackedPairs,
         last_frequency: u64,
         monitor: &'a Monitor,
@@ -158,7 +149,7 @@ impl<'a> Learner<'a> {
         let mut changes = MergeChanges::default();
         (0..tracked.symbols()).for_each(|_| changes.add_symbol());
         let new_pairs = NewPairs::default();
-        Learner { spec, tuning, parts, stretches, tracked, last_frequency, changes, new_pairs, monitor }
+        Learner { spec, tuning, parts, tracked, last_frequency, changes, new_pairs, monitor }
     }
 
     /// Merge until there are `limit` merges or no pair is left. Returns false if pairs must follow that are no longer
@@ -261,9 +252,7 @@ impl<'a> Learner<'a> {
         };
         let bounds = bounds.as_ref().map(|(bounds, threshold)| (bounds, *threshold));
         // 2. Count.
-        let stretches = self.all_stretches();
-        let count_pairs = |(part, range): (usize, Range<usize>)| self.parts[part].count_pairs(range, bounds, monitor);
-        let mut counted = in_threads(stretches.clone(), count_pairs).into_iter();
+        let mut counted = in_threads(&self.parts, |part| part.count_pairs(bounds, monitor)).into_iter();
         let mut counts = counted.next().transpose()?.unwrap_or_default();
         for other in counted {
             counts.absorb(&other?)?;
@@ -273,25 +262,14 @@ impl<'a> Learner<'a> {
         self.tracked.restart(&counts, threshold)?;
         drop(counts);
         let (numbers, count) = (self.tracked.numbers(), self.tracked.count());
-        let find = |(part, range): (usize, Range<usize>)| self.parts[part].find_places(range, numbers, count, monitor);
-        let places: Result<Vec<PairPlaces>, Error> = in_threads(stretches, find).into_iter().collect();
-        let mut places = places?.into_iter();
-        let stretches = self.stretches;
-        self.parts.iter_mut().try_for_each(|part| part.track_all(places.by_ref().take(stretches)))
-    }
-
-    /// The stretches of all parts, each with the number of its part.
-    fn all_stretches(&self) -> Vec<(usize, Range<usize>)> {
-        let parts = self.parts.iter().enumerate();
-        parts.flat_map(|(number, part)| part.stretches(self.stretches).map(move |range| (number, range))).collect()
+        in_threads(&mut self.parts, |part| part.track_all(numbers, count, monitor)).into_iter().collect()
     }
 
     /// Upper bounds of the weights of all pairs.
     fn weight_bounds(&self) -> Result<WeightBounds, Error> {
         let places: usize = self.parts.iter().map(TextPart::size).sum();
         let bits = places.ilog2().clamp(10, 24);
-        let bound = |(part, range): (usize, Range<usize>)| self.parts[part].weight_bounds(range, bits, self.monitor);
-        let mut bounded = in_threads(self.all_stretches(), bound).into_iter();
+        let mut bounded = in_threads(&self.parts, |part| part.weight_bounds(bits, self.monitor)).into_iter();
         let mut bounds = bounded.next().unwrap_or_else(|| Ok(WeightBounds::new(bits)?))?;
         for other in bounded {
             bounds.absorb(&other?);

@@ -24,13 +24,6 @@ impl Runs {
         }
     }
 
-    /// Append the runs of a text that comes after `after` places.
-    pub fn append(&mut self, other: &Runs, after: u32) {
-        for run in &other.runs {
-            self.push(run.begin + after, run.count);
-        }
-    }
-
     /// The run that contains `place`, given one that does not begin later. If places ascend, it is usually the same
     /// one again.
     #[inline]

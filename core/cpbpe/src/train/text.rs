@@ -9,8 +9,6 @@
 //!   last place, the new symbol. So lists of places may keep places where the pair no longer is, because the text
 //!   shows that.
 
-use std::ops::Range;
-
 use crate::error::{Error, Halt};
 use crate::memory::{probe, with_room, Grow};
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
@@ -23,25 +21,17 @@ use crate::watch::Monitor;
 /// This many places are fetched before they are worked on. It divides CHECK_INTERVAL.
 const AHEAD: usize = 32;
 
-/// A place where a word begins is recorded once in this many places.
-const STRETCH: usize = 1 << 14;
-
-/// By the numbers of pairs, the places where each is.
-pub type PairPlaces = Vec<Vec<u32>>;
-
 /// One part of the text.
 #[derive(Default)]
 pub struct TextPart {
     /// The symbol at each place, as explained above.
     text: Vec<SymbolNumber>,
-    /// Some places where words begin, ascending, so that threads can share the part.
-    begins: Vec<usize>,
     /// The counts of its words.
     runs: Runs,
     /// The length of each symbol, in characters.
     lengths: Vec<u16>,
     /// For each tracked pair, the places where it is or was, ascending.
-    places: PairPlaces,
+    places: Vec<Vec<u32>>,
     /// The changes of the last merge.
     pub changes: MergeChanges,
     /// Where the last merge put its symbol.
@@ -69,35 +59,10 @@ impl TextPart {
             return Err(Error::TextTooLong);
         }
         self.text.grow(word.len() + 1)?;
-        if self.begins.last().is_none_or(|begin| self.text.len() - begin >= STRETCH) {
-            self.begins.push(self.text.len());
-        }
         self.runs.push(self.text.len() as u32, count);
         self.text.extend_from_slice(word);
         self.text.push(NO_SYMBOL);
         Ok(())
-    }
-
-    /// Append the words of another part, which must not have been merged.
-    pub fn append(&mut self, other: &TextPart) -> Result<(), Error> {
-        let after = self.text.len() - 1;
-        if u32::try_from(after + other.text.len()).is_err() {
-            return Err(Error::TextTooLong);
-        }
-        self.text.grow(other.text.len() - 1)?;
-        self.begins.extend(other.begins.iter().map(|begin| begin + after));
-        self.runs.append(&other.runs, after as u32);
-        self.text.extend_from_slice(&other.text[1..]);
-        Ok(())
-    }
-
-    /// The part in this many stretches of whole words, some of which may be empty.
-    pub fn stretches(&self, count: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-        let begin = move |number: usize| match number {
-            0 => 1,
-            _ => self.begins.get(self.begins.len() * number / count).copied().unwrap_or(self.text.len()),
-        };
-        (0..count).map(move |number| begin(number)..begin(number + 1))
     }
 
     /// How many places it has.
@@ -110,26 +75,21 @@ impl TextPart {
         self.places[number as usize].len()
     }
 
-    /// Upper bounds of the weights of all pairs in a stretch, by hashes of this many bits (1 to 63).
-    pub fn weight_bounds(&self, range: Range<usize>, bits: u32, monitor: &Monitor) -> Result<WeightBounds, Error> {
+    /// Upper bounds of the weights of all pairs, by hashes of this many bits (1 to 63).
+    pub fn weight_bounds(&self, bits: u32, monitor: &Monitor) -> Result<WeightBounds, Error> {
         let mut bounds = WeightBounds::new(bits)?;
-        self.each_pair(range, monitor, |left, right, _, weight| {
+        self.each_pair(monitor, |left, right, _, weight| {
             bounds.add(left, right, weight);
             Ok(())
         })?;
         Ok(bounds)
     }
 
-    /// Count all pairs in a stretch; if bounds are given, leave out pairs that cannot reach a threshold.
-    pub fn count_pairs(
-        &self,
-        range: Range<usize>,
-        bounds: Option<(&WeightBounds, u64)>,
-        monitor: &Monitor,
-    ) -> Result<PairCounts, Error> {
+    /// Count all pairs; if bounds are given, leave out pairs that cannot reach a threshold.
+    pub fn count_pairs(&self, bounds: Option<(&WeightBounds, u64)>, monitor: &Monitor) -> Result<PairCounts, Error> {
         probe(1 << 20)?; // what an empty table takes
         let mut counts = PairCounts::default();
-        self.each_pair(range, monitor, |left, right, _, weight| {
+        self.each_pair(monitor, |left, right, _, weight| {
             if bounds.is_none_or(|(bounds, threshold)| bounds.may_reach(left, right, threshold)) {
                 counts.add(left, right, Occurrences::once(weight))?;
             }
@@ -138,17 +98,11 @@ impl TextPart {
         Ok(counts)
     }
 
-    /// The places of the pairs in a stretch that have a number (below `count`), by number.
-    pub fn find_places(
-        &self,
-        range: Range<usize>,
-        numbers: &PairMap<PairNumber>,
-        count: usize,
-        monitor: &Monitor,
-    ) -> Result<PairPlaces, Error> {
-        let mut places: PairPlaces = with_room(count)?;
+    /// Forget which pairs were tracked, and track those that have a number (below `count`).
+    pub fn track_all(&mut self, numbers: &PairMap<PairNumber>, count: usize, monitor: &Monitor) -> Result<(), Error> {
+        let mut places: Vec<Vec<u32>> = with_room(count)?;
         places.resize_with(count, Vec::new);
-        self.each_pair(range, monitor, |left, right, place, _| {
+        self.each_pair(monitor, |left, right, place, _| {
             let number = numbers.get(left, right);
             if number != UNTRACKED {
                 let places = &mut places[number as usize];
@@ -157,22 +111,7 @@ impl TextPart {
             }
             Ok(())
         })?;
-        Ok(places)
-    }
-
-    /// Forget which pairs were tracked, and track pairs that are at these places, given by stretch.
-    pub fn track_all(&mut self, stretches: impl IntoIterator<Item = PairPlaces>) -> Result<(), Error> {
-        self.places.clear();
-        for stretch in stretches {
-            if self.places.is_empty() {
-                self.places = stretch;
-                continue;
-            }
-            for (places, more) in self.places.iter_mut().zip(stretch) {
-                places.grow(more.len())?;
-                places.extend(more);
-            }
-        }
+        self.places = places;
         Ok(())
     }
 
@@ -290,17 +229,16 @@ impl TextPart {
         self.numbers_after.push(UNTRACKED);
     }
 
-    /// Call `see(left, right, place, weight)` for each pair of neighbours in a stretch, from left to right.
+    /// Call `see(left, right, place, weight)` for each pair of neighbours, from left to right.
     fn each_pair(
         &self,
-        range: Range<usize>,
         monitor: &Monitor,
         mut see: impl FnMut(SymbolNumber, SymbolNumber, u32, u64) -> Result<(), Halt>,
     ) -> Result<(), Error> {
-        let mut at = range.start;
+        let mut at = 1;
         let mut run = 0;
         let mut next_check = 0;
-        while at < range.end {
+        while at < self.text.len() {
             if at >= next_check {
                 monitor.check()?;
                 next_check = at + CHECK_INTERVAL;
@@ -345,51 +283,18 @@ mod tests {
         part.push(word, 5).unwrap();
         let mut numbers = PairMap::new(UNTRACKED);
         *numbers.get_or_insert(left, right).unwrap() = 0;
-        let places: Vec<_> =
-            part.stretches(3).map(|range| part.find_places(range, &numbers, 1, &monitor).unwrap()).collect();
-        part.track_all(places).unwrap();
+        part.track_all(&numbers, 1, &monitor).unwrap();
         part.merge(Merge { number: 0, left, right, new: NEW }, &monitor).unwrap();
         part
     }
 
     /// The pairs of the text with their weights.
     fn pairs(part: &TextPart) -> Vec<(u32, u32, u64)> {
-        let counts = part.count_pairs(1..part.size(), None, &Monitor::default()).unwrap();
+        let counts = part.count_pairs(None, &Monitor::default()).unwrap();
         let mut pairs: Vec<_> =
             counts.iter().map(|(left, right, occurrences)| (left, right, occurrences.weight)).collect();
         pairs.sort_unstable();
         pairs
-    }
-
-    #[test]
-    fn stretches_are_all_of_the_part_and_a_part_can_be_made_of_several() {
-        let make = |words: std::ops::Range<usize>| {
-            let mut part = TextPart::new(2);
-            for at in words {
-                part.push(&[A, B, A, A, B][..2 + at % 4], 9 - at as u64 / 5_000).unwrap();
-            }
-            part
-        };
-        let whole = make(0..30_000);
-        let mut joined = make(0..13_000);
-        joined.append(&make(13_000..30_000)).unwrap();
-        for part in [whole, joined] {
-            assert_eq!(pairs(&part), pairs(&make(0..30_000)));
-            for count in [1, 2, 3, 100] {
-                let mut end = 1;
-                let mut counts = PairCounts::default();
-                for range in part.stretches(count) {
-                    assert_eq!((range.start, part.text[range.start - 1]), (end, NO_SYMBOL));
-                    end = range.end;
-                    counts.absorb(&part.count_pairs(range, None, &Monitor::default()).unwrap()).unwrap();
-                }
-                assert_eq!(end, part.size());
-                assert_eq!(counts.iter().map(|pair| pair.2.weight).collect::<Vec<_>>(), {
-                    let counts = part.count_pairs(1..part.size(), None, &Monitor::default()).unwrap();
-                    counts.iter().map(|pair| pair.2.weight).collect::<Vec<_>>()
-                });
-            }
-        }
     }
 
     #[test]
