@@ -78,7 +78,9 @@ class Pieces(Sequence[Piece]):
     def of_lists(cls, texts: Sequence[bytes], scores: Iterable[float], types: Iterable[int]) -> Pieces:
         """The same from columns as lists, which are faster to make."""
         ends = array("I", accumulate(map(len, texts)))
-        return cls(b"".join(texts), ends.tobytes(), array("f", scores).tobytes(), bytes(types))
+        made = cls(b"".join(texts), ends.tobytes(), array("f", scores).tobytes(), bytes(types))
+        made.__dict__["texts"] = tuple(texts)  # what `texts` would make again
+        return made
 
     @kept
     def texts(self) -> tuple[bytes, ...]:

@@ -3,6 +3,7 @@
 from functools import cache
 from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from google.protobuf.descriptor import FieldDescriptor
 from sentencepiece import sentencepiece_model_pb2 as their_pb2
 
 from cpbpe import Tokenizer
-from cpbpe.model.formats import model_pb2
+from cpbpe.model.formats import model_pb2, sentencepiece
+from cpbpe.model.formats.piece_messages import piece_messages
+from cpbpe.model.spec import Pieces, PieceType
 from tests.support import processes, protos, tiers, zoo
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -82,3 +85,18 @@ def test_neighbours_in_one_process(order: tuple[str, ...]) -> None:
 @cache
 def _clash(lines: tuple[str, ...]) -> bool:
     return processes.run("-c", "\n".join(lines)).returncode != 0
+
+
+def test_pieces_are_written_as_protobuf_writes_them() -> None:
+    random = Random(1)
+    lengths = [0, 1, 3, 99, 100, 101, 118, 119, 120, 121, 127, 128, 300, 20_000]
+    scores = [0.0, -0.0, -1.0, 1.5, float("inf"), -1e30]
+    for count in (0, 1, 2, 50, 500):
+        texts = [random.randbytes(random.choice(lengths)) for _ in range(count)]
+        kinds = [random.choice(list(PieceType)) for _ in texts]
+        pieces = Pieces.of_lists(texts, random.choices(scores, k=count), kinds)
+        message = sentencepiece.messages().ModelProto()
+        for text, score, kind in pieces:
+            more = {} if kind == PieceType.NORMAL else {"type": kind}
+            message.pieces.add(piece=text, score=score, **more)
+        assert piece_messages(pieces) == message.SerializeToString()

@@ -12,7 +12,7 @@
 //! | `cache/`  | remembers what chunks became                                                           |
 //! | `decode`  | ids -> text; `decode_spans` says where in it each is                                   |
 //! | `encode/` | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it      |
-//! | `train/`  | a corpus -> merges; it uses only `text/`, `error`, `memory` and `watch`                |
+//! | `train/`  | a corpus -> merges; of the rooms it uses only `text/`                                  |
 //!
 //! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `machine` (steps for which some
 //! machines have instructions of their own), `memory` (large buffers, for which there may not be enough memory),

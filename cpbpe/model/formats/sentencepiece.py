@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
+from cpbpe.model.formats.piece_messages import piece_messages
 from cpbpe.model.formats.sniff import describe
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
 
@@ -210,13 +211,6 @@ def write(spec: ModelSpec) -> bytes:
     if spec.file is not None and read(spec.file) == spec:
         return spec.file
     proto = messages().ModelProto()
-    columns = zip(spec.pieces.texts, spec.pieces.numbers(), spec.pieces.types, strict=True)
-    for text, score, type in columns:
-        if type == PieceType.NORMAL:
-            proto.pieces.add(piece=text, score=score)
-        else:
-            proto.pieces.add(piece=text, score=score, type=type)
-
     trainer = proto.trainer_spec
     _set(trainer, spec.settings.trainer)
     _correct(trainer, "model_type", trainer.BPE)
@@ -231,8 +225,8 @@ def write(spec: ModelSpec) -> bytes:
     if spec.denormalizer is not None:
         _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
     _add(proto, spec.added)
-    data: bytes = proto.SerializeToString()
-    return data
+    others: bytes = proto.SerializeToString()
+    return piece_messages(spec.pieces) + others
 
 
 def added_fields(tokens: Mapping[str, int]) -> bytes:

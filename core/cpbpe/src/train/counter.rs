@@ -105,6 +105,10 @@ impl Counter {
 
     /// How many different words there are.
     pub fn distinct(&mut self) -> usize {
+        for worker in &mut self.workers {
+            // (Without memory the table is empty, and the next call that can fail does.)
+            let _ = self.cutter.finish(worker, &Monitor::default());
+        }
         let (own, others) = self.workers.split_at_mut(1);
         for worker in others {
             own[0].table.absorb(std::mem::take(&mut worker.table));
@@ -112,7 +116,7 @@ impl Counter {
         own[0].table.distinct()
     }
 
-    /// About how many bytes the words take.
+    /// About how many bytes the words take, except those in small memories.
     pub fn memory(&self) -> usize {
         self.workers.iter().map(|worker| worker.table.memory()).sum()
     }
@@ -123,6 +127,7 @@ impl Counter {
         // together.
         let (mut words, mut bytes) = (0, 0);
         for worker in &mut self.workers {
+            self.cutter.finish(worker, monitor)?;
             words += worker.table.distinct();
             worker.table.check()?;
             bytes += worker.table.memory();

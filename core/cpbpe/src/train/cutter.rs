@@ -9,7 +9,9 @@ use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys as Finder;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8;
+use crate::train::groups::{are_cut_apart, Group, Groups};
 use crate::train::limits::{CharClass, CharClasses, ALWAYS_ALONE, BOUNDARY, SCRIPTS_END};
+use crate::train::recent::SHORT;
 use crate::train::tallies::{SkipReason, Tallies};
 use crate::train::values::CountSpec;
 use crate::train::word_table::{WordTable, PADDING};
@@ -19,6 +21,10 @@ use crate::watch::{Monitor, NO_CHECK};
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
 /// The class of a byte with which a symbol begins; the character has to be looked at again.
 const MAYBE_SYMBOL: CharClass = SCRIPTS_END - 1;
+/// The class of a byte that is part of a longer character.
+const LONGER: CharClass = SCRIPTS_END - 2;
+/// What is put after a text: at least as much as is read there.
+const PADDED: [u8; PADDING] = [b' '; PADDING];
 /// In a long sentence, the monitor is asked whether to go on once in this many bytes.
 const CHECK_BYTES: usize = 1 << 20;
 
@@ -30,13 +36,17 @@ pub struct Cutter {
     normalizer: Normalizer,
     /// Whether normalizing valid text does nothing but, at most, put a space in front.
     plain: bool,
+    /// Whether groups can be counted before they are cut.
+    grouped: bool,
     /// The class of every character.
     classes: CharClasses,
-    /// The class of each character of one byte; ALWAYS_ALONE for a byte of a longer character.
+    /// The class of each character of one byte, or LONGER, or MAYBE_SYMBOL.
     byte_classes: [CharClass; 256],
     /// The class of the letters A to Z and a to z if they all have the same, and no symbol begins with one;
     /// otherwise ALWAYS_ALONE.
     letter_class: CharClass,
+    /// Whether spaces are never cut apart.
+    joins_spaces: bool,
     /// The symbols, compact.
     symbols: Finder,
     /// The delimiter, compact; `None` if there is none, or if normalized text cannot contain it.
@@ -46,8 +56,10 @@ pub struct Cutter {
 /// The data that one thread writes.
 #[derive(Default)]
 pub struct Worker {
-    /// The words that it counted.
+    /// The words that it counted, except those in `groups`.
     pub table: WordTable,
+    /// Groups that are not cut yet.
+    groups: Groups,
     /// The current sentence, normalized and compact;
     compact: Vec<u8>,
     /// and the same with BOUNDARY in place of symbols and delimiters.
@@ -89,16 +101,33 @@ impl Cutter {
             utf8::spaces_into(key, &mut compact);
             (!key.is_empty() && !key.contains(&b' ')).then_some(compact)
         };
-        let symbols = Finder::new(&spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect::<Vec<_>>())?;
+        let symbols: Vec<_> = spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect();
+        let grouped = are_cut_apart(&spec.limits, symbols.iter().map(Vec::as_slice));
+        let symbols = Finder::new(&symbols)?;
         let delimiter = compact_key(&spec.delimiter).map(|key| memmem::Finder::new(&key).into_owned());
-        let mut byte_classes = [ALWAYS_ALONE; 256];
-        for (byte, class) in (0u8..0x80).zip(&mut byte_classes) {
-            *class = if symbols.begins(byte) { MAYBE_SYMBOL } else { classes.of(char::from(byte)) };
-        }
+        let byte_classes = std::array::from_fn(|byte| match byte as u8 {
+            byte if symbols.begins(byte) => MAYBE_SYMBOL,
+            byte if byte.is_ascii() => classes.of(char::from(byte)),
+            _ => LONGER,
+        });
+        // Only if they are never cut apart, and no symbol begins with one.
+        let spaces = [' '; 2].map(|space| classes.of(space));
+        let joins_spaces = !symbols.begins(b' ') && !spec.limits.cuts(spaces[0], spaces[1]);
         let mut alphabet = (b'A'..=b'Z').chain(b'a'..=b'z').map(|letter| byte_classes[usize::from(letter)]);
         let class_of_a = byte_classes[usize::from(b'a')];
         let letter_class = if alphabet.all(|class| class == class_of_a) { class_of_a } else { ALWAYS_ALONE };
-        Ok(Cutter { spec, normalizer, plain, classes, byte_classes, letter_class, symbols, delimiter })
+        Ok(Cutter {
+            spec,
+            normalizer,
+            plain,
+            grouped,
+            classes,
+            byte_classes,
+            letter_class,
+            joins_spaces,
+            symbols,
+            delimiter,
+        })
     }
 
     /// Count a sentence `count` times, or record why it is skipped.
@@ -122,7 +151,7 @@ impl Cutter {
             tallies.broken += 1;
         }
         // 2. Normalize it, to compact text.
-        let Worker { table, compact, replaced } = worker;
+        let Worker { table, groups, compact, replaced } = worker;
         compact.clear();
         if self.plain && facts.clean {
             compact.grow(sentence.len() + 1 + PADDING)?;
@@ -143,10 +172,23 @@ impl Cutter {
         if self.delimiter.is_some() {
             replaced.clear();
             self.replace_keys(compact, replaced)?;
-            self.cut::<false>(replaced, count, table, monitor)
+            let end = pad(replaced);
+            self.cut::<false>(replaced, end, count, table, monitor)
+        } else if self.grouped {
+            let end = pad(compact);
+            self.count_groups(compact, end, count, groups, table, monitor)
         } else {
-            self.cut::<true>(compact, count, table, monitor)
+            let end = pad(compact);
+            self.cut::<true>(compact, end, count, table, monitor)
         }
+    }
+
+    /// Complete the table of a worker.
+    pub fn finish(&self, worker: &mut Worker, monitor: &Monitor) -> Result<(), Halt> {
+        worker.groups.close();
+        self.cut_groups(&mut worker.groups, &mut worker.table, monitor)?;
+        worker.groups = Groups::default();
+        Ok(())
     }
 
     /// Count all sentences of whole lines. If it is stopped, only some of them are counted.
@@ -210,7 +252,8 @@ impl Cutter {
         utf8::repair_into(sentence, &mut valid)?;
         compact.grow(valid.len() * utf8::SPACE.len() + PADDING)?;
         swap_spaces(&valid, &mut compact);
-        self.cut::<false>(&mut compact, count, &mut worker.table, monitor)
+        let end = pad(&mut compact);
+        self.cut::<false>(&compact, end, count, &mut worker.table, monitor)
     }
 
     /// Why a sentence is skipped, as far as that is known before it is normalized.
@@ -261,23 +304,64 @@ impl Cutter {
         Ok(())
     }
 
-    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. (`buffer`
-    /// gets the padding that `WordTable::add_at` needs.)
+    /// Count compact text group by group.
+    fn count_groups(
+        &self,
+        text: &[u8],
+        end: usize,
+        count: u64,
+        groups: &mut Groups,
+        table: &mut WordTable,
+        monitor: &Monitor,
+    ) -> Result<(), Halt> {
+        let mut at = 0;
+        let mut next_check = CHECK_BYTES;
+        while at < end {
+            if at >= next_check {
+                monitor.check()?;
+                next_check = at + CHECK_BYTES;
+            }
+            at = match groups.add_at(text, at, end, count) {
+                Group::Counted(next) => next,
+                Group::PushedOut(next) => {
+                    self.cut_groups(groups, table, monitor)?;
+                    next
+                }
+                Group::Long(next) => {
+                    self.cut::<true>(&text[at..], next - at, count, table, monitor)?;
+                    next
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Cut the groups that were pushed out into words and count them.
+    fn cut_groups(&self, groups: &mut Groups, table: &mut WordTable, monitor: &Monitor) -> Result<(), Halt> {
+        for group in groups.pushed_out.drain(..) {
+            let mut text = [0; SHORT + PADDING];
+            text[..SHORT].copy_from_slice(&group.padded());
+            self.cut::<true>(&text, group.length as usize, group.count, table, monitor)?;
+        }
+        Ok(())
+    }
+
+    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. PADDING bytes
+    /// that are not letters must follow the text.
     fn cut<const SYMBOLS: bool>(
         &self,
-        buffer: &mut Vec<u8>,
+        buffer: &[u8],
+        end: usize,
         count: u64,
         table: &mut WordTable,
         monitor: &Monitor,
     ) -> Result<(), Halt> {
-        let end = buffer.len();
-        buffer.extend_from_slice(&[0; PADDING]);
         let text = &buffer[..end];
         let mut symbols = self.symbols.walk(text);
         let mut begin = 0; // where the word at `at` begins
         let mut at = 0;
         let mut last = ALWAYS_ALONE; // the class of the character before `at`
-        let mut next_check = 0;
+        let mut next_check = CHECK_BYTES;
         while let Some(&byte) = text.get(at) {
             if at >= next_check {
                 monitor.check()?;
@@ -285,18 +369,17 @@ impl Cutter {
             }
             // 1. The usual case: another character of one byte and the same script.
             let mut class = self.byte_classes[usize::from(byte)];
-            if class == last && class < MAYBE_SYMBOL {
+            if class == last && class < LONGER {
                 at += 1;
                 if class == self.letter_class {
                     at += count_letters(buffer, at);
                 }
                 continue;
             }
-            // 2. A symbol is a word of its own. (The class of a byte of a longer character is ALWAYS_ALONE, so that
-            //    symbols that begin with one are looked for here, too.)
+            // 2. A symbol is a word of its own.
             let mut length = 1;
-            if class >= MAYBE_SYMBOL {
-                if SYMBOLS && self.symbols.begins(byte) {
+            if class == MAYBE_SYMBOL || class == LONGER {
+                if SYMBOLS && class == MAYBE_SYMBOL {
                     let symbol = symbols.longest(at);
                     if symbol > 0 {
                         if begin < at {
@@ -309,9 +392,9 @@ impl Cutter {
                         continue;
                     }
                 }
-                let c = decode(text, at);
+                let c;
+                (c, length) = decode(text, at);
                 class = self.classes.of(c);
-                length = c.len_utf8();
             }
             // 3. Cut before this character if no piece contains it directly after the last one.
             if begin < at && (class != last || class >= SCRIPTS_END) && self.spec.limits.cuts(last, class) {
@@ -320,6 +403,9 @@ impl Cutter {
             }
             last = class;
             at += length;
+            if byte == b' ' && self.joins_spaces {
+                at += text[at..].iter().take_while(|&&byte| byte == b' ').count();
+            }
         }
         // 4. The rest is the last word.
         if begin < end {
@@ -327,6 +413,13 @@ impl Cutter {
         }
         table.check()
     }
+}
+
+/// Put PADDING after a text, a space first. Returns where the text ends.
+fn pad(text: &mut Vec<u8>) -> usize {
+    let end = text.len();
+    text.extend_from_slice(&PADDED);
+    end
 }
 
 /// How many ASCII letters there are in a row at `at`, counted eight at a time. PADDING bytes that are not letters
@@ -352,18 +445,19 @@ fn count_letters(buffer: &[u8], at: usize) -> usize {
     count
 }
 
-/// The character at `at`. (Text that is cut is always valid; if it were not, this would return some other character.)
+/// The character at `at`, and its length. (Text that is cut is always valid; if it were not, this would return some
+/// other character.)
 #[inline]
-fn decode(text: &[u8], at: usize) -> char {
+fn decode(text: &[u8], at: usize) -> (char, usize) {
     let tail = |n: usize| text.get(at + n).map_or(0, |byte| u32::from(byte & 0x3F));
     let first = u32::from(text[at]);
-    let code = match first {
-        0..0x80 => first,
-        0x80..0xE0 => (first & 0x1F) << 6 | tail(1),
-        0xE0..0xF0 => (first & 0x0F) << 12 | tail(1) << 6 | tail(2),
-        _ => (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
+    let (code, length) = match first {
+        0..0x80 => (first, 1),
+        0x80..0xE0 => ((first & 0x1F) << 6 | tail(1), 2),
+        0xE0..0xF0 => ((first & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
+        _ => ((first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
     };
-    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), length)
 }
 
 #[cfg(test)]

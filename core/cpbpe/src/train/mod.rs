@@ -12,8 +12,10 @@
 //! | `threads.rs`    | threads for one call                                                       |
 //! | `tallies.rs`    | how many sentences were read and skipped                                   |
 //! | `words.rs`      | a sorted list of words with counts, in columns                             |
+//! | `recent.rs`     | a small memory of words seen recently                                      |
 //! | `word_table.rs` | a hash table that counts words                                             |
 //! | `sort.rs`       | tables -> sorted words                                                     |
+//! | `groups.rs`     | a sentence -> spaces with what follows them, counted before they are cut   |
 //! | `cutter.rs`     | a sentence -> words in a table                                             |
 //! | `counter.rs`    | a corpus -> words, on several threads                                      |
 //! | `characters.rs` | words -> accepted characters                                               |
@@ -31,12 +33,14 @@ mod changes;
 mod characters;
 mod counter;
 mod cutter;
+mod groups;
 mod layout;
 mod learn;
 mod limits;
 mod occurrences;
 mod pairs;
 mod queue;
+mod recent;
 mod runs;
 mod scripts;
 mod sort;

@@ -1,10 +1,9 @@
 //! Counts words: a hash table whose words are stored one after another in one buffer. Words are compact here (a space
 //! stands for U+2581); `sort.rs` makes a sorted list of them.
 
-use std::hash::{BuildHasher, RandomState};
-
 use crate::error::Halt;
-use crate::memory::{zeros, Grow};
+use crate::memory::{boxed, zeros, Grow};
+use crate::train::recent::{load, number, Recent, RecentWord, WordHash, BATCH, SHORT};
 
 /// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them
 /// are those of the hash, so that few other words have to be compared.
@@ -15,29 +14,14 @@ const COUNT: usize = 8;
 /// In place of a length of one byte: the length takes the next eight bytes.
 const LONG: u8 = u8::MAX;
 
-/// Words of up to this many bytes are handled as one number.
-const SHORT: usize = 16;
 /// `WordTable::add_at` reads at most this many bytes after the end of a word, and ignores them.
 pub const PADDING: usize = SHORT;
-/// How many words the small memory in front of a table holds; a power of two.
-const RECENT: usize = 1 << 13;
-/// This many words are looked up together, so that their cache misses overlap.
-const BATCH: usize = 32;
+/// The small memory in front of a table holds 2 ** this many words.
+const RECENT_BITS: u32 = 13;
 
 /// The most words that a table of this many slots should hold: three quarters.
 fn capacity(slots: usize) -> usize {
     slots / 4 * 3
-}
-
-/// A short word that was seen recently, with its count since it entered the small memory.
-#[derive(Clone, Copy, Default)]
-struct RecentWord {
-    /// Its bytes, padded with zeros.
-    bytes: [u64; 2],
-    /// Its length; 0 for none.
-    length: u64,
-    /// How often it was seen.
-    count: u64,
 }
 
 /// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
@@ -52,54 +36,33 @@ pub struct WordTable {
     blob: Vec<u8>,
     /// How many records there are.
     words: usize,
-    /// The small memory, by hash; empty until it is needed.
-    recent: Vec<RecentWord>,
+    /// The small memory.
+    recent: Recent,
     /// Words that were pushed out of it.
     waiting: Vec<RecentWord>,
-    /// The seed of the hash.
-    seed: u64,
+    /// The counts of words of one byte, by that byte.
+    bytes: Box<[u64; 256]>,
+    /// The hash.
+    hash: WordHash,
     /// There was no memory for a word. The table is empty then, and stays so. (A flag, because `add_at` is called for
     /// every word of a text, and hardly ever needs memory.)
     failed: bool,
 }
 
 impl Default for WordTable {
-    /// The seed is random, so that nobody can make a corpus whose words collide.
     fn default() -> WordTable {
-        let seed = RandomState::new().hash_one(0) | 1;
-        let (recent, waiting) = (Vec::new(), Vec::with_capacity(BATCH));
-        WordTable { slots: vec![0; 1 << 10], blob: vec![0; PADDING], words: 0, recent, waiting, seed, failed: false }
-    }
-}
-
-#[inline]
-fn number(bytes: &[u8]) -> u64 {
-    bytes.try_into().map_or(0, u64::from_le_bytes)
-}
-
-/// The first `length` bytes at `at`, at most 16, as two numbers. There must be 16 bytes, even if the word is shorter:
-/// one load and a mask need no branch that depends on the length, and lengths are hard to predict.
-#[inline]
-fn load(bytes: &[u8], at: usize, length: usize) -> [u64; 2] {
-    const MASKS: [[u64; 2]; SHORT + 1] = {
-        let mut masks = [[0; 2]; SHORT + 1];
-        let mut length = 1;
-        while length <= SHORT {
-            masks[length] = masks[length - 1];
-            masks[length][(length - 1) / 8] |= 0xFF << ((length - 1) % 8 * 8);
-            length += 1;
+        let (recent, hash, waiting) = (Recent::new(RECENT_BITS), WordHash::default(), Vec::with_capacity(2 * BATCH));
+        WordTable {
+            slots: vec![0; 1 << 10],
+            blob: vec![0; PADDING],
+            words: 0,
+            recent,
+            waiting,
+            bytes: boxed(0),
+            hash,
+            failed: false,
         }
-        masks
-    };
-    let block = &bytes[at..at + SHORT];
-    let mask = MASKS[length];
-    [number(&block[..8]) & mask[0], number(&block[8..]) & mask[1]]
-}
-
-#[inline]
-fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
+    }
 }
 
 /// The word and the count of the record at `at`, and where the next begins.
@@ -116,53 +79,26 @@ fn record(blob: &[u8], at: usize) -> (&[u8], u64, usize) {
 }
 
 impl WordTable {
-    /// The hash of a word of up to SHORT bytes.
-    #[inline]
-    fn hash_short(&self, bytes: [u64; 2], length: u64) -> u64 {
-        const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-        mix(bytes[0] ^ self.seed, (bytes[1] ^ ODD).wrapping_add(length) ^ self.seed.rotate_left(32))
-    }
-
-    /// The hash of any word.
-    fn hash(&self, word: &[u8]) -> u64 {
-        let length = word.len();
-        if length <= SHORT {
-            let mut bytes = [0; SHORT];
-            bytes[..length].copy_from_slice(word);
-            return self.hash_short(load(&bytes, 0, length), length as u64);
-        }
-        let mut state = self.seed ^ length as u64;
-        let last = length - SHORT;
-        for at in (0..last).step_by(SHORT).chain([last]) {
-            let bytes = load(word, at, SHORT);
-            state = mix(state ^ bytes[0], self.seed ^ bytes[1] ^ 0xD6E8_FEB8_6659_FD93) ^ state.rotate_left(23);
-        }
-        mix(state, 0x9E37_79B9_7F4A_7C15)
-    }
-
     /// Count the word `text[begin..end]` `count` more times; at least PADDING bytes must follow it. A count that
     /// would exceed 64 bits stays at the maximum.
     #[inline]
     pub fn add_at(&mut self, text: &[u8], begin: usize, end: usize, count: u64) {
         let length = end - begin;
+        if length == 1 {
+            let total = &mut self.bytes[usize::from(text[begin])];
+            *total = total.saturating_add(count);
+            return;
+        }
         if length > SHORT {
             self.add_long(&text[begin..end], count);
             return;
         }
         let bytes = load(text, begin, length);
-        let hash = self.hash_short(bytes, length as u64);
-        if self.recent.is_empty() {
-            self.recent = vec![RecentWord::default(); RECENT];
-        }
-        let recent = &mut self.recent[(hash >> 32) as usize % RECENT];
-        if recent.bytes == bytes && recent.length == length as u64 {
-            recent.count = recent.count.saturating_add(count);
-            return;
-        }
-        let old = std::mem::replace(recent, RecentWord { bytes, length: length as u64, count });
-        if old.length > 0 {
-            self.waiting.push(old);
-            if self.waiting.len() == BATCH {
+        let word = RecentWord { bytes, length: length as u64, count };
+        let hash = self.hash.short(bytes, length as u64);
+        if self.recent.add(hash, word) {
+            self.recent.settle(&mut self.waiting);
+            if self.waiting.len() >= BATCH {
                 self.add_waiting();
             }
         }
@@ -171,11 +107,11 @@ impl WordTable {
     /// Add the waiting words to their records.
     fn add_waiting(&mut self) {
         let mask = self.slots.len() - 1;
-        let mut places = [0; BATCH];
+        let mut places = [0; 2 * BATCH];
         // Nothing depends on what these two loops read, so the processor runs ahead and fetches many words at once.
         // The third loop looks them up again, when they are in the cache.
         for (place, word) in places.iter_mut().zip(&self.waiting) {
-            let slot = self.slots[self.hash_short(word.bytes, word.length) as usize & mask];
+            let slot = self.slots[self.hash.short(word.bytes, word.length) as usize & mask];
             *place = (slot & PLACE).saturating_sub(1) as usize;
         }
         let touched = places.iter().fold(0, |touched, &place| touched ^ self.blob[place]);
@@ -225,7 +161,7 @@ impl WordTable {
     }
 
     fn add_short(&mut self, word: RecentWord) {
-        let hash = self.hash_short(word.bytes, word.length);
+        let hash = self.hash.short(word.bytes, word.length);
         let length = word.length as usize;
         let is_same = |place: usize| {
             let begin = place + COUNT + 1;
@@ -234,16 +170,13 @@ impl WordTable {
         match self.find(hash, is_same) {
             Ok(place) => self.increase(place, word.count),
             Err(slot) => {
-                let mut bytes = [0; SHORT];
-                bytes[..8].copy_from_slice(&word.bytes[0].to_le_bytes());
-                bytes[8..].copy_from_slice(&word.bytes[1].to_le_bytes());
-                self.push(slot, hash, &bytes[..length], word.count);
+                self.push(slot, hash, &word.padded()[..length], word.count);
             }
         }
     }
 
     fn add_long(&mut self, word: &[u8], count: u64) {
-        let hash = self.hash(word);
+        let hash = self.hash.of(word);
         match self.find(hash, |place| record(&self.blob, place).0 == word) {
             Ok(place) => self.increase(place, count),
             Err(slot) => self.push(slot, hash, word, count),
@@ -299,7 +232,7 @@ impl WordTable {
         self.slots = Vec::new(); // freed before more are allocated
         let Ok(mut new) = zeros(slots) else { return self.fail() };
         for (place, word, _) in self.records() {
-            let hash = self.hash(word);
+            let hash = self.hash.of(word);
             let mut at = hash as usize & (slots - 1);
             while new[at] != 0 {
                 at = (at + 1) & (slots - 1);
@@ -311,11 +244,15 @@ impl WordTable {
 
     /// Add the words of the small memory to their records.
     fn flush(&mut self) {
-        self.add_waiting();
-        for word in std::mem::take(&mut self.recent) {
-            if word.length > 0 {
-                self.add_short(word);
-            }
+        self.recent.take(&mut self.waiting);
+        let one_byte = (0..).zip(*std::mem::replace(&mut self.bytes, boxed(0)));
+        self.waiting.extend(one_byte.filter(|(_, count)| *count > 0).map(|(byte, count)| RecentWord {
+            bytes: [byte, 0],
+            length: 1,
+            count,
+        }));
+        for word in std::mem::take(&mut self.waiting) {
+            self.add_short(word);
         }
     }
 
