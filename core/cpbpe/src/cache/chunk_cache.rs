@@ -29,8 +29,8 @@ use crate::machine::{Machine, Plain, LINE};
 use crate::memory::{zeros, Grow};
 use crate::prefetch::prefetch;
 
-/// How many lines there are: 256 KiB of them at first, 7 MiB in the end. Only those that are used take memory.
-const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13];
+/// How many lines there are: 256 KiB of them at first, 16 MiB in the end. Only those that are used take memory.
+const SIZES: [u32; 6] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13, 1 << 18];
 /// Where the wide places begin, and the narrow one.
 const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
