@@ -75,9 +75,9 @@ fn little_is_forgotten() {
     // Four fifths of the wide places.
     let all = SIZES[SIZES.len() - 1] * 8 / 5;
     for i in 0..all {
-        cache.put(key(&chunk(i)), &chunk(i), &[i], false);
+        cache.put(key(&chunk(i)), &chunk(i), &[i % 32_000], false);
     }
-    let kept = (0..all).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i])).count();
+    let kept = (0..all).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i % 32_000])).count();
     assert!(kept as f64 > f64::from(all) * 0.975, "{kept} of {all}");
 }
 
