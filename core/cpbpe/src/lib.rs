@@ -25,8 +25,8 @@
 //! languages and source code (two binaries in turn on an AMD EPYC).
 //!
 //! * `cache/chunk_cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4. The
-//!   caller must make room for the ids, so `append_cached` in `encode/output.rs` and its call in `encode/encoder.rs`
-//!   are unsafe, too.
+//!   caller must make room for the ids, so `append_cached` and `append_singles` in `encode/output.rs`, `cache/source.rs`
+//!   and their calls in `encode/encoder.rs` are unsafe, too.
 //! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3.
 //! * `machine.rs`: two bytes read as one number: 1.06, 1.1 and 1.1; and instructions that not every machine has, called
 //!   by `encode/encoder.rs` where it has: 1.3, 1.1 and 1.2 (on an Intel Xeon).

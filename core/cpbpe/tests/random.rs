@@ -349,6 +349,53 @@ fn fast_is_slow() {
 
 /// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up
 /// of which some were in the cache.
+/// Text is cut by bytes or by characters, batch by batch: each way must go on where the other one stopped, in a word,
+/// after it, in an unknown character, or after one.
+#[test]
+fn one_way_of_cutting_follows_the_other() {
+    let mut chance = Chance(7);
+    for round in 0..40 {
+        cpbpe::use_vectors(round % 2 == 0);
+        let mut file = Vec::new();
+        piece(&mut file, b"<unk>", 0.0, 2);
+        let byte_fallback = round % 8 > 5;
+        if byte_fallback {
+            bytes(&mut file);
+        }
+        // Every ASCII character is a piece, or every one but one: the bytes then tell which way is taken.
+        let missing = [0, b'~', b'a', b' '][round / 2 % 4];
+        for byte in (1..0x80).filter(|&byte| byte != missing) {
+            let text = if byte == b' ' { "\u{2581}".to_string() } else { char::from(byte).to_string() };
+            piece(&mut file, text.as_bytes(), -9.0, 1);
+        }
+        for (i, text) in ["ab", "国", "中国", "a国", "国a", "国国", "éa", "aé", "😀a"].into_iter().enumerate()
+        {
+            piece(&mut file, text.as_bytes(), -(i as f32), 1);
+        }
+        settings(&mut file, byte_fallback, false, false);
+        let engine = Engine::from_model(&file).unwrap();
+        for _ in 0..80 {
+            let mut text = String::new();
+            while text.len() < 900 {
+                let letters =
+                    chance.pick(&["a", "b", "ab ", "中", "国", "中国", "ж", "é", "éa", "😀", "😀a", "~", "aé国"]);
+                let most = [3, 90][chance.below(2)];
+                text += &letters.repeat(1 + chance.below(most));
+            }
+            let text = text.as_bytes();
+            assert_eq!(
+                encoded(&engine, text),
+                engine.encode_slowly(text).unwrap(),
+                "{:?}",
+                String::from_utf8_lossy(text)
+            );
+            let count = engine.with_scratch(|scratch| engine.count(text, false, NO_CHECK, scratch)).unwrap();
+            assert_eq!(count, Ok(encoded(&engine, text).len()));
+        }
+    }
+    cpbpe::use_vectors(true);
+}
+
 #[test]
 fn what_is_forgotten_is_not_used() {
     let mut file = Vec::new();
