@@ -106,7 +106,7 @@ impl Cutter<'_> {
         // 2. Go from character to character. Where words begin and end is unpredictable, so it is always written, and
         //    counted if it is so.
         let (mut begun, mut ended, mut kept) = (usize::from(!was_cut), 0, 0);
-        let (mut first_begins, mut dropped) = (false, false);
+        let mut first_begins = false;
         let Places { places, count } = self.places()?;
         let is_end = self.base > self.length;
         for (i, &place) in places[..count + usize::from(is_end)].iter().enumerate() {
@@ -140,13 +140,12 @@ impl Cutter<'_> {
             singles.entries[1 + kept] = entry;
             // (Of UNKNOWN characters side by side, only the first counts.)
             let unknown = entry & UNKNOWN != 0;
-            dropped = unknown & was_unknown;
-            kept += usize::from(i < count && !dropped);
+            kept += usize::from(i < count && !(unknown & was_unknown));
             (last, last_entry, last_code, was_cut, was_unknown) = (at, entry, code, !joined, unknown);
         }
         let before = if first_begins { first_character } else { first + usize::from(words.begins[0]).max(1) - 1 };
         let start = self.open.unwrap_or(before);
-        self.finish(words, Found { begun, ended, start, end: kept + usize::from(is_end || dropped), last });
+        self.finish(words, Found { begun, ended, start, end: kept + usize::from(is_end), last });
         Some(())
     }
 

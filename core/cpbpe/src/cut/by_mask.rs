@@ -47,7 +47,7 @@ impl Cutter<'_> {
         // (The first character of all is before the batch.)
         let before_batch = if first_begins { last } else { first + usize::from(words.begins[0]).max(1) - 1 };
         let start = self.open.unwrap_or(before_batch);
-        let end = kept + usize::from(is_end || before.dropped);
+        let end = kept + usize::from(is_end);
         let last = first + usize::from(batch.places[batch.count]);
         self.finish(words, Found { begun, ended, start, end, last });
         Some(())
@@ -153,8 +153,6 @@ struct Before {
     joins: bool,
     odd: bool,
     unknown: bool,
-    /// Whether it does not count, because it is UNKNOWN after another one.
-    dropped: bool,
     /// Whether there is a cut before it.
     cut: bool,
     /// Whether it is not ASCII.
@@ -172,7 +170,7 @@ impl Before {
     /// Before a batch. `open`: it is in a word that has begun.
     fn new(entry: u32, open: bool, long: bool) -> Before {
         let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
-        Before { joins, odd: !one, unknown: unknown && !open, dropped: false, cut: !open, long }
+        Before { joins, odd: !one, unknown: unknown && !open, cut: !open, long }
     }
 
     /// Take a group. `joined`: of some characters, which are joined with the one before.
@@ -206,8 +204,8 @@ impl Before {
         // 3. Of UNKNOWN characters side by side, only the first counts.
         let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
         let top = |bits: u64| bits >> (left.clamp(1, BLOCK) - 1) & 1 != 0;
-        let [joins, odd, unknown, dropped] = [before, odd, unknown, !keep].map(top);
-        *self = Before { joins, odd, unknown, dropped, cut: top(mask), long: top(long) };
+        let [joins, odd, unknown] = [before, odd, unknown].map(top);
+        *self = Before { joins, odd, unknown, cut: top(mask), long: top(long) };
         Some(Group { begins, ends, keep })
     }
 }
