@@ -9,8 +9,6 @@ use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
 pub const BLOCK: usize = 64;
-/// How many bytes after a block are read, because its last character may end there.
-pub const MORE: usize = 16;
 /// The cells of a line of the cache; see `cache/chunk_cache.rs`.
 pub const LINE: usize = 8;
 
@@ -179,6 +177,9 @@ mod vector {
         }
         numbers
     };
+
+    /// How many bytes after a block are read, because its last character may end there.
+    pub const MORE: usize = 16;
 
     /// The numbers from 0 to 63, each four times, in four parts.
     const FOUR_TIMES: [[u8; BLOCK]; 4] = {
@@ -365,6 +366,7 @@ mod vector {
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
+    use super::vector::MORE;
     use super::*;
     use crate::vocab::characters::{code_point, Characters};
 
