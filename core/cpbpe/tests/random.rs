@@ -366,8 +366,9 @@ fn one_way_of_cutting_follows_the_other() {
         let missing = [0, b'~', b'a', b' '][round / 2 % 4];
         for byte in (1..0x80).filter(|&byte| byte != missing) {
             let text = if byte == b' ' { "\u{2581}".to_string() } else { char::from(byte).to_string() };
-            piece(&mut file, text.as_bytes(), -9.0, 1);
+            piece(&mut file, text.as_bytes(), -9.0, if byte == b'#' { 5 } else { 1 });
         }
+        piece(&mut file, "ü".as_bytes(), -9.0, 5);
         for (i, text) in ["ab", "国", "中国", "a国", "国a", "国国", "éa", "aé", "😀a"].into_iter().enumerate()
         {
             piece(&mut file, text.as_bytes(), -(i as f32), 1);
@@ -377,8 +378,8 @@ fn one_way_of_cutting_follows_the_other() {
         for _ in 0..80 {
             let mut text = String::new();
             while text.len() < 900 {
-                let letters =
-                    chance.pick(&["a", "b", "ab ", "中", "国", "中国", "ж", "é", "éa", "😀", "😀a", "~", "aé国"]);
+                let letters = chance
+                    .pick(&["a", "b", "ab ", "中", "国", "中国", "ж", "é", "éa", "😀", "😀a", "~", "#", "ü", "aé国"]);
                 let most = [3, 90][chance.below(2)];
                 text += &letters.repeat(1 + chance.below(most));
             }
