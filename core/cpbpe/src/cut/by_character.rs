@@ -22,7 +22,7 @@ pub struct CharacterSingles {
     pub(super) begins: [u8; MAX_WORDS],
     /// See `begins`.
     pub(super) ends: [u8; MAX_WORDS],
-    /// Whether the first word began before the batch, and is known to have.
+    /// Whether a word was open where the batch begins.
     opened: bool,
     /// The place in `entries` where the singles after the last word end.
     end: usize,
@@ -99,7 +99,8 @@ impl Cutter<'_> {
         // 1. What is known about the character before the batch, and whether there is a cut before it.
         let (mut last, mut last_entry) = self.last_character()?;
         let first_character = last;
-        let mut last_code = code_point(four_at(padded, last)?);
+        // (In front of the text is nothing to be joined with.)
+        let mut last_code = if first == 0 { u32::MAX } else { code_point(four_at(padded, last)?) };
         let mut was_cut = self.open.is_none();
         let mut was_unknown = was_cut && last_entry & UNKNOWN != 0;
         singles.entries[0] = last_entry;
