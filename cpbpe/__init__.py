@@ -11,7 +11,7 @@
 from typing import TYPE_CHECKING
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.errors import ModelError, TrainingError
+from cpbpe.errors import CorpusError, ModelError, TrainingError
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
 from cpbpe.tokenizer.alignment import Encoding
 from cpbpe.tokenizer.ragged import Ragged
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRESETS",
+    "CorpusError",
     "Encoding",
     "Losslessness",
     "ModelError",

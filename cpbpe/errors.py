@@ -35,3 +35,16 @@ class TrainingError(ValueError):
     ...
     cpbpe.errors.TrainingError: character_coverage must be 0.98 to 1.0, not 0.5
     """
+
+
+class CorpusError(TrainingError):
+    r"""A corpus cannot be read; the message says which file, where in it, and what to do about it.
+
+    It is a `TrainingError` as well, so those who train need one name only.
+
+    >>> import cpbpe
+    >>> cpbpe.train(["a text\tmany"], format="tsv", vocab_size=1000)
+    Traceback (most recent call last):
+    ...
+    cpbpe.errors.CorpusError: item 1: the count must be an integer from 1 to 2**63 - 1, not 'many'
+    """

@@ -21,6 +21,7 @@ ROOMS = [
     ("reference",),
     ("engine",),
     ("tokenizer",),
+    ("corpus",),
     ("training",),
     ("compat", "cli"),
 ]

@@ -92,7 +92,7 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
         if (way_out := _no_path(path)) and not os.path.lexists(path):
             raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     if arguments.out is None:
-        from cpbpe.training.corpus_find import expand
+        from cpbpe.corpus.find import expand
 
         for path in paths:  # a corpus that is not there is what has to be mended first
             if not os.path.isdir(path):

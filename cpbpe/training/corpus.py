@@ -2,8 +2,7 @@
 
 Files are split at newlines and nothing else (a carriage return stays). Texts from an iterable are sentences,
 without the newlines at their ends. sentencepiece does both. Documents in JSON Lines and Parquet are treated
-like files: each line is a sentence. In `cpbpe.training`, `corpus_find` finds files, `corpus_kinds` says what
-they are, `corpus_files` and `decompression` read them, and `records` takes records apart.
+like files: each line is a sentence. The room `cpbpe.corpus` finds and reads the files themselves.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from cpbpe.corpus.files import PART_BYTES, parts, shortened
+from cpbpe.corpus.find import Found, expand, size_of
+from cpbpe.corpus.kinds import FORMATS, format_of
+from cpbpe.corpus.records import encoded, parse_json, parse_tsv, read_parquet
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import given, named
 from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
-from cpbpe.training.corpus_files import PART_BYTES, parts, shortened
-from cpbpe.training.corpus_find import Found, expand, size_of
-from cpbpe.training.corpus_kinds import FORMATS, format_of
-from cpbpe.training.records import encoded, parse_json, parse_tsv, read_parquet
 
 Source = Any
 """A path, a glob or a directory; a list of those; an open file; an iterable of str or bytes; or a mapping

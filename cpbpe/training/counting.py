@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from cpbpe.corpus.records import encoded
 from cpbpe.engine.training import Counter, make_counter
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import (
@@ -25,7 +26,6 @@ from cpbpe.training.corpus import Block, Corpus, shown_path
 from cpbpe.training.corpus_warnings import Broken, warnings_of_files
 from cpbpe.training.options import Pretokenizer, TrainOptions
 from cpbpe.training.progress import Display
-from cpbpe.training.records import encoded
 from cpbpe.training.report import Example, LeftOut, Reading
 from cpbpe.training.sampling import Sample
 from cpbpe.training.words_file import Runs

@@ -243,7 +243,7 @@ def test_neither_threads_nor_parts_matter(
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(TEXTS), newline="")
     one = train(path, vocab_size=700)
-    monkeypatch.setattr("cpbpe.training.corpus_files.PART_BYTES", 1000 * threads)
+    monkeypatch.setattr("cpbpe.corpus.files.PART_BYTES", 1000 * threads)
     two = train(path, vocab_size=700, threads=threads)
     assert one.model_bytes == two.model_bytes
     assert one.report.reading == two.report.reading

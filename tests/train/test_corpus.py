@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cpbpe import TrainingError
-from cpbpe.training import corpus_files
+from cpbpe.corpus import files as corpus_files
 from cpbpe.training.corpus import Corpus, split_lines, whole_lines
 
 LINES = ["first line", "", "zweite Zeile, länger", "三", "tab\tinside", "ends in return\r", "last"]

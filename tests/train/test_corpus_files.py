@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cpbpe import TrainingError, WordCounts, train
-from cpbpe.training import corpus_files
+from cpbpe.corpus import files as corpus_files
 from cpbpe.training.corpus import Corpus
 from tests.train.test_corpus import COMPRESS, sentences
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol, cast
 
-from cpbpe.errors import TrainingError
+from cpbpe.errors import CorpusError
 
 _INPUT_BYTES = 1 << 18
 """How much of a compressed file is read at a time."""
@@ -64,7 +64,7 @@ class Decompressed:
             try:
                 parts.append(stream.decompress(data, size - length))
             except self._errors as error:
-                raise TrainingError(self._damaged(error)) from error
+                raise CorpusError(self._damaged(error)) from error
             length += len(parts[-1])
             if stream.eof:
                 self._input = stream.unused_data

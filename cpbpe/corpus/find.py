@@ -16,9 +16,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cpbpe.errors import TrainingError
-from cpbpe.spelling import advised
-from cpbpe.training.corpus_kinds import (
+from cpbpe.corpus.kinds import (
     BINARY,
     COMPRESSED,
     HEAD_BYTES,
@@ -26,6 +24,8 @@ from cpbpe.training.corpus_kinds import (
     is_no_text,
     named_as_no_text,
 )
+from cpbpe.errors import CorpusError
+from cpbpe.spelling import advised
 
 
 @dataclass
@@ -68,7 +68,7 @@ def expand(path: str, any_text: bool = False) -> Found:
         _check_readable(file)
         what = None if any_text else named_as_no_text(file)
         if what is not None:
-            raise TrainingError(f"{file}: the file {what}")
+            raise CorpusError(f"{file}: the file {what}")
     return found
 
 
@@ -106,7 +106,7 @@ def _of_directory(path: str, any_text: bool) -> Found:
         for file, what in found.left_out.items():
             why = f" ({len(found.left_out):,} left out; the first, {file!r}, {what})"
             break
-        raise TrainingError(f"the directory {path!r} holds no text file{why}; give another one, or a glob")
+        raise CorpusError(f"the directory {path!r} holds no text file{why}; give another one, or a glob")
     return found
 
 

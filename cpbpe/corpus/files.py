@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
-from cpbpe.errors import TrainingError
-from cpbpe.training.corpus_kinds import COMPRESSED, HEAD_BYTES, is_no_text
-from cpbpe.training.decompression import Decompressed
+from cpbpe.corpus.decompression import Decompressed
+from cpbpe.corpus.kinds import COMPRESSED, HEAD_BYTES, is_no_text
+from cpbpe.errors import CorpusError
 
 PART_BYTES = 4 << 20
 """Files are read in parts of this size: large enough to make calls cheap, and small next to memory."""
@@ -38,7 +38,7 @@ def parts(
             if first and not raw:
                 what = is_no_text(part[:HEAD_BYTES], any_text)
                 if what is not None:
-                    raise TrainingError(
+                    raise CorpusError(
                         f"{path}: {'what is compressed in it' if is_compressed else 'the file'} {what}"
                     )
             first = False
@@ -47,7 +47,7 @@ def parts(
                 advanced(at - before)
             if not part:
                 if at < size:
-                    raise TrainingError(
+                    raise CorpusError(
                         f"{path}: became shorter while it was read: {at:,} bytes, and it had {size:,}; "
                         f"begin again when it is complete"
                     )
@@ -101,7 +101,7 @@ def _read(path: str, file: BinaryIO | Decompressed) -> bytes:
     try:
         return file.read(PART_BYTES)
     except EOFError:
-        raise TrainingError(f"{path}: the compressed file is cut off; copy or download it again") from None
+        raise CorpusError(f"{path}: the compressed file is cut off; copy or download it again") from None
     except OSError as error:  # errors of reading do not know the file's name
         if error.errno is None or error.filename is not None:
             raise

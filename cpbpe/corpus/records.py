@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from cpbpe.errors import TrainingError
+from cpbpe.errors import CorpusError
 from cpbpe.spelling import given
 
 _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
@@ -24,14 +24,14 @@ def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list
     for index, line in enumerate(lines):
         columns = line.split(b"\t")
         if len(columns) != 2:
-            raise TrainingError(
+            raise CorpusError(
                 f"{where(index)}: a line of tsv is text, one tab and a count, and this has "
                 f"{len(columns) - 1} tabs; give {given('format', 'text')} if the file is something else"
             )
         count = _COUNT.fullmatch(columns[1])
         if count is None or not 1 <= int(count[1]) < 1 << 63:
             shown = columns[1][:40].decode(errors="backslashreplace")
-            raise TrainingError(
+            raise CorpusError(
                 f"{where(index)}: the count must be an integer from 1 to 2**63 - 1, not {shown!r}"
             )
         sentences.append(columns[0])
@@ -49,18 +49,18 @@ def parse_json(lines: Sequence[bytes], field: str, where: Callable[[int], str]) 
             record = json.loads(line)
         except ValueError as error:
             hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
-            raise TrainingError(f"{where(index)}: not valid JSON: {error}{hint}") from None
+            raise CorpusError(f"{where(index)}: not valid JSON: {error}{hint}") from None
         except RecursionError:
-            raise TrainingError(f"{where(index)}: the JSON is nested too deeply") from None
+            raise CorpusError(f"{where(index)}: the JSON is nested too deeply") from None
         if not isinstance(record, dict) or field not in record:
             fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
-            raise TrainingError(
+            raise CorpusError(
                 f"{where(index)}: there is no field {field!r} (there is {fields or 'none'}); "
                 f"name it with {given('field', ...)}"
             )
         text = record[field]
         if text is not None and not isinstance(text, str):
-            raise TrainingError(f"{where(index)}: the field {field!r} is {type(text).__name__}, not text")
+            raise CorpusError(f"{where(index)}: the field {field!r} is {type(text).__name__}, not text")
         yield None if text is None else encoded(text, partial(_field, where, index, field))
 
 
@@ -73,7 +73,7 @@ def encoded(text: str, where: Callable[[], str]) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise TrainingError(
+        raise CorpusError(
             f"{where()} is not valid Unicode: {error}; correct it, or give the texts as bytes, as in "
             f"text.encode(errors='replace')"
         ) from None
@@ -95,8 +95,8 @@ def read_parquet(path: str, column: str) -> Iterator[tuple[list[bytes | None], i
                 yield _bytes_of(batch.column(0)), rows
                 row += batch.num_rows
             if row != rows:
-                raise TrainingError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
-    except (TrainingError, MemoryError):
+                raise CorpusError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
+    except (CorpusError, MemoryError):
         raise
     except Exception as error:  # for a damaged file pyarrow raises many kinds of errors
         if (
@@ -104,12 +104,12 @@ def read_parquet(path: str, column: str) -> Iterator[tuple[list[bytes | None], i
         ):  # an error of the system, not of the content
             raise
         if isinstance(error, NotImplementedError):
-            raise TrainingError(f"{path}: pyarrow cannot read it: {_reason(error)}") from error
+            raise CorpusError(f"{path}: pyarrow cannot read it: {_reason(error)}") from error
         if not row:
-            raise TrainingError(
+            raise CorpusError(
                 f"{path}: is not a valid Parquet file: {_reason(error)}; copy or download it again"
             ) from error
-        raise TrainingError(
+        raise CorpusError(
             f"{path}: cannot be read beyond row {row:,}: {_reason(error)}; copy or download it again"
         ) from error
 
@@ -125,16 +125,16 @@ def _check_column(path: str, schema: Any, column: str) -> None:
     names = schema.names
     if column not in names:
         shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-        raise TrainingError(
+        raise CorpusError(
             f"{path}: there is no column {column!r} (there is {shown or 'none'}); name it with "
             f"{given('column', ...)}"
         )
     if names.count(column) > 1:
-        raise TrainingError(f"{path}: there are {names.count(column)} columns {column!r}; rename one of them")
+        raise CorpusError(f"{path}: there are {names.count(column)} columns {column!r}; rename one of them")
     kind = schema.field(column).type
     kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     if kind not in _text_types():
-        raise TrainingError(f"{path}: the column {column!r} is {kind}, not text")
+        raise CorpusError(f"{path}: the column {column!r} is {kind}, not text")
 
 
 def _text_types() -> list[Any]:

@@ -1,0 +1,1 @@
+"""Corpora as files: finding them, telling what they are, decompressing them, taking records apart."""
