@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -21,7 +20,7 @@ from cpbpe.reference.training_values import (
     skip_reason,
 )
 from cpbpe.spelling import given, named, shown
-from cpbpe.tokenizer.checks import checked_threads
+from cpbpe.tokenizer.checks import checked_threads, cores
 from cpbpe.training.corpus import Block, Corpus, shown_path
 from cpbpe.training.corpus_warnings import Broken, warnings_of_files
 from cpbpe.training.options import Pretokenizer, TrainOptions
@@ -154,10 +153,7 @@ def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
 
 def threads_or_all(threads: int | None) -> int:
     """How many threads to use: those asked for, or one for each processor this process may use."""
-    if threads is not None:
-        return checked_threads(threads)
-    affinity = getattr(os, "sched_getaffinity", None)
-    return checked_threads(len(affinity(0)) if affinity else os.cpu_count() or 1)
+    return cores() if threads is None else checked_threads(threads)
 
 
 def count_corpus(

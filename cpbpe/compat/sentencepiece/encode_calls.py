@@ -23,7 +23,7 @@ from cpbpe.compat.sentencepiece.values import (
     utf8,
 )
 from cpbpe.lazy import imported
-from cpbpe.tokenizer.checks import MAX_THREADS, threads_for
+from cpbpe.tokenizer.checks import checked_threads, threads_for
 
 ReturnType = Any
 """int, str, bytes, "numpy", "offset_mapping", "proto" or "serialized_proto"."""
@@ -481,7 +481,7 @@ def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) 
         num_threads = thread_pool.num_threads()
     if num_threads < 0:
         return threads_for(items, None)
-    return min(max(num_threads, 1), MAX_THREADS)
+    return checked_threads(max(num_threads, 1))
 
 
 def _sampled(options: Options, enable_sampling: Any, nbest_size: Any, alpha: Any) -> Options:
