@@ -23,6 +23,7 @@ import cpbpe
 from cpbpe import Tokenizer
 from cpbpe.reference import encoding as reference
 from cpbpe.text.utf8 import repair
+from cpbpe.tokenizer import checks
 from tests.conftest import ENGINES
 from tests.support import corpus, processes, tiers, zoo
 
@@ -276,6 +277,11 @@ def test_wrong_threads(tok: Tokenizer) -> None:
 
 
 # --- Ids in ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("processors", [1, 3])
+def test_no_more_threads_than_processors(processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "cores", lambda: processors)
+    assert [checks.checked_threads(number) for number in (1, 2, 16)] == [1, min(2, processors), processors]
 
 
 def test_ids_of_every_kind(tok: Tokenizer) -> None:
