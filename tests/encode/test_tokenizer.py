@@ -278,6 +278,7 @@ def test_wrong_threads(tok: Tokenizer) -> None:
 
 # --- Ids in ---------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("processors", [1, 3])
 def test_no_more_threads_than_processors(processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "cores", lambda: processors)
