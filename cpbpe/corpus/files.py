@@ -1,6 +1,6 @@
-"""Files of a corpus: reading them in large parts, compressed or not.
+"""Files of texts: reading them in large parts, compressed or not.
 
-`cpbpe.training.corpus` knows what the content means (lines, records).
+`cpbpe.corpus.documents` and `cpbpe.training.corpus` know what the content means (lines, records).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _open(path: str) -> BinaryIO:
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path!r} was there when training began, but is gone now") from None
+        raise FileNotFoundError(f"{path!r} was there when the work began, but is gone now") from None
 
 
 def _read(path: str, file: BinaryIO | Decompressed) -> bytes:

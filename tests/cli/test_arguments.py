@@ -144,7 +144,7 @@ BAD = {
     "input_sentence_size": ["100", "-1"],
     "seed": ["x", "99999999999999999999"],
     "threads": ["0", "x"],
-    "format": ["csv", "tsv", "jsonl", "parquet"],
+    "format": ["xls", "csv", "tsv", "jsonl", "parquet", "arrow"],
     "field": ["none"],
     "column": ["none"],
     "memory_limit": ["lots", "5", "1kB"],

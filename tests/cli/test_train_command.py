@@ -82,7 +82,7 @@ def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixtur
             "a.csv",
             b"id,text\n1,one\n",
             1,
-            "or convert the table to .parquet and give --column COLUMN; --format",
+            "only you know which column holds the texts; name it with --column COLUMN; --format",
         ),
         ("a.txt", "text".encode("utf-16"), 1, "for example with 'iconv -f utf-16 -t utf-8'\n"),
         ("a.txt", b"\x93NUMPY\1", 1, "is a numpy array; write its texts to a text file first\n"),
