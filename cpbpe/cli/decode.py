@@ -41,13 +41,13 @@ def parser() -> Parser:
         "-f",
         type=OneOf(_FORMATS),
         metavar="FORMAT",
-        help="what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: by the "
-        "file's name, usually ids)",
+        help="what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: as "
+        "the file's name says, usually ids)",
     )
     parser.add_argument(
         "--whole",
         action="store_true",
-        help="each line is a whole file: no newline comes after its text",
+        help="each line is a whole file, without a newline after it",
     )
     add_decode_options(parser)
     add_output(parser)

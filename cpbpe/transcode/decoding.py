@@ -22,6 +22,8 @@ from cpbpe.transcode.in_order import in_order
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
 
+_OPEN = b'{"ids":['
+"""How objects begin that hold only ids."""
 _SHOWN = 40
 """This much of a wrong word is shown."""
 
@@ -82,6 +84,8 @@ class LineDecoder:
             self.tally.add(tally)
             if self._whole:
                 yield text
+                continue
+            if not tally.documents:
                 continue
             yield before
             yield memoryview(text)[:-1]
@@ -205,9 +209,15 @@ def _form_of(path: str) -> str:
 
 def _of_json(part: _Part) -> tuple[Ids, Places]:
     """The ids of objects, each with a list of ids; or of lists alone."""
+    lines = part.lines
+    if part.form == "jsonl" and lines.count(_OPEN) == lines.count(b"]}") == lines.count(b"{"):
+        # As `DocumentEncoder` writes them. Ten times as fast as reading JSON; what is otherwise will not do.
+        ids, offsets, wrong = read_ids(lines.replace(_OPEN, b"").replace(b"]}", b"").replace(b",", b" "))
+        if wrong is None and len(offsets) - 1 == lines.count(_OPEN):
+            return ids, offsets
     if part.form == "json":
         try:
-            records = json.loads(part.lines)
+            records = json.loads(lines)
         except (ValueError, RecursionError) as error:
             raise CorpusError(f"{part.name}: not valid JSON: {error}") from None
         if not isinstance(records, list):
@@ -215,7 +225,7 @@ def _of_json(part: _Part) -> tuple[Ids, Places]:
         rows = [_row(f"{part.name}: item {number}", item) for number, item in enumerate(records, 1)]
     else:
         rows = []
-        for number, line in enumerate(part.lines.removesuffix(b"\n").split(b"\n"), part.first):
+        for number, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), part.first):
             where = f"{part.name}:{number}"
             try:
                 rows.append(_row(where, json.loads(line)))

@@ -184,9 +184,8 @@ class DocumentEncoder:
             places = np.nonzero(rows.ids == self._unk)[0]
             for row in np.unique(np.searchsorted(rows.offsets, places, "right") - 1).tolist():
                 begin, end = rows.offsets[row : row + 2].tolist()
-                if self._sampled:
-                    options = {**options, "seed": options["seed"] + row}
-                pieces = self._tokenizer.encode_pieces(block.texts[row], **options)
+                own = {"seed": options["seed"] + row} if self._sampled else {}
+                pieces = self._tokenizer.encode_pieces(block.texts[row], **{**options, **own})
                 for place in range(begin, end):
                     if rows.ids[place] == self._unk:
                         words[place] = pieces[place - begin].encode()
