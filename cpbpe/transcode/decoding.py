@@ -118,13 +118,25 @@ class LineDecoder:
         else:
             ids, offsets = _of_json(part)
         self._check(part, ids, offsets)
-        text = None
-        if self._engine is not None and not self._whole:
-            text = self._engine.decode_lines(ids, offsets)
-        if text is None:
+        text = self._lines(ids, offsets)
+        if text is None:  # there are added tokens
             rows = [ids[begin:end] for begin, end in pairwise(offsets)]
             text = self._joined(self._tokenizer.decode_batch(rows, threads=1, **self._options))
         return text, Tally(len(offsets) - 1, len(text), len(ids))
+
+    def _lines(self, ids: Ids, offsets: Places) -> bytes | None:
+        """The texts, if the engine can decode them by itself."""
+        if self._engine is None:
+            return None
+        if not self._whole:
+            return self._engine.decode_lines(ids, offsets)
+        texts = []
+        for begin, end in pairwise(offsets):
+            line = self._engine.decode_lines(ids[begin:end], numpy().array([0, end - begin], numpy().int64))
+            if line is None:
+                return None
+            texts.append(line[:-1])
+        return b"".join(texts)
 
     def _joined(self, texts: list[str]) -> bytes:
         return "".join(texts).encode() if self._whole else "".join(f"{text}\n" for text in texts).encode()

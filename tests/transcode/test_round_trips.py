@@ -56,8 +56,10 @@ def test_the_lines_of_spm_encode_and_spm_decode(name: str) -> None:
     assert encoded(tok, "text", "pieces") == b"".join(b" ".join(row) + b"\n" for row in pieces)
     if "broken" not in name:  # whose pieces are not UTF-8, and so no str
         assert [[piece.decode() for piece in row] for row in pieces] == theirs.encode(lines, out_type=str)
-    decode = tok.decode if "broken" in name else theirs.decode
-    assert decoded(tok, ours).decode() == "".join(f"{decode(row)}\n" for row in ids)
+    back = decoded(tok, ours)
+    if "broken" not in name:
+        assert back.decode() == "".join(f"{theirs.decode(row)}\n" for row in ids)
+    assert back.decode(errors="replace") == "".join(f"{tok.decode(row)}\n" for row in ids)
     if not any(b" " in piece or not piece for row in pieces for piece in row) and "broken" not in name:
         texts = [theirs.decode_pieces([piece.decode() for piece in row]) for row in pieces]
         lines_of_pieces = encoded(tok, "text", "pieces")
