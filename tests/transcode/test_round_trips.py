@@ -9,6 +9,7 @@ import sentencepiece
 
 from cpbpe import CorpusError, Tokenizer
 from cpbpe.corpus.documents import Documents
+from cpbpe.text.utf8 import repair
 from cpbpe.transcode.decoding import LineDecoder
 from cpbpe.transcode.encoding import FORMS, DocumentEncoder
 from tests.support import zoo
@@ -59,7 +60,7 @@ def test_the_lines_of_spm_encode_and_spm_decode(name: str) -> None:
     back = decoded(tok, ours)
     if "broken" not in name:
         assert back.decode() == "".join(f"{theirs.decode(row)}\n" for row in ids)
-    assert back.decode(errors="replace") == "".join(f"{tok.decode(row)}\n" for row in ids)
+    assert repair(back).decode() == "".join(f"{tok.decode(row)}\n" for row in ids)
     if not any(b" " in piece or not piece for row in pieces for piece in row) and "broken" not in name:
         texts = [theirs.decode_pieces([piece.decode() for piece in row]) for row in pieces]
         lines_of_pieces = encoded(tok, "text", "pieces")
