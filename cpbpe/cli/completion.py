@@ -39,7 +39,7 @@ def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
         prog="cpbpe completion",
-        description="Print a script with which a shell completes commands, options and their values.",
+        description="Print a script with which a shell completes commands, options and values.",
         epilog=_EXAMPLES,
         usage="cpbpe completion {bash,zsh,fish}",
     )

@@ -102,6 +102,7 @@ class Parser(argparse.ArgumentParser):
         message = re.sub(
             r"^(--[\w-]+)(?:/-\w)?: expected (?:one|at least one) argument$", r"\1 needs a value", message
         )
+        message = re.sub(r"^(--[\w-]+)/-\w: ", r"\1: ", message)
         message = re.sub(r"^(--[\w-]+): (?=\1 )", "", message)  # the message of a type may begin with it, too
         raise NotUnderstoodError(message)
 

@@ -122,7 +122,11 @@ class LineDecoder:
         if text is None:  # there are added tokens
             rows = [ids[begin:end] for begin, end in pairwise(offsets)]
             text = self._joined(self._tokenizer.decode_batch(rows, threads=1, **self._options))
-        return text, Tally(len(offsets) - 1, len(text), len(ids))
+        return text, self._tally(len(offsets) - 1, text, len(ids))
+
+    def _tally(self, documents: int, text: bytes, tokens: int) -> Tally:
+        """A part's share. The newlines between texts are none of their bytes."""
+        return Tally(documents, len(text) - (0 if self._whole else documents), tokens)
 
     def _lines(self, ids: Ids, offsets: Places) -> bytes | None:
         """The texts, if the engine can decode them by itself."""
@@ -208,7 +212,7 @@ class LineDecoder:
                 )
             texts.append(tokenizer.decode_pieces(pieces))
         text = self._joined(texts)
-        return text, Tally(len(texts), len(text), count)
+        return text, self._tally(len(texts), text, count)
 
 
 def _form_of(path: str) -> str:
