@@ -58,8 +58,8 @@ class DocumentEncoder:
 
     >>> tok = Tokenizer("tokenizer.model")
     >>> encoder = DocumentEncoder(tok, "pieces")
-    >>> b"".join(encoder.encode(Documents("corpus.txt"))).splitlines()[1].decode()
-    '▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ ▁Ap ache ▁License'
+    >>> b"".join(encoder.encode(Documents("corpus.txt"))).splitlines()[1].decode().split()[-2:]
+    ['▁Apache', '▁License']
     >>> encoder.tally.documents
     202
     """
