@@ -2,13 +2,13 @@
 
     python -m benchmarks.command [--text FILE] [--size 1000] [--their-size 30] [--programs FOLDER]
 
-On Debian the programs are in the package `sentencepiece`. (`apt-get download sentencepiece libsentencepiece0`
-and `dpkg -x` put them into a folder without installing them; `--programs` takes that folder.)
+On Debian the programs are in the package `sentencepiece`. (`apt-get download sentencepiece
+libsentencepiece0` and `dpkg -x` put them into a folder without installing them, which `--programs` takes.)
 
-The text is repeated until it has `--size` MB. sentencepiece's programs get the first `--their-size` MB of it, or
-they would take most of an hour. Before a clock starts, the outputs for that part are compared. Then all programs
-take turns; the results are medians, of MB of text per second and of the rounds' ratios. Times of the processor
-are given besides those of the clock: on a machine that does other work, only they can be compared.
+The text is repeated until it has `--size` MB. sentencepiece's programs get the first `--their-size` MB of it,
+or they would take most of an hour. Before a clock starts, the outputs for that part are compared. Then all
+programs take turns; the results are medians, of MB of text per second and of the rounds' ratios. Times of the
+processor are given besides those of the clock, which tell little on a machine that does other work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every example in the documentation runs, and every link leads somewhere.
 
 The examples of docs/*.md and of docstrings, and the commands in blocks of ```console, run in a folder that
-holds a `tokenizer.model`, Mistral 7B's from mistral-common, and a `corpus.txt`, which is the LICENSE. Those of
-README.md run in an empty folder, after the README's own command has put the model there.
+holds a `tokenizer.model`, Mistral 7B's from mistral-common, and a `corpus.txt`, which is the LICENSE. Those
+of README.md run in an empty folder, after the README's own command has put the model there.
 """
 
 import doctest

@@ -149,7 +149,7 @@ class DocumentEncoder:
         else:
             try:
                 rows = self._tokenizer.encode_arrays(
-                    list(texts),
+                    texts,
                     threads=threads,
                     spans=self._offsets,
                     unit=self._unit if self._offsets else None,
