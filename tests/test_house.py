@@ -23,6 +23,7 @@ ROOMS = [
     ("tokenizer",),
     ("corpus",),
     ("training",),
+    ("packing",),
     ("compat", "cli"),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

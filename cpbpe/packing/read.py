@@ -1,0 +1,278 @@
+"""The documents to pack, from files or from any iterable, in batches that know where they come from."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cpbpe.corpus.documents import Documents
+from cpbpe.corpus.records import encoded
+from cpbpe.errors import CorpusError
+from cpbpe.lazy import imported, numpy
+from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BATCH_BYTES = 4 << 20
+"""A batch has about this much text: enough to keep all threads busy, and little next to memory."""
+_SAMPLE_BYTES = 1 << 16
+_ITEMS = 1 << 10
+
+
+@dataclass
+class Read:
+    """How far a source has been read, and what there was."""
+
+    file: int = 0
+    """The index of the current file."""
+    record: int = 0
+    """How many of its records have been taken."""
+    number: int = 0
+    """How many documents there were, without those that are empty or absent."""
+    text_bytes: int = 0
+    empty: int = 0
+    """Documents without a byte, such as empty lines of a text."""
+    absent: int = 0
+    """Records that hold no document: null, or an empty line between records."""
+    last_crc: int = 0
+    """The CRC of the last document, by which a source that cannot be checked otherwise is recognized."""
+
+    def copy(self) -> Read:
+        """The same values again."""
+        return Read(**asdict(self))
+
+
+@dataclass
+class Batch:
+    """Consecutive documents, none of them empty."""
+
+    before: Read
+    texts: list[bytes] = field(default_factory=list)
+    places: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
+    """For each file: its index, and the numbers of the records."""
+    after: Read = field(default_factory=Read)
+    done: int = 0
+    """How many bytes of the source have been read, for a display of the progress."""
+
+    def files_and_records(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The file and the record of each document."""
+        np = numpy()
+        files = [np.full(len(records), file, np.int64) for file, records in self.places]
+        none = [np.zeros(0, np.int64)]
+        return np.concatenate(none + files), np.concatenate(none + [records for _, records in self.places])
+
+
+class _Collector:
+    """Makes batches of what is read."""
+
+    def __init__(self, read: Read):
+        self._read = read.copy()
+        self._batch = Batch(read.copy())
+        self._size = 0
+        self._missing = read.record
+        """How many records an earlier run took of its last file that have not been met again."""
+
+    def add(self, file: int, first: int, texts: list[bytes], absent: Sequence[int]) -> None:
+        """Take the documents of one block; `first` is the number of its first record."""
+        np, read = numpy(), self._read
+        count = len(texts)
+        self._missing = (
+            0 if file > read.file else max(0, min(self._missing, read.record - (first - 1 + count)))
+        )
+        if file == read.file and (seen := read.record - (first - 1)) > 0:  # an earlier run has taken them
+            if seen >= count:
+                if seen == count and count and not absent:
+                    self._check_last(texts, count)
+                return
+            self._check_last(texts, seen)
+            absent = [index - seen for index in absent if index >= seen]
+            texts, first, count = texts[seen:], first + seen, count - seen
+        records = np.arange(first, first + count, dtype=np.int64)
+        kept = texts if all(texts) else list(filter(None, texts))
+        if len(kept) < count:
+            has_text = np.fromiter(map(bool, texts), np.bool_, count)
+            records = records[has_text]
+            read.empty += count - len(kept) - len(absent)
+            read.absent += len(absent)
+        size = sum(map(len, kept))
+        read.file, read.record = file, first - 1 + count
+        read.number += len(kept)
+        read.text_bytes += size
+        if kept:
+            read.last_crc = zlib.crc32(kept[-1])
+        self._size += size
+        self._batch.texts += kept
+        self._batch.places.append((file, records))
+
+    def check_complete(self) -> None:
+        """Raise an error if the source ended before the place where an earlier run was interrupted."""
+        if self._missing:
+            raise CorpusError(
+                f"the source ends {self._missing:,} records before the place where the run was interrupted; "
+                f"give the same one, or begin again in another folder"
+            )
+
+    def _check_last(self, texts: list[bytes], seen: int) -> None:
+        """Compare the last document that an earlier run took with what is there now."""
+        last = next((text for text in reversed(texts[:seen]) if text), None)
+        if last is not None and zlib.crc32(last) != self._read.last_crc:
+            raise CorpusError(
+                "the texts are not those of the run that was interrupted; give the same ones in the same "
+                "order, or begin again in another folder"
+            )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a batch is large enough."""
+        return self._size >= BATCH_BYTES
+
+    def take(self, done: int) -> Batch:
+        """The batch, and begin another one."""
+        batch, batch.after, batch.done = self._batch, self._read.copy(), done
+        self._batch, self._size = Batch(self._read.copy()), 0
+        return batch
+
+
+class FileSource:
+    """Documents of files."""
+
+    def __init__(self, documents: Documents):
+        self._documents = documents
+        self.names = documents.files
+        self.total = documents.total
+        self.facts = [_facts(path) for path in documents.files]
+        """What is known about each file, to notice changes."""
+
+    def batches(self, read: Read) -> Iterator[Batch]:
+        """All batches from a place on. The last one may be empty."""
+        documents, collector, file = self._documents, _Collector(read), read.file
+        for block in documents.blocks(read.file):
+            if block.file != file:
+                self._check_unchanged(file)
+                file = block.file
+            collector.add(block.file, block.first, block.texts, block.absent)
+            if collector.is_full:
+                yield collector.take(documents.read)
+        self._check_unchanged(file)
+        collector.check_complete()
+        yield collector.take(documents.read)
+
+    def warnings(self) -> list[str]:
+        """What users may want to know about the files, once they have been read."""
+        said = [
+            f"{name} begins with a byte order mark, which is part of its first document"
+            for name in self._documents.marked[:3]
+        ]
+        if out := self._documents.left_out:
+            name, what = next(iter(out.items()))
+            said.append(f"{len(out):,} files in the folders were left out; the first, {name!r}, {what}")
+        if again := self._documents.again:
+            said.append(
+                f"{len(again):,} links lead to files that are read under another name, such as {again[0]!r}"
+            )
+        return said
+
+    def _check_unchanged(self, file: int) -> None:
+        if file < len(self.names) and _facts(self.names[file]) != self.facts[file]:
+            raise CorpusError(
+                f"{self.names[file]}: was changed while it was read; begin again in another folder when it "
+                f"is complete"
+            )
+
+
+class TextSource:
+    """Documents from an iterable. A run that is resumed needs the same ones again."""
+
+    def __init__(self, texts: Any):
+        self._texts = listed_column(texts)
+        self.names = ["item"]
+        self.total = None
+        self.facts: list[dict[str, Any]] = [{"path": None}]
+
+    def batches(self, read: Read) -> Iterator[Batch]:
+        """All batches from a place on. The last one may be empty."""
+        collector, first = _Collector(read), 1
+        texts: list[bytes] = []
+        absent: list[int] = []
+        size = 0
+        for number, text in enumerate(self._texts, 1):
+            if is_missing(text):
+                absent.append(len(texts))
+            texts.append(_as_bytes(text, number))
+            size += len(texts[-1])
+            if size >= BATCH_BYTES // 4 or len(texts) >= _ITEMS:
+                collector.add(0, first, texts, absent)
+                first, texts, absent, size = number + 1, [], [], 0
+                if collector.is_full:
+                    yield collector.take(number)
+        collector.add(0, first, texts, absent)
+        collector.check_complete()
+        yield collector.take(first - 1)
+
+    def warnings(self) -> list[str]:
+        """There is nothing to say."""
+        return []
+
+
+Source = FileSource | TextSource
+
+
+def source_of(given: Any, *, format: str | None, field: str, column: str | int | None, whole: bool) -> Source:
+    """What a user gives: a path, a list of paths, or an iterable of texts."""
+    paths = None
+    if isinstance(given, (str, os.PathLike)):
+        paths = [given]
+    elif isinstance(given, (list, tuple)) and given and all(isinstance(item, os.PathLike) for item in given):
+        paths = list(given)
+    if paths is not None:
+        return FileSource(Documents(paths, format=format, field=field, column=column, whole=whole))
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        raise TypeError("source is bytes; for one document give a list with it: [data]")
+    if (way_out := table_way_out(given)) is not None:
+        raise TypeError(f"source is a whole table, {type(given).__name__}; {way_out}")
+    if hasattr(given, "read") or not isinstance(given, Iterable):
+        raise TypeError(
+            "source must be a path, a list of Path objects or an iterable of texts, not "
+            f"{type(given).__name__}"
+        )
+    if isinstance(given, (set, frozenset)):
+        raise TypeError("source is a set, which has no order; give sorted(texts)")
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], str) and os.path.isfile(given[0]):
+        raise ValueError(
+            f"source is a list of str, and {given[0]!r} is a file; give Path objects for paths, or "
+            f"iter(texts) for texts"
+        )
+    return TextSource(given)
+
+
+def _as_bytes(text: Any, number: int) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, str):
+        return encoded(text, lambda: f"item {number}")
+    if isinstance(text, (bytearray, memoryview)):
+        return bytes(text)
+    if is_missing(text):
+        return b""
+    hint = "; give one of its values, such as row['text']" if isinstance(text, dict) else ""
+    raise TypeError(f"source: item {number} is {type(text).__name__}, and documents are str or bytes{hint}")
+
+
+def _facts(path: str) -> dict[str, Any]:
+    """What tells whether a file was changed: its size, its time, and a hash of its beginning and its end."""
+    if path == "-":
+        return {"path": path}
+    status = os.stat(path)
+    facts: dict[str, Any] = {"path": path, "size": status.st_size}
+    if not os.path.isfile(path):  # a pipe can be read only once
+        return {"path": path}
+    with open(path, "rb") as file:
+        digest = imported("hashlib").sha256(file.read(_SAMPLE_BYTES))
+        file.seek(max(status.st_size - _SAMPLE_BYTES, 0))
+        digest.update(file.read(_SAMPLE_BYTES))
+    return facts | {"modified": status.st_mtime_ns, "sample": digest.hexdigest()[:32]}
