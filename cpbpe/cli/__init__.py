@@ -23,6 +23,7 @@ COMMANDS = {
     "quickstart": "train a small model on a text that comes with cpbpe, and use it",
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
+    "pack": "encode a corpus into token files for trainers",
 }
 """The subcommands, each with what it does."""
 

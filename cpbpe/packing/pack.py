@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from operator import index
@@ -17,11 +17,12 @@ from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
 from cpbpe.model.writing import HAS_LOCKS
 from cpbpe.packing.counting import Counter, Counts
+from cpbpe.packing.encode import Encoder
 from cpbpe.packing.formats.protocol import Format
 from cpbpe.packing.formats.table import FORMATS
 from cpbpe.packing.manifest import Manifest
 from cpbpe.packing.place import Place
-from cpbpe.packing.read import Batch, Read, Source, source_of
+from cpbpe.packing.read import Read, Source, source_of
 from cpbpe.packing.report import PackReport
 from cpbpe.packing.shards import Plan, check_free
 from cpbpe.packing.sizes import ShardSize
@@ -30,7 +31,6 @@ from cpbpe.packing.work import Job, StoppedError, work
 from cpbpe.spelling import given, named
 from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names, described
-from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.progress import Display, ProgressOption
 
@@ -43,7 +43,7 @@ Paths = str | os.PathLike[str]
 @described(ENCODE)
 def pack(
     tokenizer: Tokenizer,
-    source: Paths | list[os.PathLike[str]] | Iterable[str | bytes | None],
+    source: Paths | Sequence[os.PathLike[str]] | Iterable[str | bytes | None],
     out: Paths,
     *,
     to: str = "npy",
@@ -159,8 +159,8 @@ def pack(
         if not resumed:
             manifest.save(place)
         display = stack.enter_context(Display(progress))
-        encode = _encoder(tokenizer, threads, encoding)
-        job = Job(plan, manifest, texts, encode, Counter(tokenizer), seed, stop, display.update)
+        encoder = Encoder(tokenizer, threads, encoding)
+        job = Job(plan, manifest, texts, encoder, Counter(tokenizer), seed, stop, display.update)
         old_tokens = _tokens_before(manifest, place)
         writer = work(job)
         _finish(manifest, place, writer.read, writer.counts, texts)
@@ -211,19 +211,6 @@ def _lock(place: Place) -> Any:
     except OSError:  # some network file systems have no locks
         pass
     return lambda: os.close(folder)
-
-
-def _encoder(tokenizer: Tokenizer, threads: int | None, options: dict[str, Any]) -> Any:
-    """The function that encodes a batch. Sampling goes on from the number of the batch's first document."""
-    seed = options.get("seed")
-
-    def encode(batch: Batch) -> Ragged:
-        if seed is None:
-            return tokenizer.encode_arrays(batch.texts, threads=threads, **options)
-        now = {**options, "seed": (seed + batch.before.number) % (1 << 64)}
-        return tokenizer.encode_arrays(batch.texts, threads=threads, **now)
-
-    return encode
 
 
 def _report(

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.corpus.documents import Documents
+from cpbpe.corpus.lines import split_lines
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import imported, numpy
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 4 << 20
 """A batch has about this much text: enough to keep all threads busy, and little next to memory."""
+_FEW_BYTES = 1 << 18
+"""Parts of a file with less text are put together to a batch."""
 _SAMPLE_BYTES = 1 << 16
 _ITEMS = 1 << 10
 
@@ -49,22 +52,32 @@ class Read:
 
 @dataclass
 class Batch:
-    """Consecutive documents, none of them empty."""
+    """Consecutive documents, in one of two forms: a list, or the lines of a text."""
 
-    before: Read
+    after: Read
+    """How far the source is read. How many documents there were, and how many are empty, is counted later."""
     texts: list[bytes] = field(default_factory=list)
+    """The documents, none of them empty."""
+    lines: bytes | None = None
+    """The documents as lines, of which empty ones are none; then `texts` is empty."""
+    empty: int = 0
+    """How many empty documents are not in `texts`."""
     places: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
-    """For each file: its index, and the numbers of the records."""
-    after: Read = field(default_factory=Read)
+    """For each file its index, and the numbers of the records or lines."""
     done: int = 0
     """How many bytes of the source have been read, for a display of the progress."""
 
-    def files_and_records(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The file and the record of each document."""
+    def files_and_records(
+        self, empty_lines: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The file and the record of each document, given which of the lines are empty."""
         np = numpy()
-        files = [np.full(len(records), file, np.int64) for file, records in self.places]
-        none = [np.zeros(0, np.int64)]
-        return np.concatenate(none + files), np.concatenate(none + [records for _, records in self.places])
+        none = np.zeros(0, np.int64)
+        records = np.concatenate([none, *(records for _, records in self.places)])
+        files = np.concatenate([none, *(np.full(len(records), file) for file, records in self.places)])
+        if empty_lines is not None and len(empty_lines):
+            return np.delete(files, empty_lines), np.delete(records, empty_lines)
+        return files, records
 
 
 class _Collector:
@@ -72,7 +85,7 @@ class _Collector:
 
     def __init__(self, read: Read):
         self._read = read.copy()
-        self._batch = Batch(read.copy())
+        self._batch = Batch(self._read)
         self._size = 0
         self._missing = read.record
         """How many records an earlier run took of its last file that have not been met again."""
@@ -80,34 +93,63 @@ class _Collector:
     def add(self, file: int, first: int, texts: list[bytes], absent: Sequence[int]) -> None:
         """Take the documents of one block; `first` is the number of its first record."""
         np, read = numpy(), self._read
-        count = len(texts)
-        self._missing = (
-            0 if file > read.file else max(0, min(self._missing, read.record - (first - 1 + count)))
-        )
-        if file == read.file and (seen := read.record - (first - 1)) > 0:  # an earlier run has taken them
-            if seen >= count:
-                if seen == count and count and not absent:
-                    self._check_last(texts, count)
-                return
-            self._check_last(texts, seen)
+        seen = self._seen(file, first, len(texts))
+        if seen:
+            if not absent:  # (a null differs from an empty text)
+                self._check_last(texts[:seen])
             absent = [index - seen for index in absent if index >= seen]
-            texts, first, count = texts[seen:], first + seen, count - seen
+            texts, first = texts[seen:], first + seen
+        if not texts:
+            return
+        count = len(texts)
         records = np.arange(first, first + count, dtype=np.int64)
         kept = texts if all(texts) else list(filter(None, texts))
         if len(kept) < count:
-            has_text = np.fromiter(map(bool, texts), np.bool_, count)
-            records = records[has_text]
-            read.empty += count - len(kept) - len(absent)
+            records = records[np.fromiter(map(bool, texts), np.bool_, count)]
+            self._batch.empty += count - len(kept) - len(absent)
             read.absent += len(absent)
         size = sum(map(len, kept))
         read.file, read.record = file, first - 1 + count
-        read.number += len(kept)
         read.text_bytes += size
         if kept:
             read.last_crc = zlib.crc32(kept[-1])
         self._size += size
         self._batch.texts += kept
         self._batch.places.append((file, records))
+
+    def add_lines(self, file: int, first: int, lines: bytes) -> int:
+        """Take lines as they are; there is nothing else in the batch then. How many there are."""
+        count = lines.count(b"\n") + (not lines.endswith(b"\n"))
+        seen = self._seen(file, first, count)
+        if self._missing:
+            return count
+        if seen:
+            *taken, lines = lines.split(b"\n", seen)
+            self._check_last(taken)
+        if count > seen:
+            read, left = self._read, count - seen
+            end = len(lines) - lines.endswith(b"\n")
+            read.file, read.record = file, first - 1 + count
+            read.text_bytes += end - (left - 1)
+            if last := lines[lines.rfind(b"\n", 0, end) + 1 : end]:  # an empty one is no document
+                read.last_crc = zlib.crc32(last)
+            else:
+                kept = lines.rstrip(b"\n")
+                if kept:
+                    read.last_crc = zlib.crc32(kept[kept.rfind(b"\n") + 1 :])
+            self._batch.lines = lines
+            self._batch.places.append((file, numpy().arange(first + seen, first + count)))
+            self._size += len(lines)
+        return count
+
+    def _seen(self, file: int, first: int, count: int) -> int:
+        """How many records of a block an earlier run has taken."""
+        read = self._read
+        if file != read.file:
+            self._missing = 0
+            return 0
+        self._missing = max(0, min(self._missing, read.record - (first - 1 + count)))
+        return max(0, min(count, read.record - (first - 1)))
 
     def check_complete(self) -> None:
         """Raise an error if the source ended before the place where an earlier run was interrupted."""
@@ -117,24 +159,24 @@ class _Collector:
                 f"give the same one, or begin again in another folder"
             )
 
-    def _check_last(self, texts: list[bytes], seen: int) -> None:
-        """Compare the last document that an earlier run took with what is there now."""
-        last = next((text for text in reversed(texts[:seen]) if text), None)
+    def _check_last(self, taken: list[bytes]) -> None:
+        """Compare the last document that an earlier run took, if it is among these, with what it was."""
+        last = None if self._missing else next((text for text in reversed(taken) if text), None)
         if last is not None and zlib.crc32(last) != self._read.last_crc:
             raise CorpusError(
                 "the texts are not those of the run that was interrupted; give the same ones in the same "
                 "order, or begin again in another folder"
             )
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a batch is large enough."""
-        return self._size >= BATCH_BYTES
+    def is_full(self, size: int = BATCH_BYTES) -> bool:
+        """Whether there is a batch of a size."""
+        return self._size >= size
 
     def take(self, done: int) -> Batch:
         """The batch, and begin another one."""
-        batch, batch.after, batch.done = self._batch, self._read.copy(), done
-        self._batch, self._size = Batch(self._read.copy()), 0
+        batch, batch.done = self._batch, done
+        self._read = self._read.copy()
+        self._batch, self._size = Batch(self._read), 0
         return batch
 
 
@@ -148,17 +190,33 @@ class FileSource:
         self.facts = [_facts(path) for path in documents.files]
         """What is known about each file, to notice changes."""
 
-    def batches(self, read: Read) -> Iterator[Batch]:
-        """All batches from a place on. The last one may be empty."""
-        documents, collector, file = self._documents, _Collector(read), read.file
-        for block in documents.blocks(read.file):
-            if block.file != file:
-                self._check_unchanged(file)
-                file = block.file
-            collector.add(block.file, block.first, block.texts, block.absent)
-            if collector.is_full:
-                yield collector.take(documents.read)
-        self._check_unchanged(file)
+    def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
+        """All batches from a place on. The last one may be empty. `as_lines`: lines need not be in lists."""
+        documents, collector = self._documents, _Collector(read)
+        documents.begin(read.file)
+        for file in range(read.file, len(self.names)):
+            parts = documents.lines_of(file) if as_lines else None
+            if parts is None:
+                for block in documents.blocks_of(file):
+                    collector.add(block.file, block.first, block.texts, block.absent)
+                    if collector.is_full():
+                        yield collector.take(documents.read)
+            else:
+                first = 1
+                for part in parts:
+                    if len(part) < _FEW_BYTES:  # of many small files
+                        texts = split_lines(part, keep_newlines=False)
+                        collector.add(file, first, texts, ())
+                        first += len(texts)
+                        if collector.is_full():
+                            yield collector.take(documents.read)
+                        continue
+                    if collector.is_full(1):
+                        yield collector.take(documents.read)
+                    first += collector.add_lines(file, first, part)
+                    if collector.is_full(1):
+                        yield collector.take(documents.read)
+            self._check_unchanged(file)
         collector.check_complete()
         yield collector.take(documents.read)
 
@@ -194,7 +252,7 @@ class TextSource:
         self.total = None
         self.facts: list[dict[str, Any]] = [{"path": None}]
 
-    def batches(self, read: Read) -> Iterator[Batch]:
+    def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
         """All batches from a place on. The last one may be empty."""
         collector, first = _Collector(read), 1
         texts: list[bytes] = []
@@ -208,7 +266,7 @@ class TextSource:
             if size >= BATCH_BYTES // 4 or len(texts) >= _ITEMS:
                 collector.add(0, first, texts, absent)
                 first, texts, absent, size = number + 1, [], [], 0
-                if collector.is_full:
+                if collector.is_full():
                     yield collector.take(number)
         collector.add(0, first, texts, absent)
         collector.check_complete()

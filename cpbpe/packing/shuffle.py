@@ -19,7 +19,6 @@ from cpbpe.packing.keys import ORDER, keys
 from cpbpe.packing.rows import Rows
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 _BUCKET_BYTES = 64 << 20

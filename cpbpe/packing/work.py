@@ -20,13 +20,13 @@ from typing import Any, Generic, TypeVar
 
 from cpbpe.lazy import numpy
 from cpbpe.packing.counting import Counter, Counts
+from cpbpe.packing.encode import Encoded, Encoder
 from cpbpe.packing.manifest import Manifest
 from cpbpe.packing.read import Batch, Read, Source
 from cpbpe.packing.rows import Rows
 from cpbpe.packing.shards import Plan, Shards
 from cpbpe.packing.shuffle import Buckets
 from cpbpe.packing.spool import SpoolState
-from cpbpe.tokenizer.ragged import Ragged
 
 T = TypeVar("T")
 SECONDS_BETWEEN_STATES = 2.0
@@ -46,7 +46,7 @@ class Job:
     plan: Plan
     manifest: Manifest
     source: Source
-    encode: Callable[[Batch], Ragged]
+    encoder: Encoder
     counter: Counter
     shuffle_seed: int | None
     stop: threading.Event
@@ -110,14 +110,16 @@ class Writer:
         """Whether the whole source is in buckets already."""
         return self._ordering is not None
 
-    def take(self, batch: Batch, encoded: Ragged) -> None:
+    def take(self, batch: Batch, encoded: Encoded) -> None:
         """Write the documents of a batch."""
-        np, counts = numpy(), self.counts.copy()
+        np, counts, read = numpy(), self.counts.copy(), batch.after
         lengths = np.diff(encoded.offsets)
         ids = encoded.ids.astype(self._plan.dtype, copy=False)
         self._job.counter.add(ids if ids.dtype.kind == "u" else encoded.ids, counts)
-        numbers = np.arange(batch.before.number, batch.before.number + len(lengths))
-        files, records = batch.files_and_records()
+        read.number = self.read.number + len(lengths)
+        read.empty = self.read.empty + batch.empty + (0 if encoded.empty is None else len(encoded.empty))
+        numbers = np.arange(self.read.number, read.number)
+        files, records = batch.files_and_records(encoded.empty)
         rows = Rows(ids, lengths, numbers, numbers, files, records).without_empty()
         counts.documents += len(rows)
         counts.without_tokens += len(lengths) - len(rows)
@@ -125,7 +127,7 @@ class Writer:
             self.shards.add(rows)
         else:
             self._buckets.add(rows)
-        self.read, self.counts = batch.after, counts
+        self.read, self.counts = read, counts
         self._job.show("reading", batch.done, self._job.source.total)
         if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
             self.save()
@@ -177,14 +179,18 @@ def work(job: Job) -> Writer:
 
 def _encode_all(job: Job, writer: Writer) -> None:
     batches: _Pipe[Batch] = _Pipe(job.stop)
-    results: _Pipe[tuple[Batch, Ragged]] = _Pipe(job.stop)
-    reader = threading.Thread(target=batches.fill, args=(job.source.batches(writer.read),), daemon=True)
+    results: _Pipe[tuple[Batch, Encoded]] = _Pipe(job.stop)
+    source = job.source.batches(writer.read, job.encoder.takes_lines)
+    reader = threading.Thread(target=batches.fill, args=(source,), daemon=True)
     writing = threading.Thread(target=results.drain, args=(lambda result: writer.take(*result),), daemon=True)
     reader.start()
     writing.start()
     try:
+        number = writer.read.number
         for batch in batches:
-            results.put((batch, job.encode(batch)))
+            encoded = job.encoder.encode(batch, number)
+            number += len(encoded.offsets) - 1
+            results.put((batch, encoded))
         results.end(None)
         writing.join()
     except BaseException as error:

@@ -64,6 +64,7 @@ pub use error::{Error, Halt};
 pub use machine::use_vectors;
 pub use merge::Dropout;
 pub use text::finder::Finder;
+pub use text::lines::Lines;
 pub use text::normalize::NormalizerOptions;
 pub use text::utf8::repair_into;
 pub use vocab::Columns;

@@ -61,7 +61,7 @@ class Mds(Format):
             at = int(ends[-1])
         file.write(config)
         for chunk in shard.chunks():
-            data = memoryview(chunk.ids.view("u1"))
+            data = memoryview(chunk.ids.tobytes())
             ends_of_data = (np.cumsum(chunk.lengths) * shard.dtype.itemsize).tolist()
             parts: list[Any] = []
             begin = 0
