@@ -9,8 +9,9 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from cpbpe.cli.flags import OPTIONS, flag
+from cpbpe.cli.flags import flag
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_number
+from cpbpe.cli.train_flags import OPTIONS
 from cpbpe.corpus.kinds import FORMATS
 from cpbpe.spelling import listed, spelled
 from cpbpe.training.argument_checks import checked_memory_limit

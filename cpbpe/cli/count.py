@@ -6,11 +6,17 @@ import argparse
 from pathlib import Path
 
 from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
-from cpbpe.cli.flags import OPTIONS, flag
+from cpbpe.cli.flags import flag
 from cpbpe.cli.output import check_outputs, existing, make_folder
 from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import load_counts
+from cpbpe.cli.train_flags import FLAGS, OPTIONS, TrainParser
 from cpbpe.errors import TrainingError
+
+SPELLING = FLAGS
+"""How messages spell options."""
+LESS_MEMORY = "--memory-limit makes counting use less"
+"""What to do if there is not enough memory."""
 
 _DESCRIPTION = """\
 Count the words of a corpus, which is the first half of training. Train on the
@@ -29,7 +35,7 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
+    parser = TrainParser(
         {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
         prog="cpbpe count",
         description=_DESCRIPTION,

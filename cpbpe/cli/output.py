@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from typing import BinaryIO
 
 from cpbpe.spelling import counted
 
@@ -65,6 +66,27 @@ def make_folder(path: str) -> None:
     """Make the folder of a file, if it does not exist."""
     if os.path.dirname(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryview, None, None]]) -> None:
+    """Write what is made part by part: to a file, which appears when it is complete, or to the output."""
+    from contextlib import closing
+
+    def write(file: BinaryIO) -> None:
+        made = parts()
+        with closing(made):
+            for part in made:
+                file.write(part)
+
+    if path is None:
+        sys.stdout.flush()
+        write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    from cpbpe.model.writing import write_all
+
+    make_folder(path)
+    write_all({path: write})
 
 
 def existing(paths: Sequence[str]) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
+from errno import EEXIST
 from pathlib import Path
-from typing import Any
 
-from cpbpe.cli.flags import flag
+from cpbpe.cli.encoding import add_documents, add_encode_options, encode_options_of
+from cpbpe.cli.flags import Flags
+from cpbpe.cli.lines import load
 from cpbpe.cli.output import say
-from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_number
-from cpbpe.spelling import Spelling, counted, spelled_as
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
+from cpbpe.spelling import counted
 
 _FORMATS = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet", "arrow")
 _DTYPES = ("auto", "uint16", "uint32", "int32")
@@ -25,50 +26,44 @@ other ended, and the files are those of an undisturbed run.
 
 _EXAMPLES = """\
 examples:
-  cpbpe pack tokenizer.model corpus.txt --out tokens --to npy --eos
-  cpbpe pack tokenizer.model 'data/*.jsonl.zst' --out tokens --to megatron --eos
-  cpbpe pack tokenizer.model data --whole --out tokens --to nanogpt --eos \\
+  cpbpe pack tokenizer.model corpus.txt --out tokens --to npy --add-eos
+  cpbpe pack tokenizer.model 'data/*.jsonl.zst' --out tokens --to megatron --add-eos
+  cpbpe pack tokenizer.model data --whole --out tokens --to nanogpt --add-eos \\
     --shuffle-seed 1 --validation 0.01
 """
 
 
-class _Flags(Spelling):
-    """The command's spelling: all options are flags."""
-
-    def name(self, option: str) -> str:
-        return flag(option)
-
-    def given(self, option: str, value: object) -> str:
-        if isinstance(value, bool):
-            return flag(option if value else f"no_{option}")
-        return f"{flag(option)} {option.upper() if value is ... else value}"
-
-    def value(self, value: object) -> str:
-        return "not given" if value is None else repr(value)
-
-    def advice(self, python: str, command: str) -> str:
-        return command
+SPELLING = Flags()
+"""How messages spell options."""
 
 
 def parser() -> Parser:
     """The command's arguments."""
-    keeps = (
-        "a run is continued if it was interrupted, and its files are never replaced; remove the folder first"
-    )
+    keeps = "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
+    keeps += "remove the folder"
     parser = Parser(
         {
             **dict.fromkeys(("force", "overwrite", "resume"), keeps),
-            **dict.fromkeys(("output-prefix", "output", "output-dir"), "the result is named with --out"),
-            "append-eod": "--eos puts the model's eos id at the end of each document",
+            **dict.fromkeys(("output", "output-prefix", "output-dir"), "the result is named with --out"),
+            **dict.fromkeys(("model", "tokenizer-model"), "the model comes first, without a name"),
+            **dict.fromkeys(("input", "i"), "the files come after the model, without a name"),
+            "append-eod": "it is --add-eos",
             "json-keys": "--field names the field of a .jsonl file that contains the text",
-            "tokenizer-model": "the model comes first, without a name",
-            "num-workers": "--threads says how many threads to use",
+            "shuffle": "--shuffle-seed N shuffles the documents",
         },
         prog="cpbpe pack",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         usage="cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]",
     )
+    parser.theirs = {
+        "bos": "add-bos",
+        "eos": "add-eos",
+        "no-bos": "no-add-bos",
+        "no-eos": "no-add-eos",
+        **dict.fromkeys(("workers", "num-workers"), "threads"),
+        "input-format": "format",
+    }
     parser.add_argument(
         "model", nargs="?", metavar="MODEL", help="a .model file, or the folder that holds it"
     )
@@ -76,15 +71,22 @@ def parser() -> Parser:
         "corpus",
         nargs="*",
         metavar="CORPUS",
-        help="a file, a folder, or a pattern in quotes such as 'data/**/*.txt'; - is the standard input. "
-        "Each line of a text file is a document, and each record of .jsonl, .csv, .tsv, .parquet and .arrow "
-        "files; those that also end in .gz, .xz, .bz2 or .zst are decompressed",
+        help="files, folders, or patterns in quotes such as 'data/**/*.txt'; - is the standard input. Each "
+        "line of a text file is a document, and each record of other files",
     )
     _add_files(parser)
-    _add_documents(parser)
-    _add_encoding(parser)
-    parser.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
-    parser.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add_encode_options(parser)
+    add_documents(parser, "--format")
+    working = parser.add_argument_group("working")
+    working.add_argument(
+        "--threads",
+        "-t",
+        type=whole_number,
+        metavar="N",
+        help="how many threads encode (default: one per processor); --workers is the same",
+    )
+    working.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
+    working.add_argument("--json", action="store_true", help="print the summary as JSON")
     return parser
 
 
@@ -97,11 +99,11 @@ def _add_files(parser: Parser) -> None:
         help="where to write; if it ends with - or _, it is what the names of the files begin with",
     )
     section.add_argument(
-        "--to", type=one_of(_FORMATS), default="npy", help=f"the format: {', '.join(_FORMATS)} (default: npy)"
+        "--to", type=OneOf(_FORMATS), default="npy", help=f"the format: {', '.join(_FORMATS)} (default: npy)"
     )
     section.add_argument(
         "--dtype",
-        type=one_of(_DTYPES),
+        type=OneOf(_DTYPES),
         default="auto",
         help="the type of ids: auto (the default: as the format's own tools choose), uint16, uint32 or int32",
     )
@@ -133,63 +135,9 @@ def _add_files(parser: Parser) -> None:
     )
 
 
-def _add_documents(parser: Parser) -> None:
-    from cpbpe.corpus.kinds import FORMATS
-
-    section = parser.add_argument_group("documents")
-    section.add_argument(
-        "--format", type=one_of(FORMATS), help=f"the format of all files: {', '.join(FORMATS)}"
-    )
-    section.add_argument("--field", default="text", help="the field of .jsonl with the text (default: text)")
-    section.add_argument(
-        "--column",
-        type=_column,
-        help="the column of a table with the text, by name or number (default: text)",
-    )
-    section.add_argument("--whole", action="store_true", help="a text file is one document")
-    section.add_argument(
-        "--threads",
-        "--workers",
-        type=whole_number,
-        metavar="N",
-        help="how many threads encode (default: one per processor)",
-    )
-
-
-def _add_encoding(parser: Parser) -> None:
-    from cpbpe.tokenizer.options import ENCODE
-
-    section = parser.add_argument_group("encoding")
-    short = {"add_bos": ["--bos"], "add_eos": ["--eos"]}
-    for name, option in ENCODE.items():
-        settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": option.meaning}
-        if option.annotation.startswith("bool"):
-            settings["action"] = argparse.BooleanOptionalAction
-        elif name in ("alpha", "seed"):
-            settings |= {"type": number if name == "alpha" else whole_number, "metavar": "N"}
-        else:
-            settings |= {"type": _tokens, "metavar": "A,B"}
-        section.add_argument(flag(name), *short.get(name, []), **settings)
-
-
-def _column(text: str) -> str | int:
-    return int(text) if text.isdecimal() else text
-
-
-def _tokens(text: str) -> str | list[str]:
-    return text if text in ("all", "raise") else next(csv.reader([text]), [])
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Pack as the arguments say."""
-    with spelled_as(_Flags()):
-        return _run(arguments)
-
-
-def _run(arguments: argparse.Namespace) -> int:
     from cpbpe.packing.pack import pack
-    from cpbpe.tokenizer.options import ENCODE
-    from cpbpe.tokenizer.tokenizer import load
 
     if arguments.model is None:
         raise NotUnderstoodError(f"there is no model; name one: {_EXAMPLE}")
@@ -199,37 +147,40 @@ def _run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments.model)
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
-    options = {name: getattr(arguments, name) for name in (*names, "format", "field", "column", "whole")}
-    encoding = {name: getattr(arguments, name) for name in ENCODE if hasattr(arguments, name)}
+    options = {name: getattr(arguments, name) for name in (*names, "field", "column", "whole")}
     try:
         report = pack(
             tokenizer,
             list(map(Path, arguments.corpus)),
             arguments.out,
+            format=arguments.input_format,
             progress=False if arguments.quiet else None,
             **options,
-            **encoding,
+            **encode_options_of(arguments),
         )
-    except (KeyboardInterrupt, SystemExit) as ended:
-        say(f"interrupted; {_kept(arguments.out)}")
-        return ended.code if isinstance(ended, SystemExit) and isinstance(ended.code, int) else 130
-    except OSError as error:
-        if error.errno is not None and _has_begun(arguments.out):
-            say(_kept(arguments.out))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(arguments.out)) from None
+    except SystemExit:  # it was terminated
+        say(f"terminated; {_kept(arguments.out)}")
         raise
+    except OSError as error:
+        if error.errno == EEXIST or not _is_begun(arguments.out):
+            raise
+        raise OSError(f"{error}; {_kept(arguments.out)}") from error
     if arguments.json:
         print(report.to_json(indent=1))
     elif not arguments.quiet:
         if report.was_complete:
-            print(f"{arguments.out} is complete already, so there was nothing to do. It has:")
+            print(f"{arguments.out} is complete already, so there was nothing to do. It holds:")
         print(report)
     return 0
 
 
-def _has_begun(out: str) -> bool:
+def _is_begun(out: str) -> bool:
+    """Whether there is a run that is not complete."""
     from cpbpe.packing.place import Place
 
-    return Place(out).exists()
+    return os.path.isdir(Place(out).scratch())
 
 
 def _kept(out: str) -> str:
@@ -241,11 +192,8 @@ def _kept(out: str) -> str:
     if not place.exists():
         return "nothing was written"
     shards = Manifest.load(place).shards
-    documents = sum(shard["documents"] for shard in shards)
-    whole = f"{counted(len(shards), 'shard')} with {counted(documents, 'document')}" if shards else "no shard"
-    begun = "" if not os.path.isdir(place.scratch()) else ", and what was begun is kept"
-    return (
-        f"{whole} is whole{begun}; the same command goes on from there"
-        if len(shards) < 2
-        else (f"{whole} are whole{begun}; the same command goes on from there")
+    documents = counted(sum(shard["documents"] for shard in shards), "document")
+    whole = (
+        "no shard is whole yet" if not shards else f"{counted(len(shards), 'shard')} with {documents} kept"
     )
+    return f"{whole}; the same command goes on where this ended"

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
 from cpbpe.cli.output import check_outputs, existing, make_folder, say
 from cpbpe.cli.parsing import Parser
+from cpbpe.cli.train_flags import FLAGS, TrainParser
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
+
+SPELLING = FLAGS
+"""How messages spell options."""
+LESS_MEMORY = "--memory-limit makes counting use less"
+"""What to do if there is not enough memory."""
 
 _DESCRIPTION = """\
 Train a SentencePiece BPE model on text files. It is the model that
@@ -36,7 +42,7 @@ Flags of spm_train are understood as well:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
+    parser = TrainParser(
         prog="cpbpe train",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,

@@ -251,3 +251,9 @@ class Engine(Protocol):
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""
+
+    def decode_lines(self, ids: Ids, offsets: Places) -> bytes | None:
+        """The same as lines, of sequences that are given as in `encode_arrays`."""
+
+    def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
+        """The ids in lines of pieces; and where a piece is that the vocabulary does not have, or None."""

@@ -47,7 +47,8 @@ class Counter:
         self._table = None if follow else np.zeros(tokenizer.vocab_size, np.bool_)
         if self._table is not None:
             self._table[bytes_of_model] = True
-        self._unknown = tokenizer.unk_id
+        # With byte fallback nothing is unknown.
+        self._unknown = None if tokenizer.facts.engine.byte_fallback else tokenizer.unk_id
 
     def add(self, ids: NDArray[Any], counts: Counts) -> None:
         """Count ids, which are of an unsigned type."""

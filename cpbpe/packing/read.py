@@ -55,17 +55,43 @@ class Batch:
     """Consecutive documents, in one of two forms: a list, or the lines of a text."""
 
     after: Read
-    """How far the source is read. How many documents there were, and how many are empty, is counted later."""
+    """How far the source is read; `located` completes it."""
     texts: list[bytes] = field(default_factory=list)
     """The documents, none of them empty."""
     lines: bytes | None = None
-    """The documents as lines, of which empty ones are none; then `texts` is empty."""
+    """The documents as lines, of which empty ones are none. Then `texts` is empty, and `located` must be
+    called when it is known how many there are."""
+    file: int = 0
+    """The file of the lines."""
     empty: int = 0
     """How many empty documents are not in `texts`."""
+    absent: int = 0
+    """How many records were no documents."""
     places: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
     """For each file its index, and the numbers of the records or lines."""
     done: int = 0
     """How many bytes of the source have been read, for a display of the progress."""
+
+    def located(self, before: Read, documents: int, empty_lines: NDArray[np.int64] | None) -> None:
+        """Complete the values of `after`, given how many documents there are, and which lines are empty.
+
+        `before`: how far the source was read before this batch.
+        """
+        after, skipped = self.after, self.empty
+        if self.lines is not None and empty_lines is not None:
+            count, skipped = documents + len(empty_lines), len(empty_lines)
+            first = before.record if before.file == self.file else 0
+            self.places = [(self.file, numpy().arange(first + 1, first + 1 + count))]
+            after.file, after.record = self.file, first + count
+            after.absent = before.absent
+            after.text_bytes = before.text_bytes + len(self.lines) - count + (not self.lines.endswith(b"\n"))
+        else:
+            after.absent = before.absent + self.absent
+            after.text_bytes = before.text_bytes + sum(map(len, self.texts))
+            if not self.places:
+                after.file, after.record = before.file, before.record
+        after.number = before.number + documents
+        after.empty = before.empty + skipped
 
     def files_and_records(
         self, empty_lines: NDArray[np.int64] | None
@@ -107,40 +133,32 @@ class _Collector:
         if len(kept) < count:
             records = records[np.fromiter(map(bool, texts), np.bool_, count)]
             self._batch.empty += count - len(kept) - len(absent)
-            read.absent += len(absent)
-        size = sum(map(len, kept))
+            self._batch.absent += len(absent)
         read.file, read.record = file, first - 1 + count
-        read.text_bytes += size
         if kept:
             read.last_crc = zlib.crc32(kept[-1])
-        self._size += size
+        self._size += sum(map(len, kept))
         self._batch.texts += kept
         self._batch.places.append((file, records))
 
-    def add_lines(self, file: int, first: int, lines: bytes) -> int:
-        """Take lines as they are; there is nothing else in the batch then. How many there are."""
-        count = lines.count(b"\n") + (not lines.endswith(b"\n"))
-        seen = self._seen(file, first, count)
-        if self._missing:
-            return count
-        if seen:
+    def add_lines(self, file: int, lines: bytes) -> None:
+        """Take the next lines of a file as they are. What is in them is counted later."""
+        read = self._read
+        if self._missing:  # until all is met again that an earlier run has taken
+            count = lines.count(b"\n") + (not lines.endswith(b"\n"))
+            seen = self._seen(file, read.record - self._missing + 1, count)
+            if self._missing:
+                return
             *taken, lines = lines.split(b"\n", seen)
             self._check_last(taken)
-        if count > seen:
-            read, left = self._read, count - seen
-            end = len(lines) - lines.endswith(b"\n")
-            read.file, read.record = file, first - 1 + count
-            read.text_bytes += end - (left - 1)
-            if last := lines[lines.rfind(b"\n", 0, end) + 1 : end]:  # an empty one is no document
-                read.last_crc = zlib.crc32(last)
-            else:
-                kept = lines.rstrip(b"\n")
-                if kept:
-                    read.last_crc = zlib.crc32(kept[kept.rfind(b"\n") + 1 :])
-            self._batch.lines = lines
-            self._batch.places.append((file, numpy().arange(first + seen, first + count)))
-            self._size += len(lines)
-        return count
+        if not lines:
+            return
+        kept = lines.rstrip(b"\n")
+        if kept:
+            read.last_crc = zlib.crc32(kept[kept.rfind(b"\n") + 1 :])
+        self._batch.lines = lines
+        self._batch.file = file
+        self._size += len(lines)
 
     def _seen(self, file: int, first: int, count: int) -> int:
         """How many records of a block an earlier run has taken."""
@@ -167,6 +185,11 @@ class _Collector:
                 "the texts are not those of the run that was interrupted; give the same ones in the same "
                 "order, or begin again in another folder"
             )
+
+    @property
+    def has_list(self) -> bool:
+        """Whether the batch has a list of documents, or of empty ones."""
+        return bool(self._batch.places)
 
     def is_full(self, size: int = BATCH_BYTES) -> bool:
         """Whether there is a batch of a size."""
@@ -202,19 +225,14 @@ class FileSource:
                     if collector.is_full():
                         yield collector.take(documents.read)
             else:
-                first = 1
-                for part in parts:
-                    if len(part) < _FEW_BYTES:  # of many small files
-                        texts = split_lines(part, keep_newlines=False)
-                        collector.add(file, first, texts, ())
-                        first += len(texts)
-                        if collector.is_full():
+                for number, part in enumerate(parts):
+                    if not number and len(part) < _FEW_BYTES:  # one of many small files, perhaps
+                        collector.add(file, 1, split_lines(part, keep_newlines=False), ())
+                    else:
+                        if collector.has_list:
                             yield collector.take(documents.read)
-                        continue
-                    if collector.is_full(1):
-                        yield collector.take(documents.read)
-                    first += collector.add_lines(file, first, part)
-                    if collector.is_full(1):
+                        collector.add_lines(file, part)
+                    if collector.is_full(BATCH_BYTES if collector.has_list else 1):
                         yield collector.take(documents.read)
             self._check_unchanged(file)
         collector.check_complete()

@@ -9,8 +9,9 @@ import pytest
 
 from cpbpe import TrainOptions, train
 from cpbpe.cli import main
-from cpbpe.cli.flags import OPTIONS, THEIRS, flag
+from cpbpe.cli.flags import flag
 from cpbpe.cli.train import parser
+from cpbpe.cli.train_flags import OPTIONS, THEIRS
 from cpbpe.training.option_table import GROUPS, MEANINGS
 from cpbpe.training.options import ARGUMENTS, NAMES
 from cpbpe.training.options_refused import FOREIGN, REFUSED

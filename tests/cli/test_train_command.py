@@ -194,7 +194,7 @@ def test_every_option_has_a_flag() -> None:
         ([], 2, ""),
         (["trian"], 2, "there is no command 'trian'; did you mean 'train'?"),
         (["corpus.txt"], 2, "to train on these files, type: cpbpe train corpus.txt --out my"),
-        (["encode", "Hello"], 2, "in Python, cpbpe.load('my.model') gives what encodes"),
+        (["normalize", "Hello"], 2, "for Python, where cpbpe.load('my.model') has methods"),
         (["version"], 2, "there is no command 'version'; did you mean '--version'?"),
         (["-v"], 0, ""),
         (["learn", "corpus.txt"], 2, "did you mean 'train'?"),
