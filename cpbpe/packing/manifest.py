@@ -119,8 +119,8 @@ class Manifest:
         ]
         if names:
             what = "; ".join(
-                f"{named(name)} was {shown(self.options.get(name))} and is now "
-                f"{shown(other.options.get(name))}"
+                f"{named(name)} was {_given(self.options.get(name))} and is now "
+                f"{_given(other.options.get(name))}"
                 for name in names
             )
             raise ValueError(
@@ -129,6 +129,10 @@ class Manifest:
             )
         if problem := _difference(self.sources, other.sources):
             raise CorpusError(f"{place.out!r} holds a run on other texts: {problem}; {way_out}")
+
+
+def _given(value: object) -> str:
+    return "not given" if value is None else shown(value)
 
 
 def _tokenizer(facts: dict[str, Any]) -> str:

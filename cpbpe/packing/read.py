@@ -149,6 +149,9 @@ class _Collector:
             seen = self._seen(file, read.record - self._missing + 1, count)
             if self._missing:
                 return
+            if seen == count:  # (the last line of a file may have no newline to be cut at)
+                self._check_last(lines.split(b"\n"))
+                return
             *taken, lines = lines.split(b"\n", seen)
             self._check_last(taken)
         if not lines:
@@ -191,9 +194,9 @@ class _Collector:
         """Whether the batch has a list of documents, or of empty ones."""
         return bool(self._batch.places)
 
-    def is_full(self, size: int = BATCH_BYTES) -> bool:
-        """Whether there is a batch of a size."""
-        return self._size >= size
+    def is_full(self) -> bool:
+        """Whether the batch is large enough. Lines make one by themselves."""
+        return self._size >= (BATCH_BYTES if self.has_list else 1)
 
     def take(self, done: int) -> Batch:
         """The batch, and begin another one."""
@@ -232,7 +235,7 @@ class FileSource:
                         if collector.has_list:
                             yield collector.take(documents.read)
                         collector.add_lines(file, part)
-                    if collector.is_full(BATCH_BYTES if collector.has_list else 1):
+                    if collector.is_full():
                         yield collector.take(documents.read)
             self._check_unchanged(file)
         collector.check_complete()

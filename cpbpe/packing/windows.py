@@ -98,8 +98,10 @@ class Windows:
 
     def batches(self, size: SupportsIndex = 1, *, drop_last: bool = True) -> Iterator[Window]:
         """`size` windows at a time, as the rows of arrays."""
-        np, rows = numpy(), _positive("size", size)
-        count = len(self)
+        return self._batches(_positive("size", size), drop_last)
+
+    def _batches(self, rows: int, drop_last: bool) -> Iterator[Window]:
+        np, count = numpy(), len(self)
         for first in range(0, count - rows + 1 if drop_last else count, rows):
             windows = [self[number] for number in range(first, min(first + rows, count))]
             names = ("ids", "segments", "positions")
