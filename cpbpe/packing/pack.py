@@ -128,6 +128,7 @@ def pack(
         before.check_files(place)
         manifest = before
         if manifest.summary is not None:
+            _remove(place)  # it is still there if the run was killed at its very end
             return _report(place, manifest, time.perf_counter() - begun, 0, resumed=False, was_complete=True)
     # 3. The work.
     stop = threading.Event()

@@ -93,6 +93,18 @@ def test_killed(case: int, folder: Path) -> None:
     assert killed_at_random(folder, CASES[case], 4, case) >= 4
 
 
+def test_killed_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is only needed while a run goes on is removed by the next one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    cpbpe.pack(TOK, ["a"], "out")
+    assert Path("out/.cpbpe-pack").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert cpbpe.pack(TOK, ["a"], "out").was_complete
+    assert not Path("out/.cpbpe-pack").exists()
+
+
 class _Killed(BaseException):
     """Like a kill, but in this process: nothing may handle it."""
 
