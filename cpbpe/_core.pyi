@@ -87,6 +87,14 @@ class Engine:
         back: int | None = None,
         reverse: bool = False,
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+    def encode_lines(
+        self,
+        data: bytes,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]: ...
     def encode_pieces(
         self,
         text: str | bytes,

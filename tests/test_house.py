@@ -23,7 +23,7 @@ ROOMS = [
     ("tokenizer",),
     ("corpus",),
     ("training",),
-    ("transcode",),
+    ("transcode", "packing"),
     ("compat", "cli"),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

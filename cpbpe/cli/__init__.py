@@ -30,9 +30,13 @@ COMMANDS = {
     "decode": "turn ids or pieces into text",
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
+    "pack": "encode a corpus into token files for trainers",
     "completion": "print a script with which a shell completes this command",
 }
 """The subcommands, each with what it does."""
+
+ALIASES = {"tokenize": "pack"}
+"""Other names of subcommands."""
 
 _IN_PYTHON = ("load", "normalize", "align", "truncate", "split", "save")
 _NOWHERE = ("download", "convert", "export", "import")
@@ -96,6 +100,7 @@ def _run(arguments: list[str]) -> int:
     if arguments[0] == "help":
         arguments = [*arguments[1:2], "--help"]
     name, *rest = arguments
+    name = ALIASES.get(name, name)
     if name in ("-h", "--help"):
         print(_overview(), end="")
         return 0

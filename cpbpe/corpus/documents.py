@@ -132,18 +132,36 @@ class Documents:
 
         Only the last block of a file can have `ended` False. A file without a document has an empty block.
         """
+        self.begin(first_file)
+        for number in range(first_file, len(self.files)):
+            yield from self.blocks_of(number)
+
+    def begin(self, first_file: int = 0) -> None:
+        """Count what is read from here on, for those who go through the files by themselves."""
         self.read = self.nulls = self.blank = 0
         self.marked = []
         for path in self.files[:first_file]:
             self.read += os.path.getsize(path)
-        for number in range(first_file, len(self.files)):
-            first, name, is_empty = 1, shown_path(self.files[number]), True
-            for texts, ended, absent in self._texts_of(self.files[number]):
-                yield DocumentBlock(number, name, first, texts, ended, absent)
-                first += len(texts)
-                is_empty = False
-            if is_empty:
-                yield DocumentBlock(number, name, first, [])
+
+    def blocks_of(self, number: int) -> Iterator[DocumentBlock]:
+        """The documents of one file."""
+        first, name, is_empty = 1, shown_path(self.files[number]), True
+        for texts, ended, absent in self._texts_of(self.files[number]):
+            yield DocumentBlock(number, name, first, texts, ended, absent)
+            first += len(texts)
+            is_empty = False
+        if is_empty:
+            yield DocumentBlock(number, name, first, [])
+
+    def lines_of(self, number: int) -> Iterator[bytes] | None:
+        """The lines of one file, if these are its documents: in parts that end where a line ends.
+
+        It is much less work to find lines than to make an object of each.
+        """
+        path = self.files[number]
+        if self._whole or self.format_of(path) != "text":
+            return None
+        return self._lines(path, parts(path, self._advance, any_text=self._format is not None))
 
     def _texts_of(self, path: str) -> Iterator[tuple[list[bytes], bool, list[int]]]:
         format = self.format_of(path)
@@ -166,14 +184,18 @@ class Documents:
     def _of_lines(
         self, path: str, file_parts: Iterator[bytes]
     ) -> Iterator[tuple[list[bytes], bool, list[int]]]:
-        for number, lines in enumerate(whole_lines(file_parts)):
-            if not number:
-                self._mark(path, lines)
+        for lines in self._lines(path, file_parts):
             texts = lines.split(b"\n")
             ended = not texts[-1]
             if ended:
                 texts.pop()
             yield texts, ended, []
+
+    def _lines(self, path: str, file_parts: Iterator[bytes]) -> Iterator[bytes]:
+        for number, lines in enumerate(whole_lines(file_parts)):
+            if not number:
+                self._mark(path, lines)
+            yield lines
 
     def _of_json(
         self, name: str, file_parts: Iterator[bytes]

@@ -144,6 +144,16 @@ class Engine(Protocol):
     ) -> tuple[Ids, Places]:
         """The ids of many texts in one array, and where each text begins in it, and the end."""
 
+    def encode_lines(
+        self,
+        data: bytes,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places, Places]:
+        """The same of the lines of a text that are not empty, and the numbers of those that are, from 0."""
+
     def encode_pieces(
         self,
         text: Text,

@@ -145,6 +145,21 @@ class PythonEngine:
         rows = self.encode_batch(texts, threads, front, back, reverse)
         return _joined(rows), _offsets(rows)
 
+    def encode_lines(
+        self,
+        data: bytes,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places, Places]:
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            del lines[-1]
+        empty = [number for number, line in enumerate(lines) if not line]
+        rows = self.encode_arrays(list(filter(None, lines)), threads, front, back, reverse)
+        return *rows, numpy().array(empty, numpy().int64)
+
     def encode_pieces(
         self,
         text: Text,

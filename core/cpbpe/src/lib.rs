@@ -67,6 +67,7 @@ pub use lines::{decimal, read_ids, LineWriter, ReadIds};
 pub use machine::use_vectors;
 pub use merge::Dropout;
 pub use text::finder::Finder;
+pub use text::lines::Lines;
 pub use text::normalize::NormalizerOptions;
 pub use text::utf8::repair_into;
 pub use vocab::Columns;

@@ -13,6 +13,7 @@ use cpbpe::{AlignOptions, Columns, Dropout, Ends, Error, Scratch};
 
 mod aligned;
 mod arrays;
+mod batches;
 mod columns;
 mod decoding;
 mod errors;
@@ -313,13 +314,23 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyTuple>> {
         arrays::prepare(py)?;
         let kept = items_of(texts)?;
-        let texts = texts_of(&kept)?;
-        let ends = Ends { front, back, reverse };
-        let parts = results(py, |parts, check| self.engine.encode_batch(&texts, threads, ends, check, parts))?;
-        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
-        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        let (ids, offsets) = (arrays::joined(py, &ids, threads)?, arrays::offsets(py, texts.len(), lengths)?);
-        tuple(py, [ids.into_any(), offsets.into_any()])
+        let (ids, offsets) = self.ids_of_texts(py, &texts_of(&kept)?, threads, Ends { front, back, reverse })?;
+        tuple(py, [ids, offsets])
+    }
+
+    /// The same of lines, except those that are empty; and the numbers of these, from 0.
+    #[pyo3(signature = (data, threads, front = None, back = None, reverse = false))]
+    fn encode_lines<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        threads: usize,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        arrays::prepare(py)?;
+        self.ids_of_lines(py, data, threads, Ends { front, back, reverse })
     }
 
     /// The ids with merges skipped at random.
