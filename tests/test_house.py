@@ -23,7 +23,8 @@ ROOMS = [
     ("tokenizer",),
     ("corpus",),
     ("training",),
-    ("compat", "cli"),
+    ("compat", "look"),
+    ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""
 

@@ -23,13 +23,17 @@ COMMANDS = {
     "quickstart": "train a small model on a text that comes with cpbpe, and use it",
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
+    "inspect": "show what a model is, search its pieces, export them",
+    "spm": "sentencepiece's own programs: train, encode, decode, normalize, export_vocab",
 }
 """The subcommands, each with what it does."""
 
-_IN_PYTHON = ("encode", "decode", "tokenize", "detokenize", "load", "normalize", "info", "inspect", "vocab")
+_IN_PYTHON = ("encode", "decode", "tokenize", "detokenize", "load", "normalize")
 _NOWHERE = ("download", "convert", "export", "import")
 _MEANT = {
     "version": "--version",
+    **dict.fromkeys(("info", "vocab", "show"), "inspect"),
+    **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
     **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
 }
