@@ -22,6 +22,7 @@ from cpbpe.tokenizer.vocabulary import Vocabulary
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
+    from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
@@ -35,6 +36,7 @@ __all__ = [
     "PRESETS",
     "CorpusError",
     "Encoding",
+    "Inspection",
     "Losslessness",
     "ModelError",
     "ModelSpec",
@@ -62,6 +64,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "Inspection": "tokenizer.inspection",
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",

@@ -46,7 +46,7 @@ def run(given: Given) -> None:
     extra = extra_of(flags["extra_options"], tok)
     processor = imported("cpbpe.compat.sentencepiece").SentencePieceProcessor(model_proto=tok.to_bytes())
     reads_ids = flags["input_format"] == "id"
-    table: Any = range(tok.vocab.piece_count) if reads_ids else tok.spec.pieces.texts
+    table: Any = range(tok.vocab.piece_count) if reads_ids else tok.facts.spec.pieces.texts
     reader = _Ids() if reads_ids else None
 
     def rows(batch: list[bytes]) -> list[list[Any]]:

@@ -87,7 +87,7 @@ def load_model(path: str, program: str) -> Tokenizer:
 
 def piece_table(tok: Tokenizer) -> list[bytes]:
     """The pieces as bytes, by id."""
-    return list(tok.spec.pieces.texts)
+    return list(tok.facts.spec.pieces.texts)
 
 
 def _joined(rows: Ragged, table: Sequence[bytes], extra: Extra) -> list[bytes]:
@@ -113,6 +113,8 @@ def _pieces(tok: Tokenizer, extra: Extra) -> Callable[[list[bytes]], bytes]:
     table = piece_table(tok)
     unknown = _unknown(tok)
     processor = _Processor(tok)
+    if unknown is not None and extra.unk_piece:  # the name of unk, which the UNKNOWN piece need not have
+        table[unknown] = tok.facts.spec.special_pieces[0]
 
     def lines(batch: list[bytes]) -> bytes:
         rows = tok.encode_arrays(batch)
@@ -130,8 +132,8 @@ def _pieces(tok: Tokenizer, extra: Extra) -> Callable[[list[bytes]], bytes]:
 
 def _unknown(tok: Tokenizer) -> int | None:
     """The id of unknown parts, if there can be any."""
-    id = tok.spec.pieces.types.find(PieceType.UNKNOWN)
-    return None if id < 0 or tok.spec.byte_fallback else id
+    id = tok.facts.spec.pieces.types.find(PieceType.UNKNOWN)
+    return None if id < 0 or tok.facts.spec.byte_fallback else id
 
 
 class _Processor:
@@ -177,7 +179,7 @@ def _vocabulary(tok: Tokenizer, files: list[str]) -> Iterator[bytes]:
     for batch in batches(files):
         counts += np.bincount(tok.encode_arrays(batch).ids, minlength=len(counts))
     table = piece_table(tok)
-    types = tok.spec.pieces.types
+    types = tok.facts.spec.pieces.types
     found: Counter[bytes] = Counter()
     for id in np.flatnonzero(counts).tolist():
         if types[id] not in (PieceType.UNKNOWN, PieceType.CONTROL):

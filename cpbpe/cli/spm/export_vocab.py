@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import copysign, isnan
+
 from cpbpe.cli.output import say
 from cpbpe.cli.spm.encode import load_model
 from cpbpe.cli.spm.flags import Flag, Given, Program
@@ -28,10 +30,9 @@ def run(given: Given) -> None:
     if given.files:
         raise ValueError(f"{given.files[0]!r} is one argument too many; the model is given with --model")
     check_output(flags["output"], [flags["model"]])
-    pieces = load_model(flags["model"], "export_vocab").spec.pieces
+    pieces = load_model(flags["model"], "export_vocab").facts.spec.pieces
     if flags["output_format"] == "vocab":
-        # As a stream of C++ writes a float: six digits.
-        values = [f"{score:g}" for score in pieces.numbers()]
+        values = list(map(_score, pieces.numbers()))
     elif flags["output_format"] == "syms":
         values = list(map(str, range(len(pieces))))
     else:
@@ -45,3 +46,8 @@ def run(given: Given) -> None:
             f"{counted(broken, 'piece')} with tabs or newlines broke the lines, as in sentencepiece; cpbpe "
             f"inspect --export tsv writes a file that can be read again"
         )
+
+
+def _score(score: float) -> str:
+    """A score as a stream of C++ writes it: with six digits, and the sign even of NaN."""
+    return "-nan" if isnan(score) and copysign(1, score) < 0 else f"{score:g}"
