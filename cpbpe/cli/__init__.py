@@ -32,7 +32,7 @@ COMMANDS = {
     "count": "count the words of a large corpus part by part, to train later",
     "pack": "encode a corpus into token files for trainers",
     "inspect": "show what a model is, search its pieces, export them",
-    "spm": "sentencepiece's own programs: train, encode, decode, normalize, export_vocab",
+    "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
 """The subcommands, each with what it does."""

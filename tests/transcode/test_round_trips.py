@@ -216,7 +216,7 @@ def test_what_is_not_utf_8_is_noticed(mistral: Tokenizer) -> None:
 def test_pieces_with_newlines(engine: str) -> None:
     tok = tokenizer("user-defined-llama", engine)
     Path("text").write_text("a\nb")
-    with pytest.raises(CorpusError, match="^text: there are pieces with newlines in them, .* or JSON"):
+    with pytest.raises(CorpusError, match=r"^text: there are pieces with newlines in them, .* or JSON"):
         encoded(tok, "text", "pieces", whole=True)
     assert decoded(tok, encoded(tok, "text", whole=True), whole=True) == b"a\nb"
     assert encoded(tok, "text", "pieces").count(b"\n") == 1
