@@ -188,6 +188,24 @@ def test_a_file_that_may_not_be_read(capsys: pytest.CaptureFixture[str]) -> None
     assert "the file 'text.txt' may not be read" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize(
+    ("closed", "message"), [("<&-", "input ('-') is"), (">&-", "output is"), ("2>&-", "")]
+)
+def test_closed_streams(closed: str, message: str) -> None:
+    source = "-" if closed == "<&-" else "text.txt"
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m cpbpe encode m.model {source} {closed}"],
+        capture_output=True,
+        env=processes.environment(),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (1 if message else 0)
+    assert b"Traceback" not in done.stderr
+    assert message in done.stderr.decode()
+
+
 def large(size: int = 3_000_000) -> None:
     Path("large.txt").write_bytes(b"The quick brown fox jumps over the lazy dog.\n" * (size // 45))
 
