@@ -134,6 +134,8 @@ BAD: list[tuple[list[str], int, str]] = [
     (["encode", "none.model", "text.txt"], 1, "none.model: no such file or folder"),
     (["encode", "text.txt", "m.model"], 1, "text.txt: not a SentencePiece model"),
     (["encode", "m.model", "none.txt"], 1, "no such file or directory: 'none.txt'"),
+    (["encode", "m.model", "Hello world"], 1, "a text is piped in: echo 'Some text' | cpbpe encode m.model"),
+    (["encode", "m.model", "text.txt", "--format", "csv"], 2, "files that are read is --input-format"),
     (["encode", "m.model", "none*"], 1, "no file matches 'none*'"),
     (["encode", "m.model", "text.txt", "--format", "xml"], 2, "--format: 'xml' is not one of ids, pieces"),
     (["encode", "m.model", "text.txt", "--offsets"], 2, "give --format jsonl"),
