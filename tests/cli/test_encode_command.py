@@ -220,7 +220,7 @@ def large(size: int = 3_000_000) -> int:
 def test_a_full_disk() -> None:
     """Nothing is left of a file for which there is no room, and the error says so."""
     large()
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)); import signal; "
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000)); import signal; "
     code += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from cpbpe.cli import main; import sys; "
     code += "sys.exit(main(sys.argv[1:]))"
     done = processes.run("-c", code, "encode", "m.model", "large.txt", "--out", "my.ids", cwd=Path.cwd())
