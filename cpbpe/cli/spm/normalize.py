@@ -15,7 +15,7 @@ PROGRAM = Program(
     "normalize",
     "Normalizes lines, with the rules of a model, with named rules or with rules of a file. Without files "
     "it reads the standard input.",
-    "normalize (--model=FILE | --normalization_rule_name=NAME | --normalization_rule_tsv=FILE) [FILE ...]",
+    "normalize (--model=FILE | --normalization_rule_name=NAME) [FILE ...]",
     (
         Flag("model", "string", "", "the model"),
         Flag(
