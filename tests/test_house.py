@@ -23,6 +23,7 @@ ROOMS = [
     ("tokenizer",),
     ("corpus",),
     ("training",),
+    ("transcode", "packing"),
     ("compat", "look"),
     ("cli",),
 ]
