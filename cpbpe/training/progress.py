@@ -15,10 +15,11 @@ from typing import Any, Protocol, TextIO
 
 @dataclass(frozen=True)
 class Step:
-    """How far one phase of training is."""
+    """How far one phase of training or packing is."""
 
     phase: str
-    """What is being done: "reading", "joining", "characters", "pairs", "merges" or "writing"."""
+    """What is being done: "reading", "joining", "characters", "pairs", "merges" or "writing"; in packing, "reading"
+    and "shuffling"."""
     done: int
     """How much of it is done: bytes in "reading", words in "joining", else what the phase is named for."""
     total: int | None
