@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.pack import pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.packing.report import PackReport
+    from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
@@ -38,6 +39,7 @@ __all__ = [
     "PRESETS",
     "CorpusError",
     "Encoding",
+    "Inspection",
     "Losslessness",
     "ModelError",
     "ModelSpec",
@@ -68,6 +70,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "Inspection": "tokenizer.inspection",
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",

@@ -24,7 +24,8 @@ ROOMS = [
     ("corpus",),
     ("training",),
     ("transcode", "packing"),
-    ("compat", "cli"),
+    ("compat", "look"),
+    ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""
 

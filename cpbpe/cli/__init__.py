@@ -31,6 +31,8 @@ COMMANDS = {
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
     "pack": "encode a corpus into token files for trainers",
+    "inspect": "show what a model is, search its pieces, export them",
+    "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
 """The subcommands, each with what it does."""
@@ -45,6 +47,8 @@ _MEANT = {
     **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
     **dict.fromkeys(("dec", "detokenize", "untokenize", "text"), "decode"),
     **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
+    **dict.fromkeys(("info", "vocab", "show"), "inspect"),
+    **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
     **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
 }

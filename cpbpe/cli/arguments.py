@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from cpbpe.cli.flags import flag
+from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_number
 from cpbpe.cli.train_flags import OPTIONS
 from cpbpe.corpus.kinds import FORMATS
@@ -61,6 +62,10 @@ def add_corpus(parser: Parser) -> None:
     reading.add_argument(
         "--quiet", "-q", action="store_true", help="print nothing but errors: no progress bar, no report"
     )
+    reading.add_argument(
+        "--verbose", "-v", action="store_true", help="also say which files are read, and which are not"
+    )
+    reading.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def add_options(parser: Parser) -> None:
@@ -102,6 +107,17 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
                 expand(path, any_text=True)
         raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
     return paths
+
+
+def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
+    """With --verbose, the files of the corpus. (The report names those that are left out.)"""
+    if arguments.verbose:
+        from cpbpe.corpus.find import Found, expand
+
+        found = Found()
+        for path in corpus:
+            found.add(expand(path, arguments.format is not None, arguments.column is not None))
+        show_files(True, False, found.files, found.left_out, found.again)
 
 
 def _no_path(given: str) -> str | None:

@@ -16,7 +16,7 @@ _SHELLS = ("bash", "zsh", "fish")
 _EXAMPLES = """\
 to complete in this shell, and with the second line in every new one:
   bash   source <(cpbpe completion bash)
-         cpbpe completion bash > ~/.local/share/bash-completion/completions/cpbpe
+         cpbpe completion bash >> ~/.bash_completion
   zsh    source <(cpbpe completion zsh)
          cpbpe completion zsh > "${fpath[1]}/_cpbpe"
   fish   cpbpe completion fish | source
@@ -39,7 +39,7 @@ def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
         prog="cpbpe completion",
-        description="Print a script with which a shell completes commands, options and their values.",
+        description="Print a script with which a shell completes commands, options and values.",
         epilog=_EXAMPLES,
         usage="cpbpe completion {bash,zsh,fish}",
     )

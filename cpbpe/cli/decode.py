@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable
 
 from cpbpe.cli.encoding import add_decode_options, decode_options_of, threads_of
-from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, show_files, work
+from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, work
+from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import OneOf, Parser
 
 _FORMATS = ("ids", "pieces", "json", "jsonl")
@@ -41,13 +42,13 @@ def parser() -> Parser:
         "-f",
         type=OneOf(_FORMATS),
         metavar="FORMAT",
-        help="what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: by the "
-        "file's name, usually ids)",
+        help="what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: as "
+        "the file's name says, usually ids)",
     )
     parser.add_argument(
         "--whole",
         action="store_true",
-        help="each line is a whole file: no newline comes after its text",
+        help="each line is a whole file, without a newline after it",
     )
     add_decode_options(parser)
     add_output(parser)
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         threads=threads_of(arguments),
         **decode_options_of(arguments),
     )
-    show_files(arguments, found.files, found.left_out, found.again)
+    show_files(arguments.verbose, arguments.quiet, found.files, found.left_out, found.again)
 
     def parts(show: Callable[[int], object]) -> Parts:
         read = 0

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from cpbpe.cli.encoding import add_documents, add_encode_options, encode_options_of, threads_of
 from cpbpe.cli.flags import Flags
-from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, show_files, work
-from cpbpe.cli.output import say
+from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, work
+from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.spelling import counted
 
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         threads=threads_of(arguments),
         **encode_options_of(arguments),
     )
-    show_files(arguments, documents.files, documents.left_out, documents.again)
+    show_files(arguments.verbose, arguments.quiet, documents.files, documents.left_out, documents.again)
 
     # 2. The work.
     def parts(show: Callable[[int], object]) -> Parts:

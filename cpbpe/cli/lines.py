@@ -104,20 +104,6 @@ def files_of(arguments: argparse.Namespace) -> list[str]:
     return ["-"]
 
 
-def show_files(
-    arguments: argparse.Namespace, files: Sequence[str], left_out: dict[str, str], again: Sequence[str]
-) -> None:
-    """With --verbose, the files that are read; always, unless --quiet, those of a folder that are not."""
-    if arguments.verbose:
-        for file in files:
-            say(f"reading {'the standard input' if file == '-' else file}")
-        for file in again:
-            say(f"{file}: is a link to a file that is read under another name")
-    if not arguments.quiet:
-        for file, what in left_out.items():
-            say(f"{file}: was left out: it {what}")
-
-
 def work(
     arguments: argparse.Namespace,
     phase: str,

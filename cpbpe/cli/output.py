@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -41,6 +41,20 @@ def say(message: str) -> None:
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, sys.stderr.fileno())
                 os.close(nowhere)
+
+
+def show_files(
+    verbose: bool, quiet: bool, files: Sequence[str], left_out: Mapping[str, str], again: Sequence[str]
+) -> None:
+    """With --verbose, the files that are read; always, unless --quiet, those of a folder that are not."""
+    if verbose:
+        for file in files:
+            say(f"reading {'the standard input' if file == '-' else file}")
+        for file in again:
+            say(f"{file}: is a link to a file that is read under another name")
+    if not quiet:
+        for file, what in left_out.items():
+            say(f"{file}: was left out: it {what}")
 
 
 def _check_folder(folder: str) -> None:

@@ -38,11 +38,24 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The arguments, understood. Options and names of files can be mixed."""
+        self._check_dashes(arguments)
         ours = our_spelling(arguments, self.switches(), self.theirs)
         options, unknown = self.parse_known_intermixed_args(ours)
         if unknown:
             raise NotUnderstoodError(self._no_such_option(unknown[0].partition("=")[0]))
         return options
+
+    def _check_dashes(self, arguments: Sequence[str]) -> None:
+        """Refuse long options with one dash: -vocab-size would be -v -o cab-size."""
+        with_value = self.takes_a_value()
+        for argument in arguments:
+            if argument == "--":
+                return
+            match = re.fullmatch(r"-([A-Za-z])([\w-]{2,})(=.*)?", argument)
+            if match is not None:
+                name = f"--{match[1]}{match[2]}".replace("_", "-")
+                if name in self.shown() or f"-{match[1]}" not in with_value:
+                    raise NotUnderstoodError(self._no_such_option(argument.partition("=")[0]))
 
     def switches(self) -> set[str]:
         """The names of options that are on or off."""
@@ -102,6 +115,10 @@ class Parser(argparse.ArgumentParser):
         message = re.sub(
             r"^(--[\w-]+)(?:/-\w)?: expected (?:one|at least one) argument$", r"\1 needs a value", message
         )
+        message = re.sub(
+            r"^(--[\w-]+)(?:/-\w)?: ignored explicit argument (.*)$", r"\1 takes no value such as \2", message
+        )
+        message = re.sub(r"^(--[\w-]+)/-\w: ", r"\1: ", message)
         message = re.sub(r"^(--[\w-]+): (?=\1 )", "", message)  # the message of a type may begin with it, too
         raise NotUnderstoodError(message)
 

@@ -34,7 +34,7 @@ _REPLACED = "files are replaced without asking; leave it out"
 GUESSED = {
     **dict.fromkeys(("model", "model-writer", "out-prefix", "output", "output-dir", "output-path"), _OUT),
     **dict.fromkeys(("prefix", "save", "save-path"), _OUT),
-    **dict.fromkeys(("progress", "progress-bar", "show-progress", "verbose"), _PROGRESS),
+    **dict.fromkeys(("progress", "progress-bar", "show-progress"), _PROGRESS),
     **dict.fromkeys(("force", "overwrite"), _REPLACED),
     "encoding": "a corpus is UTF-8; convert it first, for example with iconv",
     **dict.fromkeys(("options", "config"), "each option is given by itself, such as --vocab-size 1000"),

@@ -253,7 +253,10 @@ class Engine(Protocol):
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""
 
     def decode_lines(self, ids: Ids, offsets: Places) -> bytes | None:
-        """The same as lines, of sequences that are given as in `encode_arrays`."""
+        """The same as lines, of sequences that are given as in `encode_arrays`.
+
+        What pieces hold that is not UTF-8 stays as it is.
+        """
 
     def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
         """The ids in lines of pieces; and where a piece is that the vocabulary does not have, or None."""

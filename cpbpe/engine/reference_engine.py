@@ -270,9 +270,11 @@ class PythonEngine:
         return None if None in texts else [text for text in texts if text is not None]
 
     def decode_lines(self, ids: Ids, offsets: Places) -> bytes | None:
-        rows: list[list[int] | bytes] = [ids[begin:end].tolist() for begin, end in pairwise(offsets)]
-        texts = self.decode_batch(rows, 1)
-        return None if texts is None else "".join(f"{text}\n" for text in texts).encode()
+        checked = self._checked(ids.tolist())
+        if checked is None:
+            return None
+        rows = (self._reference.decode_ids(checked[begin:end]) for begin, end in pairwise(offsets))
+        return b"".join(row + b"\n" for row in rows)
 
     def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
         np = numpy()

@@ -22,6 +22,8 @@ from cpbpe.transcode.in_order import in_order
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
 
+_OPEN = b'{"ids":['
+"""How objects begin that hold only ids."""
 _SHOWN = 40
 """This much of a wrong word is shown."""
 
@@ -83,6 +85,8 @@ class LineDecoder:
             if self._whole:
                 yield text
                 continue
+            if not tally.documents:
+                continue
             yield before
             yield memoryview(text)[:-1]
             before = b"\n"
@@ -114,13 +118,29 @@ class LineDecoder:
         else:
             ids, offsets = _of_json(part)
         self._check(part, ids, offsets)
-        text = None
-        if self._engine is not None and not self._whole:
-            text = self._engine.decode_lines(ids, offsets)
-        if text is None:
+        text = self._lines(ids, offsets)
+        if text is None:  # there are added tokens
             rows = [ids[begin:end] for begin, end in pairwise(offsets)]
             text = self._joined(self._tokenizer.decode_batch(rows, threads=1, **self._options))
-        return text, Tally(len(offsets) - 1, len(text), len(ids))
+        return text, self._tally(len(offsets) - 1, text, len(ids))
+
+    def _tally(self, documents: int, text: bytes, tokens: int) -> Tally:
+        """A part's share. The newlines between texts are none of their bytes."""
+        return Tally(documents, len(text) - (0 if self._whole else documents), tokens)
+
+    def _lines(self, ids: Ids, offsets: Places) -> bytes | None:
+        """The texts, if the engine can decode them by itself."""
+        if self._engine is None:
+            return None
+        if not self._whole:
+            return self._engine.decode_lines(ids, offsets)
+        texts = []
+        for begin, end in pairwise(offsets):
+            line = self._engine.decode_lines(ids[begin:end], numpy().array([0, end - begin], numpy().int64))
+            if line is None:
+                return None
+            texts.append(line[:-1])
+        return b"".join(texts)
 
     def _joined(self, texts: list[str]) -> bytes:
         return "".join(texts).encode() if self._whole else "".join(f"{text}\n" for text in texts).encode()
@@ -192,7 +212,7 @@ class LineDecoder:
                 )
             texts.append(tokenizer.decode_pieces(pieces))
         text = self._joined(texts)
-        return text, Tally(len(texts), len(text), count)
+        return text, self._tally(len(texts), text, count)
 
 
 def _form_of(path: str) -> str:
@@ -205,9 +225,15 @@ def _form_of(path: str) -> str:
 
 def _of_json(part: _Part) -> tuple[Ids, Places]:
     """The ids of objects, each with a list of ids; or of lists alone."""
+    lines = part.lines
+    if part.form == "jsonl" and lines.count(_OPEN) == lines.count(b"]}") == lines.count(b"{"):
+        # As `DocumentEncoder` writes them. Ten times as fast as reading JSON; what is otherwise will not do.
+        ids, offsets, wrong = read_ids(lines.replace(_OPEN, b"").replace(b"]}", b"").replace(b",", b" "))
+        if wrong is None and len(offsets) - 1 == lines.count(_OPEN):
+            return ids, offsets
     if part.form == "json":
         try:
-            records = json.loads(part.lines)
+            records = json.loads(lines)
         except (ValueError, RecursionError) as error:
             raise CorpusError(f"{part.name}: not valid JSON: {error}") from None
         if not isinstance(records, list):
@@ -215,7 +241,7 @@ def _of_json(part: _Part) -> tuple[Ids, Places]:
         rows = [_row(f"{part.name}: item {number}", item) for number, item in enumerate(records, 1)]
     else:
         rows = []
-        for number, line in enumerate(part.lines.removesuffix(b"\n").split(b"\n"), part.first):
+        for number, line in enumerate(lines.removesuffix(b"\n").split(b"\n"), part.first):
             where = f"{part.name}:{number}"
             try:
                 rows.append(_row(where, json.loads(line)))

@@ -14,17 +14,17 @@ import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpbpe.corpus.documents import DocumentBlock, Documents
+from cpbpe.corpus.lines import shown_path
 from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_writer
+from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
 from cpbpe.tokenizer.alignment import Unit
+from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.transcode.in_order import in_order
-
-if TYPE_CHECKING:
-    from cpbpe.tokenizer.ragged import Ragged
 
 FORMS = ("ids", "pieces", "json", "jsonl")
 """What documents can become."""
@@ -53,13 +53,36 @@ class Tally:
         self.tokens += other.tokens
 
 
+class _LineBlock:
+    """Lines of a text file that nobody has taken apart: a `DocumentBlock` that makes its texts on demand."""
+
+    def __init__(self, name: str, first: int, data: bytes):
+        self.name = name
+        self.first = first
+        self.data = data
+        self.ended = data.endswith(b"\n")
+        self.count = data.count(b"\n") + (not self.ended)
+
+    @property
+    def texts(self) -> list[bytes]:
+        """The lines."""
+        return self.data.removesuffix(b"\n").split(b"\n")
+
+    def where(self, index: int) -> str:
+        """Where one of the lines is, for people."""
+        return f"{self.name}:{self.first + index}"
+
+
+_Block = DocumentBlock | _LineBlock
+
+
 class DocumentEncoder:
     r"""Encodes documents as bytes for a file, a line for each document.
 
     >>> tok = Tokenizer("tokenizer.model")
     >>> encoder = DocumentEncoder(tok, "pieces")
-    >>> b"".join(encoder.encode(Documents("corpus.txt"))).splitlines()[1].decode()
-    '▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁ ▁Ap ache ▁License'
+    >>> b"".join(encoder.encode(Documents("corpus.txt"))).splitlines()[1].decode().split()[-2:]
+    ['▁Apache', '▁License']
     >>> encoder.tally.documents
     202
     """
@@ -90,6 +113,7 @@ class DocumentEncoder:
             seed = randbits(64)
         self._seed: int | None = seed
         self._options = options
+        self._takes_lines = not offsets and {**tokenizer.bound_options, **options}.keys() <= {"reverse"}
         tokenizer.encode_arrays([], threads=1, **self._options_at(0))  # errors come before the work
         self._writer = _writer(tokenizer, form)
         self._unk = tokenizer.unk_id
@@ -105,7 +129,7 @@ class DocumentEncoder:
         """
         self.tally = Tally()
         self.broken = None
-        numbered = self._numbered(documents.blocks())
+        numbered = self._numbered(documents)
         before = b"[" if self._form == "json" else b""
         for lines, tally, broken in in_order(numbered, self._lines, self._threads):
             self.tally.add(tally)
@@ -122,15 +146,33 @@ class DocumentEncoder:
         elif self._form == "jsonl" or self._ended:
             yield before
 
-    def _numbered(self, blocks: Iterator[DocumentBlock]) -> Iterator[tuple[DocumentBlock, int]]:
+    def _numbered(self, documents: Documents) -> Iterator[tuple[_Block, int]]:
         """Blocks with the number of documents before them."""
         before = 0
         self._ended = True
-        for block in blocks:
-            if block.texts:
+        for block in self._blocks(documents):
+            count = block.count if isinstance(block, _LineBlock) else len(block.texts)
+            if count:
                 yield block, before
-                before += len(block.texts)
+                before += count
                 self._ended = block.ended
+
+    def _blocks(self, documents: Documents) -> Iterator[_Block]:
+        """All blocks; those of lines in one piece, if the engine can take them so."""
+        documents.begin()
+        for number, path in enumerate(documents.files):
+            lines = documents.lines_of(number) if self._takes_lines else None
+            if lines is None:
+                yield from documents.blocks_of(number)
+                continue
+            first = 1
+            for data in lines:
+                block = _LineBlock(shown_path(path), first, data)
+                first += block.count
+                if block.count > 1:
+                    yield block
+                else:  # it may be a long one, which is cut for several threads
+                    yield DocumentBlock(number, block.name, block.first, block.texts, block.ended)
 
     def _options_at(self, number: int) -> dict[str, Any]:
         """The options for a block before which there are this many documents."""
@@ -138,42 +180,66 @@ class DocumentEncoder:
             return self._options if self._seed is None else {**self._options, "seed": self._seed}
         return {**self._options, "seed": self._seed + number}
 
-    def _lines(self, part: tuple[DocumentBlock, int]) -> tuple[bytes, Tally, str | None]:
+    def _lines(self, part: tuple[_Block, int]) -> tuple[bytes, Tally, str | None]:
+        """The lines for a block; what is in it; and where something is not UTF-8."""
         block, number = part
-        texts = block.texts
-        size = sum(map(len, texts))
-        threads = self._threads if size > _LONG else 1
         options = self._options_at(number)
-        if len(texts) == 1 and threads > 1 and not (self._offsets or self._sampled):
-            rows = self._long(texts[0], threads, options)
+        if isinstance(block, _LineBlock):
+            rows = self._of_lines(block)
+            size = len(block.data) - block.count + (not block.ended)
         else:
-            try:
-                rows = self._tokenizer.encode_arrays(
-                    list(texts),
-                    threads=threads,
-                    spans=self._offsets,
-                    unit=self._unit if self._offsets else None,
-                    **options,
-                )
-            except ValueError as error:
-                raise self._named(error, block, options) from error
+            size = sum(map(len, block.texts))
+            rows = self._rows(block, size, options)
         if self._offsets:
             lines = _objects(rows, self._form)
         else:
-            others = self._others(rows, block, options)
-            lines = self._writer.write(rows.ids, rows.offsets, others)
-        broken = first_not_utf8(texts)
-        tally = Tally(len(texts), size, len(rows.ids))
+            lines = self._writer.write(rows.ids, rows.offsets, self._others(rows, block, options))
+        if self._form == "pieces" and lines.count(b"\n") > len(rows):
+            raise CorpusError(
+                f"{block.name}: there are pieces with newlines in them, which lines of pieces cannot hold; "
+                f"write ids, or JSON"
+            )
+        broken = None
+        if first_not_utf8([block.data] if isinstance(block, _LineBlock) else block.texts) is not None:
+            broken = first_not_utf8(block.texts)
+        tally = Tally(len(rows), size, len(rows.ids))
         return lines, tally, None if broken is None else block.where(broken)
+
+    def _of_lines(self, block: _LineBlock) -> Ragged:
+        """The ids of lines. The engine leaves out those that are empty, which have no ids."""
+        np = numpy()
+        reverse = bool({**self._tokenizer.bound_options, **self._options}.get("reverse"))
+        threads = self._threads if len(block.data) > _LONG else 1
+        engine = self._tokenizer.facts.engine
+        ids, offsets, empty = engine.encode_lines(block.data, threads, reverse=reverse)
+        if not len(empty):
+            return Ragged(ids, offsets)
+        lengths = np.zeros(len(offsets) - 1 + len(empty) + 1, np.int64)
+        present = np.ones(len(lengths), bool)
+        present[empty + 1] = present[0] = False
+        lengths[present] = np.diff(offsets)
+        return Ragged(ids, np.cumsum(lengths))
+
+    def _rows(self, block: DocumentBlock, size: int, options: dict[str, Any]) -> Ragged:
+        """The ids of documents."""
+        texts = block.texts
+        threads = self._threads if size > _LONG else 1
+        if len(texts) == 1 and threads > 1 and not (self._offsets or self._sampled):
+            return self._long(texts[0], threads, options)
+        unit = self._unit if self._offsets else None
+        try:
+            return self._tokenizer.encode_arrays(
+                texts, threads=threads, spans=self._offsets, unit=unit, **options
+            )
+        except ValueError as error:
+            raise self._named(error, block, options) from error
 
     def _long(self, text: bytes, threads: int, options: dict[str, Any]) -> Ragged:
         """One long text, cut for several threads."""
-        from cpbpe.tokenizer.ragged import Ragged
-
         ids = self._tokenizer.encode_array(text, threads=threads, **options)
         return Ragged(ids, numpy().array([0, len(ids)], numpy().int64))
 
-    def _others(self, rows: Ragged, block: DocumentBlock, options: dict[str, Any]) -> Others:
+    def _others(self, rows: Ragged, block: _Block, options: dict[str, Any]) -> Others:
         """The words of ids that the table does not have: those of high ids, and unknown text."""
         np = numpy()
         words: dict[int, bytes] = {}
@@ -182,11 +248,11 @@ class DocumentEncoder:
                 words[place] = _word(self._tokenizer, int(rows.ids[place]), self._form)
         if self._form == "pieces" and self._unk is not None and (rows.ids == self._unk).any():
             places = np.nonzero(rows.ids == self._unk)[0]
+            texts = block.texts
             for row in np.unique(np.searchsorted(rows.offsets, places, "right") - 1).tolist():
                 begin, end = rows.offsets[row : row + 2].tolist()
-                if self._sampled:
-                    options = {**options, "seed": options["seed"] + row}
-                pieces = self._tokenizer.encode_pieces(block.texts[row], **options)
+                own = {"seed": options["seed"] + row} if self._sampled else {}
+                pieces = self._tokenizer.encode_pieces(texts[row], **{**options, **own})
                 for place in range(begin, end):
                     if rows.ids[place] == self._unk:
                         words[place] = pieces[place - begin].encode()

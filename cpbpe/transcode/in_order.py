@@ -24,12 +24,13 @@ def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Genera
         yield from map(work, parts)
         return
     from concurrent.futures import Future, ThreadPoolExecutor
+    from contextvars import copy_context  # with it, messages spell options as they do here
 
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for part in parts:
-                waiting.append(pool.submit(work, part))
+                waiting.append(pool.submit(copy_context().run, work, part))
                 if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:

@@ -190,7 +190,7 @@ pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>)
             read.ids.grow(1)?;
             read.ids.push(id);
         }
-        if end == data.len() || data[end] == b'\n' {
+        if data.get(end) == Some(&b'\n') {
             read.ends.grow(1)?;
             read.ends.push(read.ids.len());
         }
@@ -199,6 +199,10 @@ pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>)
             checked = begin;
             check()?;
         }
+    }
+    if data.last().is_some_and(|&byte| byte != b'\n') {
+        read.ends.grow(1)?;
+        read.ends.push(read.ids.len());
     }
     Ok(read)
 }
@@ -248,7 +252,7 @@ mod tests {
         let words: Vec<Vec<u8>> = (0..60).map(|length| (0..length).map(|i| b'a' + i % 26).collect()).collect();
         let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let writer = LineWriter::new(&slices, b", ", b"[", b"]\n").unwrap();
-        let ids: Vec<u32> = (0..200_000u32).map(|i| i * i % 59).collect();
+        let ids: Vec<u32> = (0..200_000u64).map(|i| (i * i % 59) as u32).collect();
         let ends = [0, 0, 1, 5, 5, 100, 70_000, 199_999, 200_000, 200_000];
         for others in [&[][..], &[(0, &b"x"[..]), (3, b"yy"), (69_999, b""), (150_000, b"zzz")]] {
             assert_eq!(writer.write(&ids, &ends, others, NO_CHECK).unwrap(), expected(&words, &ids, &ends, others));
