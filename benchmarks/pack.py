@@ -38,13 +38,20 @@ from benchmarks.tokenizer_json import convert
 THREADS = 2
 BATCH = 1000
 
+# (What `getrusage` says begins with the peak of the process that started this one.)
 _PEAK = """
-import resource, sys
+import re, sys
+from pathlib import Path
 import cpbpe
+
+def peak():
+    return re.search(r"VmHWM:\\s+([0-9]+)", Path("/proc/self/status").read_text())[1]
+
 tok = cpbpe.load(sys.argv[1])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-cpbpe.pack(tok, sys.argv[2], sys.argv[3], to="megatron", threads=2, progress=False)
-print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+before = peak()
+more = {"shuffle_seed": 1, "validation": 0.01} if len(sys.argv) > 4 else {}
+cpbpe.pack(tok, sys.argv[2], sys.argv[3], to="megatron", threads=2, progress=False, **more)
+print(before, peak())
 """
 
 
@@ -170,15 +177,12 @@ def memory(model: Path, folder: Path) -> None:
     tenth = folder / "tenth.txt"
     with open(whole, "rb") as file:
         tenth.write_bytes(file.read(whole.stat().st_size // 10))
-    for source in (tenth, whole):
+    for source, *more in ((tenth,), (whole,), (tenth, "shuffled"), (whole, "shuffled")):
         shutil.rmtree(folder / "out", ignore_errors=True)
-        command = [sys.executable, "-c", _PEAK, str(model), str(source), str(folder / "out")]
+        command = [sys.executable, "-c", _PEAK, *map(str, (model, source, folder / "out", *more))]
         before, peak = map(int, subprocess.run(command, check=True, capture_output=True).stdout.split())
-        size = source.stat().st_size / 1e6
-        print(
-            f"{size:7.0f} MB      peak {peak / 1000:.0f} MB, {before / 1000:.0f} MB before packing",
-            flush=True,
-        )
+        what = f"{source.stat().st_size / 1e6:.0f} MB {' '.join(map(str, more))}"
+        print(f"{what:<20} peak {peak / 1000:.0f} MB, {before / 1000:.0f} MB before packing", flush=True)
 
 
 def main() -> None:
