@@ -22,6 +22,10 @@ from cpbpe.tokenizer.vocabulary import Vocabulary
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
+    from cpbpe.packing.pack import pack
+    from cpbpe.packing.packed_tokens import PackedTokens
+    from cpbpe.packing.report import PackReport
+    from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
@@ -35,10 +39,13 @@ __all__ = [
     "PRESETS",
     "CorpusError",
     "Encoding",
+    "Inspection",
     "Losslessness",
     "ModelError",
     "ModelSpec",
     "NormalizerSpec",
+    "PackReport",
+    "PackedTokens",
     "Part",
     "Piece",
     "PieceType",
@@ -58,10 +65,12 @@ __all__ = [
     "__version__",
     "engine_name",
     "load",
+    "pack",
     "train",
 ]
 
 _LATER = {
+    "Inspection": "tokenizer.inspection",
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",
@@ -71,11 +80,14 @@ _LATER = {
     "TrainingResult": "training.train",
     "WordCounts": "training.word_counts",
     "train": "training.train",
+    "PackReport": "packing.report",
+    "PackedTokens": "packing.packed_tokens",
+    "pack": "packing.pack",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Import training and streams when they are first asked for: most programs only encode."""
+    """Import packing, training and streams when they are first asked for: most programs only encode."""
     from cpbpe.lazy import imported
 
     if name not in _LATER:

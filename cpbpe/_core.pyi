@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 from cpbpe.engine.columns import Columns, NormalizerColumns
 from cpbpe.reference.training_values import CountSpec, LearnSpec
 
-__all__ = ["Counter", "Engine", "Finder", "learn", "merge_words"]
+__all__ = [
+    "Counter",
+    "Engine",
+    "Finder",
+    "LineWriter",
+    "first_not_utf8",
+    "learn",
+    "merge_words",
+    "read_ids",
+]
 
 @final
 class Engine:
@@ -78,6 +87,14 @@ class Engine:
         back: int | None = None,
         reverse: bool = False,
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+    def encode_lines(
+        self,
+        data: bytes,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]: ...
     def encode_pieces(
         self,
         text: str | bytes,
@@ -135,11 +152,23 @@ class Engine:
         self, tokens: list[int] | list[str] | list[bytes] | list[str | bytes]
     ) -> bytes | None: ...
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
+    def decode_lines(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> bytes | None: ...
+    def read_pieces(self, data: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64], int | None]: ...
 
 @final
 class Finder:
     def __new__(cls, keys: list[bytes]) -> Finder: ...
     def split(self, text: str | bytes, /) -> list[Any] | None: ...
+
+@final
+class LineWriter:
+    def __new__(cls, words: list[bytes], between: bytes, before: bytes, after: bytes) -> LineWriter: ...
+    def write(
+        self, ids: NDArray[np.uint32], offsets: NDArray[np.int64], others: list[tuple[int, bytes]]
+    ) -> bytes: ...
+
+def read_ids(data: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64], int | None]: ...
+def first_not_utf8(texts: list[bytes]) -> int | None: ...
 
 @final
 class Counter:

@@ -1,14 +1,15 @@
 """Every example in the documentation runs, and every link leads somewhere.
 
-The examples of docs/*.md and of docstrings run in a folder that holds a `tokenizer.model`, Mistral 7B's from
-mistral-common, and a `corpus.txt`, which is the LICENSE. Those of README.md run in an empty folder, after the
-README's own command has put the model there.
+The examples of docs/*.md and of docstrings, and the commands in blocks of ```console, run in a folder that
+holds a `tokenizer.model`, Mistral 7B's from mistral-common, and a `corpus.txt`, which is the LICENSE. Those
+of README.md run in an empty folder, after the README's own command has put the model there.
 """
 
 import doctest
 import importlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from cpbpe import Tokenizer
-from tests.support import tiers, zoo
+from tests.support import processes, tiers, zoo
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
@@ -49,6 +50,41 @@ def test_pages(page: Path) -> None:
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
     assert result.attempted > 5
+
+
+def sessions(page: Path) -> list[tuple[str, str]]:
+    """The commands of a page's blocks of ```console, each with what it prints."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, printed = step.partition("\n")
+            found.append((command, printed))
+    return found
+
+
+CONSOLES = [page for page in DOCS if sessions(page)]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@tiers.slow_reference
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.stem)
+def test_consoles(page: Path) -> None:
+    """What stands after `$ ` is typed, and prints what stands below it; `...` is anything."""
+    shell = f'cpbpe() {{ {shlex.quote(sys.executable)} -m cpbpe "$@"; }}; '
+    checker = doctest.OutputChecker()
+    for command, printed in sessions(page):
+        done = subprocess.run(
+            ["bash", "-c", shell + command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=processes.environment(),
+            timeout=100,
+            check=False,
+        )
+        same = checker.check_output(printed, done.stdout.decode(), doctest.ELLIPSIS)
+        assert same, f"$ {command}\n{done.stdout.decode()}"
 
 
 @pytest.mark.usefixtures("engine")

@@ -23,7 +23,9 @@ ROOMS = [
     ("tokenizer",),
     ("corpus",),
     ("training",),
-    ("compat", "cli"),
+    ("transcode", "packing"),
+    ("compat", "look"),
+    ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""
 

@@ -2,6 +2,11 @@
 
 Exit codes: 0 on success; 1 if the work could not be done, with the reason on the error output; 2 if the
 command was not understood; 130 if it was interrupted.
+
+The file of a subcommand has `parser()`, whose `parse` takes the arguments, and `run`, which does what they
+say. It may have `SPELLING`, how messages spell its options, and `LESS_MEMORY`, what to do if there is not
+enough. A `run` that was interrupted, and has kept something, says so in the `KeyboardInterrupt` that it
+raises.
 """
 
 from __future__ import annotations
@@ -14,22 +19,36 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 from cpbpe.cli.output import say
 from cpbpe.spelling import spelled_as
 
 COMMANDS = {
     "quickstart": "train a small model on a text that comes with cpbpe, and use it",
+    "encode": "turn text into ids or pieces, line by line",
+    "decode": "turn ids or pieces into text",
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
+    "pack": "encode a corpus into token files for trainers",
+    "inspect": "show what a model is, search its pieces, export them",
+    "spm": "the programs of sentencepiece, flag for flag",
+    "completion": "print a script with which a shell completes this command",
 }
 """The subcommands, each with what it does."""
 
-_IN_PYTHON = ("encode", "decode", "tokenize", "detokenize", "load", "normalize", "info", "inspect", "vocab")
+ALIASES = {"tokenize": "pack"}
+"""Other names of subcommands."""
+
+_IN_PYTHON = ("load", "normalize", "align", "truncate", "split", "save")
 _NOWHERE = ("download", "convert", "export", "import")
 _MEANT = {
     "version": "--version",
+    **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
+    **dict.fromkeys(("dec", "detokenize", "untokenize", "text"), "decode"),
+    **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
+    **dict.fromkeys(("info", "vocab", "show"), "inspect"),
+    **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
     **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
 }
@@ -37,14 +56,18 @@ _MEANT = {
 _OVERVIEW = """\
 usage: cpbpe COMMAND [options]
 
-Trains tokenizers: SentencePiece BPE models, as Llama and Mistral use them.
+Tokenizers as Llama and Mistral use them, SentencePiece BPE models: training
+them, and encoding and decoding with them.
 
 commands:
 {commands}
 
 options:
-  -h, --help   show this text; 'cpbpe COMMAND --help' explains a command
+  -h, --help   show this text; 'cpbpe help COMMAND' explains a command
   --version    show the version
+
+Where a command takes files, - is the standard input. There are colours on a
+terminal only, and none if the environment variable NO_COLOR is set.
 
 If you are new here, type 'cpbpe quickstart'.
 """
@@ -63,8 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()  # now, because Python would show a failure at exit as a traceback
         return code
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was written", 130)
+    except KeyboardInterrupt as error:
+        return _fail(f"interrupted; {str(error) or 'nothing was written'}", 130)
     except BrokenPipeError:  # the reader of the output, such as `head`, has stopped reading
         _discard_output()
         return 0
@@ -81,6 +104,7 @@ def _run(arguments: list[str]) -> int:
     if arguments[0] == "help":
         arguments = [*arguments[1:2], "--help"]
     name, *rest = arguments
+    name = ALIASES.get(name, name)
     if name in ("-h", "--help"):
         print(_overview(), end="")
         return 0
@@ -92,14 +116,14 @@ def _run(arguments: list[str]) -> int:
     if name not in COMMANDS:
         return _not_understood(_no_such_command(name), "cpbpe --help")
     # 2. The command.
-    from cpbpe.cli.flags import FLAGS
+    from cpbpe.cli.flags import Flags
     from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
     from cpbpe.lazy import imported
 
-    command = imported(f"cpbpe.cli.{name}")
-    with spelled_as(FLAGS):
+    command = imported(f"cpbpe.cli.{name.replace('-', '_')}")
+    with spelled_as(getattr(command, "SPELLING", None) or Flags()):
         try:
-            return _guarded(command.run, command.parser().parse(rest))
+            return _guarded(command, command.parser().parse(rest))
         except HelpShown:
             return 0
         except NotUnderstoodError as error:
@@ -119,9 +143,7 @@ def _no_such_command(name: str) -> str:
             return f"there is no option {name}; did you mean {close[0]}?"
         return f"the command comes first, before options such as {name}: cpbpe train ..."
     if name in _IN_PYTHON:
-        return (
-            f"there is no command {name!r}: in Python, cpbpe.load('my.model') gives what encodes and decodes"
-        )
+        return f"there is no command {name!r}: it is for Python, where cpbpe.load('my.model') has methods"
     if name in _NOWHERE:
         return (
             f"there is no command {name!r}: cpbpe takes .model files, and neither converts nor downloads any"
@@ -129,27 +151,30 @@ def _no_such_command(name: str) -> str:
     if name in _MEANT:
         return f"there is no command {name!r}; did you mean {_MEANT[name]!r}?"
     if os.path.exists(name):
+        if name.endswith(".model"):
+            return f"there is no command {name!r}; to encode with this model, type: cpbpe encode {name}"
         return f"there is no command {name!r}; to train on these files, type: cpbpe train {name} --out my"
     if close := get_close_matches(name.lower(), COMMANDS, 1, 0.6):
         return f"there is no command {name!r}; did you mean {close[0]!r}?"
     return f"there is no command {name!r}; there are {', '.join(COMMANDS)}"
 
 
-def _guarded(run: object, options: object) -> int:
+def _guarded(command: Any, options: object) -> int:
     before = None
     with suppress(ValueError):  # it is not the main thread
         before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            code: int = run(options)  # type: ignore[operator]
+            code: int = command.run(options)
         return code
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:
         return _fail(_describe(error), 1)
     except MemoryError:
-        return _fail("there is not enough memory; --memory-limit makes counting use less", 1)
+        less = getattr(command, "LESS_MEMORY", "")
+        return _fail(f"there is not enough memory{less and f'; {less}'}", 1)
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)

@@ -9,14 +9,15 @@ import re
 from dataclasses import fields
 from typing import Any
 
-from cpbpe.cli.flags import OPTIONS, flag
+from cpbpe.cli.flags import flag
+from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_number
-from cpbpe.spelling import spelled
+from cpbpe.cli.train_flags import OPTIONS
+from cpbpe.corpus.kinds import FORMATS
+from cpbpe.spelling import listed, spelled
 from cpbpe.training.argument_checks import checked_memory_limit
 from cpbpe.training.option_table import GROUPS
 from cpbpe.training.options import PRESETS, TrainOptions, preset
-
-_FORMATS = ("text", "tsv", "jsonl", "parquet")
 
 
 def add_corpus(parser: Parser) -> None:
@@ -26,22 +27,25 @@ def add_corpus(parser: Parser) -> None:
         nargs="*",
         metavar="CORPUS",
         help="a file, a folder, or a pattern in quotes such as 'data/**/*.txt'; - is the standard input. "
-        "Each line is a text of its own. Files named .tsv (a text, a tab, a count), .jsonl and .parquet are "
-        "read as such; those that also end in .gz, .xz, .bz2 or .zst are decompressed",
+        "Each line is a text of its own. Files named .tsv (a text, a tab, a count), .jsonl, .parquet and "
+        ".arrow are read as such, and .csv with --column; those that also end in .gz, .xz, .bz2 or .zst are "
+        "decompressed",
     )
     parser.add_argument("--input", action="append", type=_list, help=argparse.SUPPRESS)
     parser.add_argument("--model-type", help=argparse.SUPPRESS)
     reading = parser.add_argument_group("reading")
     reading.add_argument(
         "--format",
-        type=one_of(_FORMATS),
-        help="the format of all files, whatever they are called: text, tsv, jsonl or parquet",
+        type=one_of(FORMATS),
+        help=f"the format of all files, whatever they are called: {listed(list(FORMATS))}",
     )
     reading.add_argument(
         "--field", default="text", help="which field of a .jsonl file contains the text (default: text)"
     )
     reading.add_argument(
-        "--column", default="text", help="which column of a .parquet file contains the text (default: text)"
+        "--column",
+        help="which column of a .parquet, .arrow or .csv file contains the text, by name or by number, from "
+        "1 (default: text; needed for .csv)",
     )
     reading.add_argument(
         "--threads",
@@ -58,6 +62,10 @@ def add_corpus(parser: Parser) -> None:
     reading.add_argument(
         "--quiet", "-q", action="store_true", help="print nothing but errors: no progress bar, no report"
     )
+    reading.add_argument(
+        "--verbose", "-v", action="store_true", help="also say which files are read, and which are not"
+    )
+    reading.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def add_options(parser: Parser) -> None:
@@ -99,6 +107,17 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
                 expand(path, any_text=True)
         raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
     return paths
+
+
+def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
+    """With --verbose, the files of the corpus. (The report names those that are left out.)"""
+    if arguments.verbose:
+        from cpbpe.corpus.find import Found, expand
+
+        found = Found()
+        for path in corpus:
+            found.add(expand(path, arguments.format is not None, arguments.column is not None))
+        show_files(True, False, found.files, found.left_out, found.again)
 
 
 def _no_path(given: str) -> str | None:

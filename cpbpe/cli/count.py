@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
 
-from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
-from cpbpe.cli.flags import OPTIONS, flag
+from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, show_corpus, source_arguments
+from cpbpe.cli.flags import flag
 from cpbpe.cli.output import check_outputs, existing, make_folder
 from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import load_counts
+from cpbpe.cli.train_flags import FLAGS, OPTIONS, TrainParser
 from cpbpe.errors import TrainingError
+
+SPELLING = FLAGS
+"""How messages spell options."""
+LESS_MEMORY = "--memory-limit makes counting use less"
+"""What to do if there is not enough memory."""
 
 _DESCRIPTION = """\
 Count the words of a corpus, which is the first half of training. Train on the
@@ -29,7 +37,7 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
+    parser = TrainParser(
         {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
         prog="cpbpe count",
         description=_DESCRIPTION,
@@ -59,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", "the result has no name")
     options = options_of(arguments)
     check_outputs([arguments.out], corpus)
+    show_corpus(arguments, corpus)
     counts = load_counts(corpus)
     if counts is not None:
         refuse_options(arguments)
@@ -67,7 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     replaced = existing([arguments.out])
     make_folder(arguments.out)
     counts.save(arguments.out)
-    if not arguments.quiet:
+    if arguments.json:
+        print(json.dumps({"words": len(counts), "out": arguments.out, "reading": asdict(counts.reading)}))
+    elif not arguments.quiet:
         print("\n".join(counts.reading.lines()))
         print(f"words         {len(counts):,} distinct")
         print(f"written       {arguments.out}{replaced}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
+from typing import BinaryIO
 
 from cpbpe.spelling import counted
 
@@ -42,6 +43,20 @@ def say(message: str) -> None:
                 os.close(nowhere)
 
 
+def show_files(
+    verbose: bool, quiet: bool, files: Sequence[str], left_out: Mapping[str, str], again: Sequence[str]
+) -> None:
+    """With --verbose, the files that are read; always, unless --quiet, those of a folder that are not."""
+    if verbose:
+        for file in files:
+            say(f"reading {'the standard input' if file == '-' else file}")
+        for file in again:
+            say(f"{file}: is a link to a file that is read under another name")
+    if not quiet:
+        for file, what in left_out.items():
+            say(f"{file}: was left out: it {what}")
+
+
 def _check_folder(folder: str) -> None:
     """Check that a folder can be written to, or created in the nearest folder that exists."""
     import tempfile
@@ -65,6 +80,29 @@ def make_folder(path: str) -> None:
     """Make the folder of a file, if it does not exist."""
     if os.path.dirname(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryview, None, None]]) -> None:
+    """Write what is made part by part: to a file, which appears when it is complete, or to the output."""
+    from contextlib import closing
+
+    def write(file: BinaryIO) -> None:
+        made = parts()
+        with closing(made):
+            for part in made:
+                file.write(part)
+
+    if path is None:
+        if sys.stdout is None:
+            raise OSError("the standard output is closed; give a file with --out")
+        sys.stdout.flush()
+        write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    from cpbpe.model.writing import write_all
+
+    make_folder(path)
+    write_all({path: write})
 
 
 def existing(paths: Sequence[str]) -> str:

@@ -7,10 +7,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
-from cpbpe.cli.flags import FLAGS, GUESSED, THEIRS, flag
-from cpbpe.spelling import spelled, spelled_as
-from cpbpe.training.options_refused import REFUSED, advice
-
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
 
@@ -26,9 +22,14 @@ class HelpShown(Exception):  # noqa: N818  # nothing went wrong
 class Parser(argparse.ArgumentParser):
     """The arguments of a subcommand."""
 
+    theirs: Mapping[str, str] = {}
+    """Flags of sentencepiece's programs that have another name but the same meaning here."""
+    guesses: Mapping[str, str] = {}
+    """Flags that people guess, and what to tell them."""
+
     def __init__(self, guessed: Mapping[str, str] | None = None, **settings: Any):
-        """`guessed`: flags that people guess here and nowhere else, as in `GUESSED`."""
-        self._guessed = {**GUESSED, **(guessed or {})}
+        """`guessed`: flags that people guess here and nowhere else, as in `guesses`."""
+        self._guessed = {**self.guesses, **(guessed or {})}
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # otherwise a new option could change what an old command means
@@ -37,11 +38,24 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The arguments, understood. Options and names of files can be mixed."""
-        ours = our_spelling(arguments, self.switches())
+        self._check_dashes(arguments)
+        ours = our_spelling(arguments, self.switches(), self.theirs)
         options, unknown = self.parse_known_intermixed_args(ours)
         if unknown:
             raise NotUnderstoodError(self._no_such_option(unknown[0].partition("=")[0]))
         return options
+
+    def _check_dashes(self, arguments: Sequence[str]) -> None:
+        """Refuse long options with one dash: -vocab-size would be -v -o cab-size."""
+        with_value = self.takes_a_value()
+        for argument in arguments:
+            if argument == "--":
+                return
+            match = re.fullmatch(r"-([A-Za-z])([\w-]{2,})(=.*)?", argument)
+            if match is not None:
+                name = f"--{match[1]}{match[2]}".replace("_", "-")
+                if name in self.shown() or f"-{match[1]}" not in with_value:
+                    raise NotUnderstoodError(self._no_such_option(argument.partition("=")[0]))
 
     def switches(self) -> set[str]:
         """The names of options that are on or off."""
@@ -52,22 +66,44 @@ class Parser(argparse.ArgumentParser):
             for option in action.option_strings
         }
 
+    def shown(self) -> list[str]:
+        """All long options that the help shows."""
+        shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
+        return [flag for action in shown for flag in action.option_strings if flag.startswith("--")]
+
+    def choices(self) -> dict[str, Sequence[str]]:
+        """The values of the options that take one of a few names."""
+        return {
+            flag: action.type.names
+            for action in self._actions
+            for flag in action.option_strings
+            if isinstance(action.type, OneOf)
+        }
+
+    def takes_a_value(self) -> list[str]:
+        """The options, short ones too, that are followed by a value."""
+        actions = (action for action in self._actions if action.nargs != 0)
+        return [flag for action in actions for flag in action.option_strings]
+
     def flags(self) -> list[str]:
-        """All options, by their names in Python."""
+        """All long options, by their names in Python."""
         long = (option for action in self._actions for option in action.option_strings)
         return [option[2:].replace("-", "_") for option in long if option.startswith("--")]
 
     def _no_such_option(self, given: str) -> str:
-        name = given.strip("-").removeprefix("no-").replace("-", "_")
-        with spelled_as(FLAGS):
-            if not given.startswith("-"):
-                return f"{given!r} is one argument too many; put a sentence into quotes"
-            if (guess := flag(name)[2:]) in self._guessed:
-                return f"there is no option {given}; {self._guessed[guess]}"
-            if name in REFUSED:
-                return f"there is no option {given}: {spelled(REFUSED[name])}"
-            way_out = advice(name, [option for option in self.flags() if not option.startswith("no_")])
-            return f"there is no option {given}{f'; {way_out}' if way_out else ''}"
+        if not given.startswith("-"):
+            return f"{given!r} is one argument too many; put a sentence into quotes"
+        name = given.strip("-").removeprefix("no-").replace("_", "-")
+        if name in self._guessed:
+            return f"there is no option {given}; {self._guessed[name]}"
+        return f"there is no option {given}{self.way_out(name.replace('-', '_'))}"
+
+    def way_out(self, name: str) -> str:
+        """What to say about an option that there is not, by its name in Python."""
+        from difflib import get_close_matches
+
+        close = get_close_matches("--" + name.replace("_", "-"), self.shown(), 1, 0.7)
+        return f"; did you mean {close[0]}?" if close else ""
 
     def print_help(self, file: Any = None) -> None:
         """Print the help; argparse would hide a failure to print it."""
@@ -79,6 +115,10 @@ class Parser(argparse.ArgumentParser):
         message = re.sub(
             r"^(--[\w-]+)(?:/-\w)?: expected (?:one|at least one) argument$", r"\1 needs a value", message
         )
+        message = re.sub(
+            r"^(--[\w-]+)(?:/-\w)?: ignored explicit argument (.*)$", r"\1 takes no value such as \2", message
+        )
+        message = re.sub(r"^(--[\w-]+)/-\w: ", r"\1: ", message)
         message = re.sub(r"^(--[\w-]+): (?=\1 )", "", message)  # the message of a type may begin with it, too
         raise NotUnderstoodError(message)
 
@@ -87,10 +127,10 @@ class Parser(argparse.ArgumentParser):
         raise HelpShown
 
 
-def our_spelling(arguments: Sequence[str], switches: Collection[str]) -> list[str]:
+def our_spelling(arguments: Sequence[str], switches: Collection[str], theirs: Mapping[str, str]) -> list[str]:
     """The arguments of spm_train in the spelling of this command: hyphens, and switches without values.
 
-    >>> our_spelling(["--vocab_size=9", "--byte_fallback=false", "a_b", "--", "--c_d"], {"byte-fallback"})
+    >>> our_spelling(["--vocab_size=9", "--byte_fallback=false", "a_b", "--", "--c_d"], {"byte-fallback"}, {})
     ['--vocab-size=9', '--no-byte-fallback', 'a_b', '--', '--c_d']
     """
     ours: list[str] = []
@@ -102,7 +142,7 @@ def our_spelling(arguments: Sequence[str], switches: Collection[str]) -> list[st
             continue
         name, equals, value = argument[2:].partition("=")
         name = name.replace("_", "-")
-        name = THEIRS.get(name, name)
+        name = theirs.get(name, name)
         if equals and name in switches:
             ours.append(_switch(name, value))
         else:
@@ -144,12 +184,21 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number{hint}") from None
 
 
-def one_of(names: Sequence[str]) -> Any:
+class OneOf:
     """A type for arguments that are one of these names."""
 
-    def check(text: str) -> str:
-        if text not in names:
-            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(names)}")
+    def __init__(self, names: Sequence[str], otherwise: str = ""):
+        """`otherwise`: what to say besides if it is another name."""
+        self.names = names
+        self._otherwise = otherwise
+
+    def __call__(self, text: str) -> str:
+        """The name, if it is one."""
+        if text not in self.names:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not one of {', '.join(self.names)}{self._otherwise}"
+            )
         return text
 
-    return check
+
+one_of = OneOf

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 
 from cpbpe.cli.output import check_outputs
 from cpbpe.cli.parsing import Parser
+from cpbpe.cli.train_flags import FLAGS, TrainParser
 from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
+
+SPELLING = FLAGS
+"""How messages spell options."""
 
 TEXT = "The llama reads stories, читает слова и 喜欢面包 🙂!"
 """Three scripts and an emoji."""
@@ -41,7 +45,7 @@ _NO_COLOUR = "\x1b[0m"
 def parser() -> Parser:
     """The command's arguments."""
     nameless = "the sentence is given without a name: cpbpe quickstart 'Any sentence'"
-    parser = Parser(
+    parser = TrainParser(
         dict.fromkeys(("text", "sentence", "input"), nameless),
         prog="cpbpe quickstart",
         usage="cpbpe quickstart [TEXT] [--out FOLDER]",

@@ -8,12 +8,18 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, source_arguments
+from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, show_corpus, source_arguments
 from cpbpe.cli.output import check_outputs, existing, make_folder, say
 from cpbpe.cli.parsing import Parser
+from cpbpe.cli.train_flags import FLAGS, TrainParser
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
+
+SPELLING = FLAGS
+"""How messages spell options."""
+LESS_MEMORY = "--memory-limit makes counting use less"
+"""What to do if there is not enough memory."""
 
 _DESCRIPTION = """\
 Train a SentencePiece BPE model on text files. It is the model that
@@ -36,7 +42,7 @@ Flags of spm_train are understood as well:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
+    parser = TrainParser(
         prog="cpbpe train",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
@@ -68,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             "spm_train"
         )
     # 2. The work.
+    show_corpus(arguments, corpus)
     counts = load_counts(corpus)
     with warnings.catch_warnings():
         if not arguments.quiet:
@@ -84,7 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report:
         make_folder(arguments.report)
         write_all({arguments.report: (result.report.to_json(indent=1) + "\n").encode()})
-    if not arguments.quiet:
+    if arguments.json:
+        print(result.report.to_json(indent=1))
+    elif not arguments.quiet:
         print(result.report)
         print(f"written       {model}, {vocab}{replaced}")
     return 0

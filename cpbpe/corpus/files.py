@@ -1,6 +1,6 @@
-"""Files of a corpus: reading them in large parts, compressed or not.
+"""Files of texts: reading them in large parts, compressed or not.
 
-`cpbpe.training.corpus` knows what the content means (lines, records).
+`cpbpe.corpus.documents` and `cpbpe.training.corpus` know what the content means (lines, records).
 """
 
 from __future__ import annotations
@@ -90,11 +90,13 @@ def _size(file: BinaryIO) -> int:
 
 def _open(path: str) -> BinaryIO:
     if path == "-":
+        if sys.stdin is None:
+            raise CorpusError("the standard input ('-') is closed; give a file")
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path!r} was there when training began, but is gone now") from None
+        raise FileNotFoundError(f"{path!r} was there when the work began, but is gone now") from None
 
 
 def _read(path: str, file: BinaryIO | Decompressed) -> bytes:

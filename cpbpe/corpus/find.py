@@ -13,12 +13,13 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cpbpe.corpus.kinds import (
     BINARY,
     COMPRESSED,
+    FOR_PYARROW,
     HEAD_BYTES,
     format_of,
     is_no_text,
@@ -46,16 +47,17 @@ class Found:
         self.again += other.again
 
 
-def expand(path: str, any_text: bool = False) -> Found:
+def expand(path: str, any_text: bool = False, column_named: bool = False) -> Found:
     """The files that a path, a glob or a directory names.
 
     A directory names every text file below it, in sorted order, except those whose names begin with a
-    dot. `any_text`: files are treated as text whatever their names say.
+    dot. `any_text`: files are treated as text whatever their names say. `column_named`: the user said which
+    column of a table holds the texts.
     """
     if path == "-":
         return Found([path])
     if os.path.isdir(path):
-        return _of_directory(path, any_text)
+        return _of_directory(path, any_text, column_named)
     if not os.path.lexists(path) and glob.has_magic(path):
         found = Found()
         found.files = _once(_matching(path, found), found)
@@ -66,10 +68,36 @@ def expand(path: str, any_text: bool = False) -> Found:
         found = Found([path])
     for file in found.files:
         _check_readable(file)
-        what = None if any_text else named_as_no_text(file)
+        what = None if any_text else named_as_no_text(file, column_named)
         if what is not None:
             raise CorpusError(f"{file}: the file {what}")
     return found
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """A path as a str, if the system can have a file of this name."""
+    name = os.fspath(path)
+    if not isinstance(name, str):
+        raise TypeError(f"a path must be a str or a Path, not {name!r}")
+    if not name or "\0" in name or not _is_encodable(name):
+        raise FileNotFoundError(f"no such file or directory: {name!r}")
+    return name
+
+
+def _is_encodable(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_standard_input(files: Sequence[str], format: str | None) -> None:
+    """Raise an error if the standard input cannot be read as it is meant."""
+    if files.count("-") > 1:
+        raise CorpusError("the standard input ('-') can be read only once; give it once")
+    if "-" in files and format in FOR_PYARROW:
+        raise CorpusError(f"{format.capitalize()} cannot be read from the standard input ('-'); give a file")
 
 
 def size_of(paths: Iterable[str]) -> int | None:
@@ -85,7 +113,7 @@ def size_of(paths: Iterable[str]) -> int | None:
     return total
 
 
-def _of_directory(path: str, any_text: bool) -> Found:
+def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
     found = Found()
     candidates = [
         os.path.join(folder, entry.name)
@@ -95,7 +123,7 @@ def _of_directory(path: str, any_text: bool) -> Found:
     ]
     for file in _once(candidates, found):
         _check_readable(file)
-        what = None if any_text else named_as_no_text(file)
+        what = None if any_text else named_as_no_text(file, column_named)
         what = what or _not_text(file)
         if what is None:
             found.files.append(file)
@@ -111,8 +139,8 @@ def _of_directory(path: str, any_text: bool) -> Found:
 
 
 def _not_text(path: str) -> str | None:
-    """What a file in a directory is if it is not text; None for text, compressed files and Parquet."""
-    if path.lower().endswith(COMPRESSED) or format_of(path) == "parquet":
+    """What a file in a directory is if it is not text; None for text, compressed files, Parquet and Arrow."""
+    if path.lower().endswith(COMPRESSED) or format_of(path) in FOR_PYARROW:
         return None
     with open(path, "rb") as file:
         what = is_no_text(file.read(HEAD_BYTES))
@@ -141,7 +169,7 @@ def _hint(path: str) -> str:
         return "; cpbpe downloads nothing, give a file"
     if len(path.split()) > 3:
         way = advised("give a list of texts", "write it to a file, or pipe it in and give -")
-        return f"; to train on a text rather than on a file, {way}"
+        return f"; for a text rather than a file, {way}"
     parts = [part.strip() for part in path.split(",")]
     if len(parts) > 1 and all(map(os.path.exists, parts)):
         way = advised(f"give a list: {parts}", "put spaces between them")

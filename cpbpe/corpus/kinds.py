@@ -11,8 +11,11 @@ import os
 
 from cpbpe.spelling import advised, given
 
-FORMATS = ("text", "tsv", "jsonl", "parquet")
-"""The formats of a corpus file."""
+FORMATS = ("text", "tsv", "csv", "jsonl", "parquet", "arrow")
+"""The formats of a file."""
+
+FOR_PYARROW = ("parquet", "arrow")
+"""Those that pyarrow reads: from a file, that is, and not from a pipe."""
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 """Files whose names end like this are decompressed."""
@@ -25,11 +28,15 @@ HEAD_BYTES = 8192
 
 _SUFFIXES = {
     ".tsv": "tsv",
+    ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".jsonlines": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
 }
 _TARS = (".tar", ".tgz", ".tbz2", ".txz", ".tzst")
 _MAGIC = (
@@ -42,7 +49,8 @@ _MAGIC = (
     (b"7z\xbc\xaf\x27\x1c", "is a 7z archive; unpack it first"),
     (b"Rar!\x1a\x07", "is a rar archive; unpack it first"),
     (b"PAR1", "is Parquet; name it *.parquet, or give {parquet}"),
-    (b"ARROW1\0", "is an Arrow file; give the column with the texts, read with pyarrow.ipc or datasets"),
+    (b"ARROW1\0", "is an Arrow file; name it *.arrow, or give {arrow}"),
+    (b"FEA1", "is an Arrow file of the first kind, from before 2020; write it again with pyarrow"),
     (b"\x93NUMPY", "is a numpy array; if it holds texts, give numpy.load(path)"),
     (b"SQLite format 3\0", "is a database; give the texts in it, as from a query of sqlite3"),
     (b"\x89HDF\r\n\x1a\n", "is HDF5; give the texts in it, as h5py reads them"),
@@ -58,7 +66,7 @@ _MAGIC = (
     (b"\xfe\xff", "is UTF-16; {utf_16}"),
 )
 _BEGINNINGS = tuple(magic for magic, _ in _MAGIC)
-_FOR_PYTHON = (b"ARROW1\0", b"\x93NUMPY", b"SQLite format 3\0", b"\x89HDF\r\n\x1a\n")
+_FOR_PYTHON = (b"\x93NUMPY", b"SQLite format 3\0", b"\x89HDF\r\n\x1a\n")
 """Of these, what is said after the semicolon is something to do in Python."""
 _LFS = b"version https://git-lfs.github.com/"
 
@@ -72,8 +80,10 @@ def format_of(path: str) -> str:
     return _SUFFIXES.get(_suffix(path), "text")
 
 
-def named_as_no_text(path: str) -> str | None:
-    """What a file is if its name says that it is not text; otherwise None.
+def named_as_no_text(path: str, column_named: bool = False) -> str | None:
+    """What a file is if its name says that it cannot be read; otherwise None.
+
+    `column_named`: the user said which column holds the texts, which a .csv file needs.
 
     >>> named_as_no_text("corpus.tar.gz")
     'is a tar archive; unpack it first'
@@ -81,13 +91,9 @@ def named_as_no_text(path: str) -> str | None:
     suffix = _suffix(path)
     if suffix in _TARS:
         return "is a tar archive; unpack it first"
-    if suffix == ".csv":
-        column = advised(
-            "give that column, as in (row['text'] for row in csv.DictReader(open(path, newline='')))",
-            "write that column to a text file, or convert the table to .parquet and give "
-            f"{given('column', ...)}",
-        )
-        return f"is CSV, and only you know which column holds the texts; {column}; {_as_text()}"
+    if suffix == ".csv" and not column_named:
+        column = given("column", ...)
+        return f"is CSV, and only you know which column holds the texts; name it with {column}; {_as_text()}"
     if suffix == ".json":
         return _json(path)
     if suffix == ".model":
@@ -110,6 +116,7 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
             if head.startswith(magic):
                 said = what.format(
                     parquet=given("format", "parquet"),
+                    arrow=given("format", "arrow"),
                     utf_16=_to_utf_8("utf-16"),
                     utf_32=_to_utf_8("utf-32"),
                 )

@@ -1,4 +1,4 @@
-"""Formats of a corpus in which a file holds records: counted texts (tsv), JSON Lines and Parquet.
+"""Formats of a corpus in which a file holds records: counted texts (tsv) and JSON Lines.
 
 Every error names the file and the line or row. A record whose text is null becomes None.
 """
@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from cpbpe.errors import CorpusError
 from cpbpe.spelling import given
@@ -77,78 +76,3 @@ def encoded(text: str, where: Callable[[], str]) -> bytes:
             f"{where()} is not valid Unicode: {error}; correct it, or give the texts as bytes, as in "
             f"text.encode(errors='replace')"
         ) from None
-
-
-def read_parquet(path: str, column: str) -> Iterator[tuple[list[bytes | None], int]]:
-    """The texts of a Parquet file in batches, each with the number of all its rows."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(f"reading {path!r} needs pyarrow: pip install 'cpbpe[parquet]'") from None
-    row = 0
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            _check_column(path, file.schema_arrow, column)
-            rows = file.metadata.num_rows
-            for batch in file.iter_batches(columns=[column], batch_size=1024):
-                yield _bytes_of(batch.column(0)), rows
-                row += batch.num_rows
-            if row != rows:
-                raise CorpusError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
-    except (CorpusError, MemoryError):
-        raise
-    except Exception as error:  # for a damaged file pyarrow raises many kinds of errors
-        if (
-            isinstance(error, OSError) and error.errno is not None
-        ):  # an error of the system, not of the content
-            raise
-        if isinstance(error, NotImplementedError):
-            raise CorpusError(f"{path}: pyarrow cannot read it: {_reason(error)}") from error
-        if not row:
-            raise CorpusError(
-                f"{path}: is not a valid Parquet file: {_reason(error)}; copy or download it again"
-            ) from error
-        raise CorpusError(
-            f"{path}: cannot be read beyond row {row:,}: {_reason(error)}; copy or download it again"
-        ) from error
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).strip().split("\n")[0][:200]
-    return text if isinstance(error, (ValueError, OSError)) and text else f"{type(error).__name__} {text}"
-
-
-def _check_column(path: str, schema: Any, column: str) -> None:
-    import pyarrow
-
-    names = schema.names
-    if column not in names:
-        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-        raise CorpusError(
-            f"{path}: there is no column {column!r} (there is {shown or 'none'}); name it with "
-            f"{given('column', ...)}"
-        )
-    if names.count(column) > 1:
-        raise CorpusError(f"{path}: there are {names.count(column)} columns {column!r}; rename one of them")
-    kind = schema.field(column).type
-    kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
-    if kind not in _text_types():
-        raise CorpusError(f"{path}: the column {column!r} is {kind}, not text")
-
-
-def _text_types() -> list[Any]:
-    import pyarrow
-
-    names = ("string", "large_string", "binary", "large_binary", "string_view", "binary_view")
-    return [getattr(pyarrow, name)() for name in names if hasattr(pyarrow, name)]
-
-
-def _bytes_of(column: Any) -> list[bytes | None]:
-    """A column as bytes: invalid UTF-8 is treated as in any other file."""
-    import pyarrow
-
-    if pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    values: list[bytes | None] = column.cast(pyarrow.large_binary()).to_pylist()
-    return values

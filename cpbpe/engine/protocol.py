@@ -144,6 +144,16 @@ class Engine(Protocol):
     ) -> tuple[Ids, Places]:
         """The ids of many texts in one array, and where each text begins in it, and the end."""
 
+    def encode_lines(
+        self,
+        data: bytes,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places, Places]:
+        """The same of the lines of a text that are not empty, and the numbers of those that are, from 0."""
+
     def encode_pieces(
         self,
         text: Text,
@@ -241,3 +251,12 @@ class Engine(Protocol):
 
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         """The texts of many sequences of ids; None if some id is outside the vocabulary."""
+
+    def decode_lines(self, ids: Ids, offsets: Places) -> bytes | None:
+        """The same as lines, of sequences that are given as in `encode_arrays`.
+
+        What pieces hold that is not UTF-8 stays as it is.
+        """
+
+    def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
+        """The ids in lines of pieces; and where a piece is that the vocabulary does not have, or None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.columns import Columns, columns_of
@@ -13,6 +14,7 @@ from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.reference.encoding import ReferenceEngine, Token
+from cpbpe.reference.lines import read_lines
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, character_positions, repair, text_of
 
@@ -143,6 +145,21 @@ class PythonEngine:
         rows = self.encode_batch(texts, threads, front, back, reverse)
         return _joined(rows), _offsets(rows)
 
+    def encode_lines(
+        self,
+        data: bytes,
+        threads: int,
+        front: int | None = None,
+        back: int | None = None,
+        reverse: bool = False,
+    ) -> tuple[Ids, Places, Places]:
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            del lines[-1]
+        empty = [number for number, line in enumerate(lines) if not line]
+        rows = self.encode_arrays(list(filter(None, lines)), threads, front, back, reverse)
+        return *rows, numpy().array(empty, numpy().int64)
+
     def encode_pieces(
         self,
         text: Text,
@@ -251,6 +268,18 @@ class PythonEngine:
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
         texts = [self.decode(ids) for ids in batch]
         return None if None in texts else [text for text in texts if text is not None]
+
+    def decode_lines(self, ids: Ids, offsets: Places) -> bytes | None:
+        checked = self._checked(ids.tolist())
+        if checked is None:
+            return None
+        rows = (self._reference.decode_ids(checked[begin:end]) for begin, end in pairwise(offsets))
+        return b"".join(row + b"\n" for row in rows)
+
+    def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
+        np = numpy()
+        ids, offsets, wrong = read_lines(data, self.find)
+        return np.array(ids, np.uint32), np.array(offsets, np.int64), wrong
 
     def _checked(self, ids: list[int] | bytes) -> list[int] | None:
         numbers = array("I", ids).tolist() if isinstance(ids, bytes) else ids

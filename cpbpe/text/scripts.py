@@ -21,13 +21,13 @@ def script(character: str) -> str:
     >>> script("a"), script("я"), script("1"), script("\u0301"), script("ー")
     ('Latin', 'Cyrillic', 'Common', 'Inherited', 'Common')
     """
-    starts, ends, names = _ranges()
+    starts, ends, names = ranges()
     at = bisect_right(starts, ord(character)) - 1
     return names[at] if at >= 0 and ord(character) <= ends[at] else COMMON
 
 
 @cache
-def _ranges() -> tuple[list[int], list[int], list[str]]:
+def ranges() -> tuple[list[int], list[int], list[str]]:
     """The ranges of the table in order: first code point, last code point, script."""
     ranges: list[tuple[int, int, str]] = []
     name = ""

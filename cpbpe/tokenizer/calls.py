@@ -22,6 +22,7 @@ from cpbpe.tokenizer.special_text import Part, SpecialDecoder, SpecialEncoder, c
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids as IdArray
+    from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
@@ -220,6 +221,13 @@ def stream_decoder(facts: ModelFacts, prompt_ids: Ids | None, options: DecodeOpt
     module = imported("cpbpe.tokenizer.stream_decoder")
     stream: StreamDecoder = module.StreamDecoder(facts, prompt, **options)
     return stream
+
+
+def inspection(facts: ModelFacts, sample: str | None) -> Inspection:
+    """What the model is, with a sentence of its own or of the caller's."""
+    given = () if sample is None else (sample,)
+    found: Inspection = imported("cpbpe.tokenizer.inspection").inspection(facts, *given)
+    return found
 
 
 def losslessness(facts: ModelFacts) -> Losslessness:

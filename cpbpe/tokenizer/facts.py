@@ -73,7 +73,8 @@ class ModelFacts:
     @kept
     def settings(self) -> Settings:
         """What the file says about itself."""
-        return self.full_spec().settings
+        settings: Settings = imported("cpbpe.model.formats.sentencepiece").read_settings(self.file)
+        return settings
 
     @kept
     def pad_id(self) -> int | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
@@ -163,6 +164,10 @@ class Tokenizer(Guided):
     bos_id = identity.SpecialId(1, "The id of the piece that begins a text, or None if the model has none.")
     eos_id = identity.SpecialId(2, "The id of the piece that ends a text, or None if the model has none.")
     pad_id = identity.SpecialId(3, "The id of the piece that fills a batch, or None if the model has none.")
+
+    def inspect(self, *, sample: str | None = None) -> Inspection:
+        """What the model is: its types, scripts, lengths, settings, losses and a `sample`, encoded."""
+        return calls.inspection(self._facts, sample)
 
     def id_to_piece(self, id: SupportsIndex) -> str:
         """The piece of an id."""
@@ -387,10 +392,6 @@ class Tokenizer(Guided):
         >>> tok = Tokenizer("tokenizer.model")
         >>> tok.decode([1, 15359, 28808, 2]), tok.decode([1, 15359, 2], skip_special_tokens=False)
         ('Hi!', '<s>Hi</s>')
-        >>> tok.decode([32000])
-        Traceback (most recent call last):
-        ...
-        IndexError: id 32000 at position 0 is outside the vocabulary: 32000 pieces, 0 to 31999
         """
         if not options and type(ids) is list:
             text = self._engine.decode(ids)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from operator import index
+from types import NoneType
 from typing import Any, TypeVar
 
 from cpbpe.errors import TrainingError
@@ -58,9 +59,10 @@ def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> Non
     """Raise an error for values that would otherwise fail later, or be silently ignored."""
     if threads is not None:
         checked_threads(threads)
-    for name, value in (("field", field), ("column", column)):
-        if not isinstance(value, str):
-            raise TypeError(f"{named(name)} must be a name (str), not {value!r}")
+    if not isinstance(field, str):
+        raise TypeError(f"{named('field')} must be a name (str), not {field!r}")
+    if isinstance(column, bool) or not isinstance(column, (str, int, NoneType)):
+        raise TypeError(f"{named('column')} must be a name (str) or a number, not {column!r}")
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(f"{named('progress')} must be True, False, None or a function, not {progress!r}")
 

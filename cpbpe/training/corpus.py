@@ -16,10 +16,13 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from cpbpe.corpus.arrow import read_arrow, read_parquet
 from cpbpe.corpus.files import PART_BYTES, parts, shortened
-from cpbpe.corpus.find import Found, expand, size_of
-from cpbpe.corpus.kinds import FORMATS, format_of
-from cpbpe.corpus.records import encoded, parse_json, parse_tsv, read_parquet
+from cpbpe.corpus.find import Found, check_standard_input, checked_path, expand, size_of
+from cpbpe.corpus.kinds import FOR_PYARROW, FORMATS, format_of
+from cpbpe.corpus.lines import SENTENCES, shown_path, split_lines, whole_lines
+from cpbpe.corpus.records import encoded, parse_json, parse_tsv
+from cpbpe.corpus.tables import read_table
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import given, named
 from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
@@ -29,9 +32,10 @@ Source = Any
 from texts to their counts."""
 
 _ITEMS = 1 << 14
-_SENTENCES = re.compile(rb"[^\n]*\n+|[^\n]+")
 _BOM = b"\xef\xbb\xbf"
-_PATHLIKE = re.compile(r"\S+\.(txt|text|tsv|jsonl|ndjson|parquet|gz|xz|bz2|zst)", re.IGNORECASE)
+_PATHLIKE = re.compile(
+    r"\S+\.(txt|text|tsv|jsonl|ndjson|csv|parquet|arrow|feather|gz|xz|bz2|zst)", re.IGNORECASE
+)
 
 
 @dataclass
@@ -62,7 +66,7 @@ class Block:
     def where(self, index: int, keep_newlines: bool = False) -> str:
         """Where one of the sentences is, for people."""
         if self.lines is not None and keep_newlines:
-            before = _SENTENCES.findall(self.lines)[:index]
+            before = SENTENCES.findall(self.lines)[:index]
             index = sum(sentence.count(b"\n") for sentence in before)
         elif self.sizes is not None:
             index = bisect_right(list(accumulate(self.sizes)), index)
@@ -71,18 +75,6 @@ class Block:
             if self.name == "item"
             else f"{self.name}:{self.first + index}"
         )
-
-
-def split_lines(lines: bytes, keep_newlines: bool) -> list[bytes]:
-    r"""Lines as sentences; with `keep_newlines` each has the newlines that follow it.
-
-    >>> split_lines(b"a\n\nb\n", False), split_lines(b"a\n\nb\n", True)
-    ([b'a', b'', b'b'], [b'a\n\n', b'b\n'])
-    """
-    if keep_newlines:
-        sentences: list[bytes] = _SENTENCES.findall(lines)
-        return sentences
-    return (lines[:-1] if lines.endswith(b"\n") else lines).split(b"\n") if lines else []
 
 
 class Corpus:
@@ -99,7 +91,7 @@ class Corpus:
         *,
         format: str | None = None,
         field: str = "text",
-        column: str = "text",
+        column: str | int | None = None,
         keep_newlines: bool = False,
         longest: int = 0,
         raw: bool = False,
@@ -109,7 +101,8 @@ class Corpus:
             raise TrainingError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
         self._format = format
         self._field = field
-        self._column = column
+        self._column = "text" if column is None else column
+        self._column_named = column is not None
         self._keep = keep_newlines
         self._longest = longest
         self._raw = raw
@@ -151,11 +144,14 @@ class Corpus:
             yield from self._blocks_of_items()
         for path in self.files:
             format = self.format_of(path)
-            if format == "parquet":
-                yield from self._blocks_of_parquet(path)
+            if format in FOR_PYARROW:
+                yield from self._blocks_of_columns(path, format)
                 continue
             any_text = self._format is not None
             parts_of_file = parts(path, self._advance, raw=self._raw, any_text=any_text)
+            if format == "csv":
+                yield from self._blocks_of_table(shown_path(path), parts_of_file)
+                continue
             yield from self._blocks_of_file(shown_path(path), parts_of_file, format)
 
     # --- What the source is -------------------------------------------------------------------------
@@ -170,7 +166,7 @@ class Corpus:
         elif not isinstance(source, Mapping) and (way_out := table_way_out(source)) is not None:
             raise TypeError(f"source is a whole table, {type(source).__name__}; {way_out}")
         elif hasattr(source, "read") or isinstance(source, Iterable):
-            for_paths = ("jsonl", "parquet") if not hasattr(source, "read") else ("parquet",)
+            for_paths = FOR_PYARROW if hasattr(source, "read") else ("csv", "jsonl", *FOR_PYARROW)
             if self._format in for_paths:
                 raise TrainingError(f"{given('format', self._format)} is for files, and source is not a path")
             self._items = listed_column(source)
@@ -182,23 +178,16 @@ class Corpus:
 
     def _take_paths(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         for path in paths:
-            name = os.fspath(path)
-            if not isinstance(name, str):
-                raise TypeError(f"a path must be a str or a Path, not {name!r}")
-            if not name or "\0" in name or not _is_encodable(name):
-                raise FileNotFoundError(f"no such file or directory: {name!r}")
+            name = checked_path(path)
             if self._raw:
                 os.stat(name)
                 found = Found([name])
             else:
-                found = expand(name, any_text=self._format is not None)
+                found = expand(name, any_text=self._format is not None, column_named=self._column_named)
             self.files += found.files
             self.left_out.update(found.left_out)
             self.again += found.again
-        if self.files.count("-") > 1:
-            raise TrainingError("the standard input ('-') can be read only once; give it once")
-        if "-" in self.files and self._format == "parquet":
-            raise TrainingError("Parquet cannot be read from the standard input ('-'); give a file")
+        check_standard_input(self.files, self._format)
         self.total = size_of(self.files)
 
     def _are_paths(self, items: list[Any] | tuple[Any, ...]) -> bool:
@@ -266,14 +255,20 @@ class Corpus:
             else:
                 yield self._documents(name, number, parse_json(split, self._field, where))
 
-    def _blocks_of_parquet(self, path: str) -> Iterator[Block]:
+    def _blocks_of_columns(self, path: str, format: str) -> Iterator[Block]:
         first, before = 1, self.read
         size = os.path.getsize(path)
-        for texts, rows in read_parquet(path, self._column):
+        for texts, thousandths in (read_parquet if format == "parquet" else read_arrow)(path, self._column):
             yield self._documents(shown_path(path), first, texts)
             first += len(texts)
-            self.read = before + size * (first - 1) // max(rows, 1)
+            self.read = before + size * thousandths // 1000
         self.read = before + size
+
+    def _blocks_of_table(self, name: str, parts_of_file: Iterator[bytes]) -> Iterator[Block]:
+        first = 1
+        for texts in read_table(name, parts_of_file, "csv", self._column):
+            yield self._documents(name, first, (b"" if text is None else text for text in texts))
+            first += len(texts)
 
     def _documents(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
         """The lines of documents. The end of a document also ends its last line."""
@@ -294,7 +289,11 @@ class Corpus:
     def _blocks_of_items(self) -> Iterator[Block]:
         if hasattr(self._items, "read"):
             name = shown_path(str(getattr(self._items, "name", "file")))
-            yield from self._blocks_of_file(name, _read_all(self._items, name), self._format or "text")
+            parts_of_file = _read_all(self._items, name)
+            if self._format == "csv":
+                yield from self._blocks_of_table(name, parts_of_file)
+            else:
+                yield from self._blocks_of_file(name, parts_of_file, self._format or "text")
             return
         counted = isinstance(self._items, Mapping)
         sentences: list[bytes] = []
@@ -337,33 +336,6 @@ class Corpus:
         return data if self._keep else data.rstrip(b"\r\n")
 
 
-def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Iterator[bytes]:
-    r"""Parts of a file, cut again so that each ends where a line ends (or where a run of newlines does).
-
-    >>> list(whole_lines([b"a\nb", b"c\n", b"d"]))
-    [b'a\n', b'bc\n', b'd']
-    >>> list(whole_lines([b"a\n", b"\nb", b"c"], keep_newlines=True))
-    [b'a\n\n', b'bc']
-    """
-    # The parts of a line that has not ended. They are joined when it ends, so long lines cost no more.
-    unfinished: list[bytes] = []
-    for part in file_parts:
-        if keep_newlines:
-            end = part.rfind(b"\n", 0, len(part.rstrip(b"\n"))) + 1
-            if end == 0 and unfinished and unfinished[-1].endswith(b"\n") and not part.startswith(b"\n"):
-                yield b"".join(unfinished)
-                unfinished = []
-        else:
-            end = part.rfind(b"\n") + 1
-        if end:
-            yield b"".join([*unfinished, memoryview(part)[:end]]) if unfinished or end < len(part) else part
-            unfinished = []
-        if end < len(part):
-            unfinished.append(part[end:])
-    if unfinished:
-        yield b"".join(unfinished)
-
-
 def _checked_count(count: object, where: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int):
         hint = ""
@@ -400,26 +372,6 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
         if not part:
             return
         yield part
-
-
-def shown_path(path: str) -> str:
-    r"""A path as it is shown in a report: bytes of a name that are not text are escaped.
-
-    >>> shown_path("caf\udce9.txt"), shown_path("-")
-    ('caf\\xe9.txt', 'stdin')
-    """
-    if path == "-":
-        return "stdin"
-    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-
-
-def _is_encodable(name: str) -> bool:
-    """Whether the system can have a file of this name."""
-    try:
-        os.fsencode(name)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _after_line(name: str, line: int) -> str:

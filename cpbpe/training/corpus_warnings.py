@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cpbpe.corpus.lines import shown_path
 from cpbpe.spelling import advised
 from cpbpe.text.utf8 import is_valid_utf8
-from cpbpe.training.corpus import Block, Corpus, shown_path
+from cpbpe.training.corpus import Block, Corpus
 
 _MOST = 5
 """At most this many files are named for one reason."""

@@ -1,30 +1,35 @@
-"""Showing how far training is: a bar on a terminal, a call to a function, or nothing.
+"""Showing how far long work is: a bar on a terminal, a call to a function, or nothing.
 
 The bar is drawn by `rich` or `tqdm` where one of them is installed, and is one plain line otherwise.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, TextIO
 
+IN_BYTES = ("reading", "encoding", "decoding")
+"""The phases that are measured in bytes."""
+
 
 @dataclass(frozen=True)
 class Step:
-    """How far one phase of training is."""
+    """How far one phase of the work is."""
 
     phase: str
-    """What is being done: "reading", "joining", "characters", "pairs", "merges" or "writing"."""
+    """What is being done: in training "reading", "joining", "characters", "pairs", "merges" or "writing"."""
     done: int
-    """How much of it is done: bytes in "reading", words in "joining", else what the phase is named for."""
+    """How much of it is done: bytes in IN_BYTES, words in "joining", else what the phase is named for."""
     total: int | None
     """How much there is, if that is known."""
     seconds: float
-    """Since training began."""
+    """Since the work began."""
 
 
 Callback = Callable[[Step], object]
@@ -128,7 +133,7 @@ class _Tqdm:
         if step.phase != self._phase:
             self.close()
             self._phase = step.phase
-            reading = {"unit": "B", "unit_scale": True} if step.phase == "reading" else {"unit": ""}
+            reading = {"unit": "B", "unit_scale": True} if step.phase in IN_BYTES else {"unit": ""}
             self._bar = self._make(
                 total=step.total, desc=step.phase, file=self._stream, leave=False, **reading
             )
@@ -142,12 +147,15 @@ class _Tqdm:
 
 
 class _Line:
-    """One line that is rewritten, at most ten times a second."""
+    """One line that is rewritten, at most ten times a second, and shorter than the terminal is wide."""
 
     WIDTH = 30
 
     def __init__(self, stream: TextIO):
         self._stream = stream
+        self._columns = 80
+        with suppress(OSError, ValueError, AttributeError):  # not a terminal, or not even a file
+            self._columns = os.get_terminal_size(stream.fileno()).columns or 80
         self._next = 0.0
         self._phase = ""
         self._begun = 0.0
@@ -162,13 +170,14 @@ class _Line:
         text = f"{step.phase:<10} {step.done:,}"
         if step.total:
             share = min(step.done / step.total, 1.0)
-            filled = int(share * self.WIDTH)
-            bar = "#" * filled + "." * (self.WIDTH - filled)
-            text = f"{step.phase:<10} [{bar}] {share:4.0%} of {step.total:,}"
+            rest = f" {share:4.0%} of {step.total:,}"
             elapsed = step.seconds - self._begun
             if 0.02 < share < 1 and elapsed > 1:
-                text += f", {elapsed / share - elapsed:.0f} s left"
-        self._write(text)
+                rest += f", {elapsed / share - elapsed:.0f} s left"
+            width = max(min(self.WIDTH, self._columns - len(rest) - 14), 0)
+            filled = int(share * width)
+            text = f"{step.phase:<10} [{'#' * filled + '.' * (width - filled)}]{rest}"
+        self._write(text[: self._columns - 1])
 
     def close(self) -> None:
         if self._length:

@@ -147,7 +147,7 @@ def train(
     threads: int | None = None,
     format: str | None = None,
     field: str = "text",
-    column: str = "text",
+    column: str | int | None = None,
     memory_limit: int | str | None = None,
     progress: ProgressOption = None,
     **options: Any,
@@ -161,9 +161,10 @@ def train(
     `source` is where the text is: a path, a glob (``"corpus/**/*.txt"``), a directory, or a list of those;
     an open file; an iterable of texts, str or bytes; a mapping from texts to counts; or `WordCounts`. In
     files each line is a text of its own. `format` is "text", "tsv" (a text, a tab, a count), "jsonl" (the
-    text is in `field`) or "parquet" (in `column`); by default the file's name decides. Files whose names end
-    in .gz, .xz, .bz2 or .zst are decompressed. (A list of str names files if all of them exist; Path objects
-    are always files, and the items of an iterator are always texts.)
+    text is in `field`), or "parquet", "arrow" or "csv" (in `column`, by name, usually "text", or by number);
+    by default the file's name decides, but a .csv file needs `column`. Files whose names end in .gz, .xz,
+    .bz2 or .zst are decompressed. (A list of str names files if all of them exist; Path objects are always
+    files, and the items of an iterator are always texts.)
 
     `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
     options. ``help(cpbpe.TrainOptions)`` explains all of them. Errors in them are raised before work
@@ -196,7 +197,7 @@ def train(
                 ("format", format, None),
                 ("memory_limit", memory_limit, None),
                 ("field", field, "text"),
-                ("column", column, "text"),
+                ("column", column, None),
             )
             for name, value, usual in about_reading:
                 if value != usual:

@@ -48,8 +48,8 @@ class ReadingOptions(NamedTuple):
     """The format of files."""
     field: str = "text"
     """Where the text is in JSON Lines."""
-    column: str = "text"
-    """Where the text is in Parquet."""
+    column: str | int | None = None
+    """Where the text is in a table."""
     memory_limit: int | str | None = None
     """About how many bytes the counts may take in memory."""
     raw: bool = False
@@ -101,7 +101,7 @@ class WordCounts:
         threads: int | None = None,
         format: str | None = None,
         field: str = "text",
-        column: str = "text",
+        column: str | int | None = None,
         memory_limit: int | str | None = None,
         progress: ProgressOption = None,
         **options: Any,

@@ -9,8 +9,9 @@ import pytest
 
 from cpbpe import TrainOptions, train
 from cpbpe.cli import main
-from cpbpe.cli.flags import OPTIONS, THEIRS, flag
+from cpbpe.cli.flags import flag
 from cpbpe.cli.train import parser
+from cpbpe.cli.train_flags import OPTIONS, THEIRS
 from cpbpe.training.option_table import GROUPS, MEANINGS
 from cpbpe.training.options import ARGUMENTS, NAMES
 from cpbpe.training.options_refused import FOREIGN, REFUSED
@@ -78,7 +79,7 @@ def test_options_and_files_can_be_mixed() -> None:
 def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
     """The answer of the command is in the command's language, and names flags that there are."""
     known = {flag(option) for option in parser().flags()}
-    for name in sorted({*REFUSED, *FOREIGN} - {"input", "model_type", "out"} - {*THEIRS_NAMES}):
+    for name in sorted({*REFUSED, *FOREIGN} - {"input", "model_type", "out", "verbose"} - {*THEIRS_NAMES}):
         assert main([*TRAIN, f"--{name}=5"]) == 2
         message = capsys.readouterr().err.removesuffix("\nType 'cpbpe train --help' for help.\n")
         begin = f"cpbpe: there is no option {flag(name)}"
@@ -144,7 +145,7 @@ BAD = {
     "input_sentence_size": ["100", "-1"],
     "seed": ["x", "99999999999999999999"],
     "threads": ["0", "x"],
-    "format": ["csv", "tsv", "jsonl", "parquet"],
+    "format": ["xls", "csv", "tsv", "jsonl", "parquet", "arrow"],
     "field": ["none"],
     "column": ["none"],
     "memory_limit": ["lots", "5", "1kB"],

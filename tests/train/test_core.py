@@ -118,7 +118,7 @@ def test_counts_as_the_reference(spec: CountSpec, sentences: list[bytes], data: 
 
 @pytest.mark.parametrize("by_number", [False, True])
 def test_every_script_cuts_alike(by_number: bool) -> None:
-    starts, ends, _ = scripts._ranges()
+    starts, ends, _ = scripts.ranges()
     codes = {code + step for code in (*starts, *ends) for step in (-1, 0, 1)} | set(range(0x3000, 0x3100))
     characters = [chr(code) for code in sorted(codes) if code <= 0x10FFFF and not 0xD800 <= code < 0xE000]
     core, oracle = counters(CountSpec(PieceLimits(split_by_number=by_number), max_sentence_length=0))

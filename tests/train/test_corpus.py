@@ -17,7 +17,8 @@ import pytest
 
 from cpbpe import TrainingError
 from cpbpe.corpus import files as corpus_files
-from cpbpe.training.corpus import Corpus, split_lines, whole_lines
+from cpbpe.corpus.lines import split_lines, whole_lines
+from cpbpe.training.corpus import Corpus
 
 LINES = ["first line", "", "zweite Zeile, länger", "三", "tab\tinside", "ends in return\r", "last"]
 DATA = "\n".join(LINES).encode()

@@ -43,7 +43,7 @@ NOT_TEXT: list[tuple[str, bytes, str]] = [
     ("a.json", b"[" * 100_000, "is JSON; give the texts"),
     ("a.json", LINES, "is JSON Lines, so give format='jsonl'; .*field="),
     ("a.JSON.gz", gzip.compress(LINES), "is JSON; give the texts"),
-    ("a.csv", b"id,text\n1,one\n", r"is CSV, and only you know which column .* csv\.DictReader"),
+    ("a.csv", b"id,text\n1,one\n", "is CSV, and only you know which column .*; name it with column="),
     ("a.csv.xz", lzma.compress(b"id,text\n1,one\n"), "is CSV"),
     ("a.model", b"\n\x0e\n\x05<unk>", "is a model, going by its name"),
     ("a.tar", b"name".ljust(257, b"\0") + b"ustar", "is a tar archive; unpack it first"),
@@ -179,7 +179,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read(monkeypatch: pytest.Monkey
 def test_a_file_that_vanishes() -> None:
     corpus = Corpus([write("a.txt"), write("b.txt")])
     os.remove("b.txt")
-    with pytest.raises(FileNotFoundError, match=r"'b.txt' was there when training began, but is gone now"):
+    with pytest.raises(FileNotFoundError, match=r"'b.txt' was there when the work began, but is gone now"):
         list(corpus.blocks())
 
 

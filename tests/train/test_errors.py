@@ -280,9 +280,9 @@ SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     (failing_iterator, {}, ZeroDivisionError, "in the iterator"),
     (
         lambda: TEXTS,
-        {"format": "csv"},
+        {"format": "xls"},
         TrainingError,
-        "format must be one of text, tsv, jsonl, parquet, not 'csv'",
+        "format must be one of text, tsv, csv, jsonl, parquet, arrow, not 'xls'",
     ),
     (lambda: TEXTS, {"format": "jsonl"}, TrainingError, "format='jsonl' is for files"),
     (lambda: TEXTS, {"threads": 0}, ValueError, "threads must be at least 1"),

@@ -14,7 +14,8 @@
 //! | `encode/` | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it      |
 //! | `train/`  | a corpus -> merges; of the rooms it uses only `text/`                                  |
 //!
-//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `machine` (steps for which some
+//! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `lines` (ids as lines of text,
+//! and back), `machine` (steps for which some
 //! machines have instructions of their own), `memory` (large buffers, for which there may not be enough memory),
 //! `message` (tokens as protobuf), `prefetch`, and `watch` (long work, with progress and an end on request).
 //!
@@ -46,6 +47,7 @@ mod decode_spans;
 mod encode;
 mod error;
 mod lazy;
+mod lines;
 mod machine;
 pub mod memory;
 mod merge;
@@ -60,10 +62,12 @@ pub use decode::{DecodedTexts, NO_ID};
 pub use decode_spans::DecodedSpans;
 pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
 pub use error::{Error, Halt};
+pub use lines::{decimal, read_ids, LineWriter, ReadIds};
 #[doc(hidden)]
 pub use machine::use_vectors;
 pub use merge::Dropout;
 pub use text::finder::Finder;
+pub use text::lines::Lines;
 pub use text::normalize::NormalizerOptions;
 pub use text::utf8::repair_into;
 pub use vocab::Columns;

@@ -13,10 +13,12 @@ use cpbpe::{AlignOptions, Columns, Dropout, Ends, Error, Scratch};
 
 mod aligned;
 mod arrays;
+mod batches;
 mod columns;
 mod decoding;
 mod errors;
 mod finder;
+mod lines;
 mod normalizing;
 mod pieces;
 mod signals;
@@ -28,6 +30,7 @@ use crate::aligned::dropout_of;
 use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
 use crate::errors::{exception, halted};
 use crate::finder::Finder;
+use crate::lines::LineWriter;
 use crate::pieces::Pieces;
 use crate::signals::run;
 use crate::training::Counter;
@@ -37,7 +40,8 @@ use crate::values::{bytes, int, is_aligned, items_of, list, results, string, tex
 #[global_allocator]
 static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
-const _: () = assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>());
+const _: () =
+    assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>() && is_aligned::<LineWriter>());
 
 /// One model in compiled form.
 #[pyclass(frozen, module = "cpbpe._core")]
@@ -310,13 +314,23 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyTuple>> {
         arrays::prepare(py)?;
         let kept = items_of(texts)?;
-        let texts = texts_of(&kept)?;
-        let ends = Ends { front, back, reverse };
-        let parts = results(py, |parts, check| self.engine.encode_batch(&texts, threads, ends, check, parts))?;
-        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
-        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        let (ids, offsets) = (arrays::joined(py, &ids, threads)?, arrays::offsets(py, texts.len(), lengths)?);
-        tuple(py, [ids.into_any(), offsets.into_any()])
+        let (ids, offsets) = self.ids_of_texts(py, &texts_of(&kept)?, threads, Ends { front, back, reverse })?;
+        tuple(py, [ids, offsets])
+    }
+
+    /// The same of lines, except those that are empty; and the numbers of these, from 0.
+    #[pyo3(signature = (data, threads, front = None, back = None, reverse = false))]
+    fn encode_lines<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyBytes>,
+        threads: usize,
+        front: Option<u32>,
+        back: Option<u32>,
+        reverse: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        arrays::prepare(py)?;
+        self.ids_of_lines(py, data, threads, Ends { front, back, reverse })
     }
 
     /// The ids with merges skipped at random.
@@ -441,6 +455,21 @@ impl Engine {
         self.decoded_all(py, batch, threads)
     }
 
+    /// The texts of many sequences of ids as lines; None if an id is outside the vocabulary.
+    fn decode_lines<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyArray1<u32>>,
+        offsets: &Bound<'py, PyArray1<i64>>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.decoded_lines(py, ids, offsets)
+    }
+
+    /// The ids in lines of pieces, where each line begins, and the end; and the place of an unknown piece, or None.
+    fn read_pieces<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
+        self.ids_of_pieces(py, data)
+    }
+
     /// The text of ids or pieces, the ids, the pieces and their spans; None if this is not as simple as usual.
     fn decode_mapping<'py>(
         &self,
@@ -497,6 +526,8 @@ mod _core {
     use super::Engine;
     #[pymodule_export]
     use crate::finder::Finder;
+    #[pymodule_export]
+    use crate::lines::{first_not_utf8, read_ids, LineWriter};
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
 

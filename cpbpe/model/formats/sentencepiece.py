@@ -57,6 +57,11 @@ def read(data: bytes) -> ModelSpec:
     return _spec(proto, pieces, data)
 
 
+def read_settings(data: bytes) -> Settings:
+    """The settings in a file that can be read. Its pieces, which take far longer, are not made."""
+    return _settings(_parse(data))
+
+
 def spec_of_settings(settings: Settings) -> ModelSpec:
     """The model without pieces that a file with these settings would describe."""
     proto = messages().ModelProto()

@@ -1,0 +1,89 @@
+"""``cpbpe decode``: lines of ids or pieces to text."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from cpbpe.cli.encoding import add_decode_options, decode_options_of, threads_of
+from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, work
+from cpbpe.cli.output import show_files
+from cpbpe.cli.parsing import OneOf, Parser
+
+_FORMATS = ("ids", "pieces", "json", "jsonl")
+
+_DESCRIPTION = """\
+Decode ids or pieces: a line of text for each line, as spm_decode does. What
+'cpbpe encode' wrote becomes the file that it was, newline for newline, if the
+model can say everything that is in it ('cpbpe help encode').
+"""
+
+_EXAMPLES = """\
+examples:
+  cpbpe decode my.model corpus.ids > corpus.txt
+  echo '22557 1526' | cpbpe decode my.model
+  cpbpe encode my.model a.txt | cpbpe decode my.model | cmp - a.txt
+"""
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        GUESSED,
+        prog="cpbpe decode",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        usage="cpbpe decode MODEL [FILE ...] [options]",
+    )
+    parser.theirs = {"input-format": "format", "num-threads": "threads"}
+    add_files(parser, "what to decode")
+    parser.add_argument(
+        "--format",
+        "-f",
+        type=OneOf(_FORMATS),
+        metavar="FORMAT",
+        help="what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: as "
+        "the file's name says, usually ids)",
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="each line is a whole file, without a newline after it",
+    )
+    add_decode_options(parser)
+    add_output(parser)
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Decode as the arguments say."""
+    from cpbpe.corpus.find import Found, check_standard_input, checked_path, expand, size_of
+    from cpbpe.transcode.decoding import LineDecoder
+
+    check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
+    tokenizer = load(arguments.model)
+    found = Found()
+    for path in files_of(arguments):
+        found.add(expand(checked_path(path), any_text=True))
+    check_standard_input(found.files, None)
+    decoder = LineDecoder(
+        tokenizer,
+        arguments.format,
+        whole=arguments.whole,
+        threads=threads_of(arguments),
+        **decode_options_of(arguments),
+    )
+    show_files(arguments.verbose, arguments.quiet, found.files, found.left_out, found.again)
+
+    def parts(show: Callable[[int], object]) -> Parts:
+        read = 0
+
+        def advanced(size: int) -> None:
+            nonlocal read
+            read += size
+
+        for part in decoder.decode(found.files, advanced):
+            yield part
+            show(read)
+
+    return work(arguments, "decoding", found.files, size_of(found.files), parts, lambda: decoder.tally)

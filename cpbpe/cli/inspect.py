@@ -1,0 +1,192 @@
+"""``cpbpe inspect``: what a model is, how its pieces are built, and its vocabulary as a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from cpbpe.cli.output import check_outputs, make_folder, say
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of, whole_number
+
+if TYPE_CHECKING:
+    from cpbpe.look.built import Built
+    from cpbpe.tokenizer.tokenizer import Tokenizer
+
+_DESCRIPTION = """\
+Show what a model is: its pieces by type, script and length, its special pieces,
+every setting that its file records and what that means, whether every text
+comes back from its ids, and a sentence, encoded.
+"""
+
+_EXAMPLES = """\
+examples:
+  cpbpe inspect tokenizer.model
+  cpbpe inspect tokenizer.model --piece ▁token
+  cpbpe inspect tokenizer.model --search '^▁[0-9]+$'
+  cpbpe inspect tokenizer.model --export tsv --out vocabulary.tsv
+  cpbpe inspect tokenizer.model --json | jq .scripts
+"""
+
+_WIDTH = 100
+"""Where there is no terminal, lines have at most this many columns."""
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        prog="cpbpe inspect",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        usage="cpbpe inspect MODEL [--piece PIECE | --id N | --search REGEX | --export FORMAT] [options]",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model, or the folder that holds it")
+    what = parser.add_argument_group("what to show instead of the model")
+    what.add_argument("--piece", metavar="PIECE", help="how this piece is built, merge by merge")
+    what.add_argument("--id", type=whole_number, metavar="N", help="the same for the piece with this id")
+    what.add_argument(
+        "--search",
+        metavar="REGEX",
+        help="the pieces that a regular expression of Python finds something in; a space is ▁ in pieces",
+    )
+    what.add_argument(
+        "--export",
+        type=one_of(("tsv", "json")),
+        metavar="FORMAT",
+        help="all pieces, as tsv or json; characters that are not visible are escaped",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument("--sample", metavar="TEXT", help="the sentence to encode as an example")
+    how.add_argument("--json", action="store_true", help="write JSON")
+    how.add_argument(
+        "--out", "-o", metavar="FILE", help="write to this file, in UTF-8, instead of the standard output"
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show what was asked for."""
+    asked = [name for name in ("piece", "id", "search", "export") if getattr(arguments, name) is not None]
+    if len(asked) > 1:
+        raise NotUnderstoodError(f"--{asked[0]} and --{asked[1]} exclude each other; give one of them")
+    if arguments.sample is not None and asked:
+        raise NotUnderstoodError(f"--sample means nothing with --{asked[0]}; leave it out")
+    if arguments.out is not None:
+        check_outputs([arguments.out], [arguments.model])
+    from cpbpe.tokenizer.tokenizer import load
+
+    tok = load(arguments.model)
+    if arguments.export is not None:
+        lines = _exported(tok, arguments.export)
+    elif arguments.search is not None:
+        lines = _found(tok, arguments)
+    elif asked:
+        lines = _built(tok, arguments)
+    else:
+        lines = _page(tok, arguments)
+    _write(arguments.out, lines)
+    return 0
+
+
+def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+    from cpbpe.look.page import page
+
+    seen = tok.inspect(sample=arguments.sample)
+    if arguments.json:
+        yield _json(seen.to_dict())
+    else:
+        yield from page(seen, arguments.model, *_terminal(arguments))
+
+
+def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+    from cpbpe.look.built import built
+    from cpbpe.look.page import built_page
+
+    id = arguments.id if arguments.piece is None else _id_of(tok, arguments.piece)
+    if not 0 <= id < len(tok) or id not in tok.vocab:
+        raise ValueError(f"there is no piece with the id {id}; ids go from 0 to {len(tok) - 1}")
+    if id >= tok.vocab.piece_count:
+        raise ValueError(
+            f"{tok.vocab[id]!r} was added to the model, and is not built from parts: text yields it only "
+            f"where it is allowed"
+        )
+    found: Built = built(tok.facts.spec, id)
+    if arguments.json:
+        yield _json(found.to_dict())
+    else:
+        yield from built_page(found, *_terminal(arguments))
+
+
+def _id_of(tok: Tokenizer, piece: str) -> int:
+    try:
+        given = os.fsencode(piece)  # as it was typed, even if it is not UTF-8
+    except UnicodeEncodeError:
+        given = piece.encode(errors="replace")
+    id = tok.vocab.get(given)
+    if id is not None:
+        return id
+    for other in (piece.replace(" ", "▁"), f"▁{piece.lstrip()}", piece.lstrip(" ▁")):
+        if other != piece and tok.vocab.get(other) is not None:
+            raise ValueError(f"there is no piece {piece!r}; did you mean {other!r}?")
+    example = " ".join(tok.encode_pieces(given))
+    raise ValueError(
+        f"there is no piece {piece!r}; the text is cut into these: {example}; --search finds pieces"
+    )
+
+
+def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+    from cpbpe.look.page import piece_lines
+    from cpbpe.look.vocabulary_file import rows, to_json_rows
+
+    try:
+        matches = re.compile(arguments.search).search
+    except re.error as error:
+        raise ValueError(f"--search: {arguments.search!r} is not a regular expression: {error}") from None
+    found = [row for row in rows(tok) if matches(row.piece.decode(errors="replace"))]
+    if not found:
+        say(f"no piece matches {arguments.search!r}")
+    if arguments.json:
+        yield from to_json_rows(found)
+    else:
+        columns = _terminal(arguments)[0] if _on_terminal(arguments) else None
+        shown = ((row.id, row.type, row.score, row.piece.decode(errors="replace")) for row in found)
+        yield from piece_lines(shown, columns)
+
+
+def _exported(tok: Tokenizer, format: str) -> Iterator[str]:
+    from cpbpe.look.vocabulary_file import to_json, to_tsv
+
+    return to_json(tok) if format == "json" else to_tsv(tok)
+
+
+def _json(value: Any) -> str:
+    from cpbpe.look.vocabulary_file import visible
+
+    return visible(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def _on_terminal(arguments: argparse.Namespace) -> bool:
+    return arguments.out is None and sys.stdout is not None and sys.stdout.isatty()
+
+
+def _terminal(arguments: argparse.Namespace) -> tuple[int, bool]:
+    """How many columns there are, and whether titles can be bold."""
+    colours = _on_terminal(arguments) and "NO_COLOR" not in os.environ
+    return get_terminal_size((_WIDTH, 24)).columns, colours
+
+
+def _write(path: str | None, lines: Iterable[str]) -> None:
+    if path is None:
+        for line in lines:
+            print(line)
+        return
+    from cpbpe.model.writing import write_all
+
+    text = "".join(f"{line}\n" for line in lines)
+    make_folder(path)
+    write_all({path: text.encode()})

@@ -1,0 +1,206 @@
+"""``cpbpe pack``: documents to the token files of a trainer."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from errno import EEXIST
+from pathlib import Path
+
+from cpbpe.cli.encoding import add_documents, add_encode_options, encode_options_of
+from cpbpe.cli.flags import Flags
+from cpbpe.cli.lines import load
+from cpbpe.cli.output import say
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
+from cpbpe.spelling import counted
+
+_FORMATS = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet", "arrow")
+_DTYPES = ("auto", "uint16", "uint32", "int32")
+_EXAMPLE = "cpbpe pack tokenizer.model corpus.txt --out tokens --to npy"
+
+_DESCRIPTION = """\
+Encode documents, and write their ids to files as trainers read them. Run the
+same command again after an interruption of any kind: it goes on where the
+other ended, and the files are those of an undisturbed run.
+"""
+
+_EXAMPLES = """\
+examples:
+  cpbpe pack tokenizer.model corpus.txt --out tokens --to npy --add-eos
+  cpbpe pack tokenizer.model 'data/*.jsonl.zst' --out tokens --to megatron --add-eos
+  cpbpe pack tokenizer.model data --whole --out tokens --to nanogpt --add-eos \\
+    --shuffle-seed 1 --validation 0.01
+"""
+
+
+SPELLING = Flags()
+"""How messages spell options."""
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    keeps = "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
+    keeps += "remove the folder"
+    parser = Parser(
+        {
+            **dict.fromkeys(("force", "overwrite", "resume"), keeps),
+            **dict.fromkeys(("output", "output-prefix", "output-dir"), "the result is named with --out"),
+            **dict.fromkeys(("model", "tokenizer-model"), "the model comes first, without a name"),
+            **dict.fromkeys(("input", "i"), "the files come after the model, without a name"),
+            "append-eod": "it is --add-eos",
+            "json-keys": "--field names the field of a .jsonl file that contains the text",
+            "shuffle": "--shuffle-seed N shuffles the documents",
+        },
+        prog="cpbpe pack",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        usage="cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]",
+    )
+    parser.theirs = {
+        "bos": "add-bos",
+        "eos": "add-eos",
+        "no-bos": "no-add-bos",
+        "no-eos": "no-add-eos",
+        **dict.fromkeys(("workers", "num-workers"), "threads"),
+        "input-format": "format",
+    }
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a .model file, or the folder that holds it"
+    )
+    parser.add_argument(
+        "corpus",
+        nargs="*",
+        metavar="CORPUS",
+        help="files, folders, or patterns in quotes such as 'data/**/*.txt'; - is the standard input. Each "
+        "line of a text file is a document, and each record of other files",
+    )
+    _add_files(parser)
+    add_encode_options(parser)
+    add_documents(parser, "--format")
+    working = parser.add_argument_group("working")
+    working.add_argument(
+        "--threads",
+        "-t",
+        type=whole_number,
+        metavar="N",
+        help="how many threads encode (default: one per processor); --workers is the same",
+    )
+    working.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
+    working.add_argument("--verbose", "-v", action="store_true", help="also say which files are read")
+    working.add_argument("--json", action="store_true", help="print the summary as JSON")
+    return parser
+
+
+def _add_files(parser: Parser) -> None:
+    section = parser.add_argument_group("files")
+    section.add_argument(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="where to write; if it ends with - or _, it is what the names of the files begin with",
+    )
+    section.add_argument(
+        "--to", type=OneOf(_FORMATS), default="npy", help=f"the format: {', '.join(_FORMATS)} (default: npy)"
+    )
+    section.add_argument(
+        "--dtype",
+        type=OneOf(_DTYPES),
+        default="auto",
+        help="the type of ids: auto (the default: as the format's own tools choose), uint16, uint32 or int32",
+    )
+    section.add_argument(
+        "--shard-size",
+        metavar="SIZE",
+        help="the most that a shard holds, in tokens (100M) or in bytes of ids (500MB); by default as usual "
+        "for the format, which is everything in one file for most",
+    )
+    section.add_argument(
+        "--shuffle-seed",
+        type=whole_number,
+        metavar="N",
+        help="shuffle the documents; the same number gives the same order",
+    )
+    section.add_argument(
+        "--validation",
+        type=number,
+        default=0.0,
+        metavar="SHARE",
+        help="the share of documents for a validation part with files of its own, such as 0.01",
+    )
+    section.add_argument(
+        "--validation-seed",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="what decides which documents these are (default: 0)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Pack as the arguments say."""
+    from cpbpe.packing.pack import pack
+
+    if arguments.model is None:
+        raise NotUnderstoodError(f"there is no model; name one: {_EXAMPLE}")
+    if not arguments.corpus:
+        raise NotUnderstoodError(f"there is no corpus; name a file or a folder after the model: {_EXAMPLE}")
+    if arguments.out is None:
+        raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
+    tokenizer = load(arguments.model)
+    if arguments.verbose:
+        from cpbpe.corpus.find import expand
+
+        for path in arguments.corpus:
+            for file in expand(path, any_text=True).files:
+                say(f"reading {'the standard input' if file == '-' else file}")
+    names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
+    options = {name: getattr(arguments, name) for name in (*names, "field", "column", "whole")}
+    try:
+        report = pack(
+            tokenizer,
+            list(map(Path, arguments.corpus)),
+            arguments.out,
+            format=arguments.input_format,
+            progress=False if arguments.quiet else None,
+            **options,
+            **encode_options_of(arguments),
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(arguments.out)) from None
+    except SystemExit:  # it was terminated
+        say(f"terminated; {_kept(arguments.out)}")
+        raise
+    except OSError as error:
+        if error.errno == EEXIST or not _is_begun(arguments.out):
+            raise
+        raise OSError(f"{error}; {_kept(arguments.out)}") from error
+    if arguments.json:
+        print(report.to_json(indent=1))
+    elif not arguments.quiet:
+        if report.was_complete:
+            print(f"{arguments.out} is complete already, so there was nothing to do. It holds:")
+        print(report)
+    return 0
+
+
+def _is_begun(out: str) -> bool:
+    """Whether there is a run that is not complete."""
+    from cpbpe.packing.place import Place
+
+    return os.path.isdir(Place(out).scratch())
+
+
+def _kept(out: str) -> str:
+    """What is there after a run has ended early."""
+    from cpbpe.packing.manifest import Manifest
+    from cpbpe.packing.place import Place
+
+    place = Place(out)
+    if not place.exists():
+        return "nothing was written"
+    shards = Manifest.load(place).shards
+    documents = counted(sum(shard["documents"] for shard in shards), "document")
+    whole = (
+        "no shard is whole yet" if not shards else f"{counted(len(shards), 'shard')} with {documents} kept"
+    )
+    return f"{whole}; the same command goes on where this ended"

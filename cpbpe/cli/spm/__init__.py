@@ -1,0 +1,80 @@
+"""``cpbpe spm``: sentencepiece's own programs, flag for flag, for BPE models. Each has a file here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from cpbpe.cli.output import say
+from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
+from cpbpe.cli.spm.flags import Given
+from cpbpe.lazy import imported
+
+PROGRAMS = {
+    "train": "train a model, as spm_train does",
+    "encode": "encode lines, as spm_encode does",
+    "decode": "decode lines, as spm_decode does",
+    "normalize": "normalize lines, as spm_normalize does",
+    "export_vocab": "write the pieces of a model, as spm_export_vocab does",
+}
+"""The programs, each with what it does."""
+
+_OVERVIEW = """\
+usage: cpbpe spm PROGRAM [flags]
+
+The programs of sentencepiece 0.2.3 for BPE models. They take the same flags and
+write the same bytes, so 'spm_encode' in a script can become 'cpbpe spm encode'.
+
+programs:
+{programs}
+
+'cpbpe spm PROGRAM --help' lists the flags. The other commands of cpbpe have more
+options, and hyphens: cpbpe --help.
+"""
+
+
+class Call(NamedTuple):
+    """A program, and what its command line says."""
+
+    program: str
+    given: Given | None
+
+
+class Arguments:
+    """The parser of the command: the first argument names the program, which parses the others."""
+
+    def parse(self, arguments: Sequence[str]) -> Call:
+        """The program and its flags."""
+        if not arguments or arguments[0] in ("-h", "--help", "help"):
+            text = self.format_help()
+            if not arguments:
+                raise NotUnderstoodError(f"name a program: {', '.join(PROGRAMS)}")
+            print(text, end="")
+            raise HelpShown
+        name = arguments[0].removeprefix("spm_").replace("-", "_")
+        if name not in PROGRAMS:
+            close = get_close_matches(name, PROGRAMS, 1, 0.5)
+            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(PROGRAMS)}"
+            raise NotUnderstoodError(f"there is no program {arguments[0]!r}{hint}")
+        return Call(name, imported(f"cpbpe.cli.spm.{name}").PROGRAM.parse(arguments[1:]))
+
+    def format_help(self) -> str:
+        """The text of ``cpbpe spm --help``."""
+        programs = "\n".join(f"  {name:<13} {does}" for name, does in PROGRAMS.items())
+        return _OVERVIEW.format(programs=programs)
+
+
+def parser() -> Arguments:
+    """The command's arguments."""
+    return Arguments()
+
+
+def run(call: Call) -> int:
+    """Do what the program does."""
+    if call.given is not None:
+        for flag in call.given.ignored:
+            if not call.given.flags["quiet"]:
+                say(f"--{flag.name} has no effect: {flag.ignored}")
+        imported(f"cpbpe.cli.spm.{call.program}").run(call.given)
+    return 0

@@ -1,0 +1,86 @@
+"""Ids as lines of text, and back: by the compiled core if it is there, otherwise by the reference.
+
+A line writer is made for words, one for each id: its digits, its piece, or either as JSON. Several threads
+can use it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from cpbpe.engine.choice import engine_name
+from cpbpe.lazy import numpy
+from cpbpe.reference.lines import decimal, read_lines, write_lines
+
+if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Ids, Places
+
+Others = list[tuple[int, bytes]]
+"""Words to be written instead of those of the ids at these places, in ascending order."""
+
+
+class LineWriter(Protocol):
+    """Writes the ids of many texts, a line for each text."""
+
+    def write(self, ids: Ids, offsets: Places, others: Others) -> bytes:
+        """The lines of texts, whose ids come one after the other and begin where the offsets say."""
+
+
+def make_line_writer(words: Sequence[bytes], between: bytes, before: bytes, after: bytes) -> LineWriter:
+    r"""A writer of these words.
+
+    >>> import numpy
+    >>> ids, offsets = numpy.array([1, 0, 1], numpy.uint32), numpy.array([0, 2, 3])
+    >>> make_line_writer([b"0", b"1"], b", ", b"[", b"]\n").write(ids, offsets, [])
+    b'[1, 0]\n[1]\n'
+    """
+    if engine_name() == "reference":
+        return _Writer(words, between, before, after)
+    from cpbpe import _core
+
+    return _core.LineWriter(list(words), between, before, after)
+
+
+def read_ids(data: bytes) -> tuple[Ids, Places, int | None]:
+    r"""The ids in lines of decimal digits, where each begins, and the end; and the place of a wrong word.
+
+    >>> ids, offsets, wrong = read_ids(b"12 0\n\n7")
+    >>> ids.tolist(), offsets.tolist(), wrong
+    ([12, 0, 7], [0, 2, 2, 3], None)
+    """
+    if engine_name() == "reference":
+        np = numpy()
+        ids, offsets, wrong = read_lines(data, decimal)
+        return np.array(ids, np.uint32), np.array(offsets, np.int64), wrong
+    from cpbpe import _core
+
+    numpy()
+    return _core.read_ids(data)
+
+
+def first_not_utf8(texts: list[bytes]) -> int | None:
+    r"""The index of the first text that is not UTF-8.
+
+    >>> first_not_utf8([b"a", b"\xc3\xa9"]), first_not_utf8([b"a", b"\xe9"])
+    (None, 1)
+    """
+    if engine_name() != "reference":
+        from cpbpe import _core
+
+        return _core.first_not_utf8(texts)
+    for index, text in enumerate(texts):
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return index
+    return None
+
+
+class _Writer:
+    def __init__(self, words: Sequence[bytes], between: bytes, before: bytes, after: bytes):
+        self._words = words
+        self._shape = between, before, after
+
+    def write(self, ids: Ids, offsets: Places, others: Others) -> bytes:
+        return write_lines(self._words, self._shape, ids.tolist(), offsets.tolist(), dict(others))

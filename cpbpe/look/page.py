@@ -1,0 +1,197 @@
+"""What a model is, as lines for a terminal of any width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cpbpe.look.built import Built
+from cpbpe.look.meanings import meaning_of
+from cpbpe.look.shown import fitted, shown, width
+from cpbpe.spelling import counted
+from cpbpe.tokenizer.inspection import SEVERAL, Inspection
+
+_LABEL = 14
+"""How many columns labels take."""
+_MOST_LISTED = 20
+"""At most this many entries of a list are shown; --json has all."""
+_MOST_CHARACTERS = 300
+"""A longer setting is cut."""
+_SCRIPTS = {"Common": "no letters (digits, punctuation, symbols)", SEVERAL: "several scripts"}
+_NORMALIZERS = (("normalizer", "normalization"), ("denormalizer", "after decoding"))
+
+
+class _Page:
+    """Lines that fit a terminal."""
+
+    def __init__(self, columns: int, bold: bool):
+        self._columns = max(columns, 40)
+        self._bold = bold
+        self.lines: list[str] = []
+
+    def title(self, text: str) -> None:
+        """A line that begins a section."""
+        if self.lines:
+            self.lines.append("")
+        text = fitted(text, self._columns)
+        self.lines.append(f"\x1b[1m{text}\x1b[0m" if self._bold else text)
+
+    def row(self, label: str, text: str) -> None:
+        """A label with a text, which is wrapped."""
+        first = f"  {fitted(label, _LABEL - 1)}"
+        first += " " * (_LABEL + 2 - width(first))
+        self.text(text, first, " " * (_LABEL + 2))
+
+    def text(self, text: str, first: str = "  ", others: str = "  ") -> None:
+        """A text, wrapped."""
+        at = first
+        left = self._columns - width(first)
+        line = ""
+        for word in text.split(" "):
+            for part in _parts(word, max(self._columns - width(others), 8)):
+                if line and width(line) + 1 + width(part) > left:
+                    self.lines.append(at + line)
+                    at, left, line = others, self._columns - width(others), part
+                else:
+                    line = f"{line} {part}" if line else part
+        self.lines.append((at + line).rstrip())
+
+    def bars(self, counts: Mapping[Any, int], names: Mapping[Any, str] | None = None) -> None:
+        """Counts, each with its share of all."""
+        total = sum(counts.values()) or 1
+        rows = list(counts.items())
+        for name, count in rows[:_MOST_LISTED]:
+            label = str((names or {}).get(name, name))
+            self.text(label, f"  {count:>9,} {100 * count / total:>5.1f} %  ", " " * 22)
+        if len(rows) > _MOST_LISTED:
+            rest = rows[_MOST_LISTED:]
+            count = sum(count for _, count in rest)
+            self.text(f"{len(rest)} others", f"  {count:>9,} {100 * count / total:>5.1f} %  ", " " * 22)
+
+
+def _parts(word: str, columns: int) -> Iterator[str]:
+    """A word in parts that each fit a line."""
+    while width(word) > columns:
+        end = 1
+        while end < len(word) and width(word[: end + 1]) <= columns:
+            end += 1
+        yield word[:end]
+        word = word[end:]
+    yield word
+
+
+def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) -> list[str]:
+    """Everything that `Inspection` has, for people; `name` is what the model is called."""
+    made = _Page(columns, bold)
+    # 1. What it is.
+    made.title(shown(name))
+    fallback = "with byte fallback" if seen.byte_fallback else "without byte fallback"
+    made.row("type", f"BPE, {fallback}")
+    more = seen.vocab_size - seen.pieces
+    made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
+    made.row("file", f"{seen.file_bytes:,} bytes")
+    made.row("fingerprint", seen.fingerprint)
+    made.row("lossless", _lossless(seen))
+    for loss in seen.losses:
+        made.text(
+            f"{loss.reason} {shown(ascii_quoted(loss.example))} becomes {shown(ascii_quoted(loss.becomes))}.",
+            "    - ",
+            "      ",
+        )
+    # 2. Special and added tokens.
+    made.title("special pieces")
+    for kind, id in seen.special_ids.items():
+        piece = "none" if id is None else str(id)
+        made.row(kind, piece)
+    tokens = [f"{shown(token)} {id}" for token, id in seen.special_tokens.items()]
+    made.row("all", _listed(tokens) or "none")
+    if seen.added_tokens:
+        made.row("added", _listed([f"{shown(token)} {id}" for token, id in seen.added_tokens.items()]))
+    # 3. Counts.
+    made.title("by type")
+    made.bars(seen.types)
+    made.title("by script")
+    made.bars(seen.scripts, _SCRIPTS)
+    made.title("by length")
+    made.bars(seen.lengths, {length: counted(length, "character") for length in seen.lengths})
+    made.title("longest pieces")
+    for id, piece in seen.longest:
+        made.text(fitted(shown(piece), max(columns - 12, 12)), f"  {id:>8}  ", " " * 12)
+    # 4. What the file records.
+    for section, title in (("trainer", "settings of training"), *_NORMALIZERS):
+        fields: Mapping[str, Any] | None = getattr(seen.settings, section)
+        if fields is not None:
+            made.title(title)
+            if not fields:
+                made.text("nothing is recorded")
+            for field, value in fields.items():
+                made.text(f"{field} = {_setting(value)}", "  ", "      ")
+                if phrase := meaning_of(section, field):
+                    made.text(phrase, "      ", "      ")
+    # 5. A sentence.
+    made.title("sample")
+    made.row("text", shown(seen.sample.text))
+    made.row("pieces", " ".join(map(shown, seen.sample.pieces)))
+    made.row("ids", " ".join(map(str, seen.sample.ids)))
+    same = "the same text" if seen.sample.decoded == seen.sample.text else shown(seen.sample.decoded)
+    made.row("decoded", same)
+    return made.lines
+
+
+def ascii_quoted(text: str) -> str:
+    """A text in quotes, so that spaces at its ends can be seen."""
+    return f"'{text}'"
+
+
+def _lossless(seen: Inspection) -> str:
+    if seen.lossless is None:
+        return seen.undecided
+    return "every text comes back from its ids" if seen.lossless else "no, some texts do not come back:"
+
+
+def _listed(items: list[str]) -> str:
+    rest = len(items) - _MOST_LISTED
+    return ", ".join(items[:_MOST_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        text = _listed([shown(str(item)) for item in value])
+    else:
+        text = shown(str(value)) if not isinstance(value, str) else shown(ascii_quoted(value))
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+def built_page(piece: Built, columns: int = 100, bold: bool = False) -> list[str]:
+    """How a piece is built, step by step."""
+    made = _Page(columns, bold)
+    made.title(shown(piece.piece))
+    made.row("id", str(piece.id))
+    made.row("type", piece.type)
+    made.row("score", f"{piece.score:g}")
+    if piece.note:
+        made.text(piece.note)
+    if piece.symbols and piece.type != "USER_DEFINED":
+        made.row("begins as", " ".join(map(shown, piece.symbols)))
+        for number, merge in enumerate(piece.merges, 1):
+            made.row(
+                f"merge {number}",
+                f"{shown(merge.left)} + {shown(merge.right)} = {shown(merge.made)} (rank {merge.rank:,}, "
+                f"score {merge.score:g}, id {merge.id})",
+            )
+        if len(piece.ends_as) != 1:
+            made.row("ends as", " ".join(map(shown, piece.ends_as)))
+        elif not piece.merges:
+            made.row("", "a single character, which needs no merge")
+    return made.lines
+
+
+def piece_lines(found: Iterable[tuple[int, str, float, str]], columns: int | None) -> Iterator[str]:
+    """Pieces as lines: id, type, score and piece. Without a width nothing is cut."""
+    for id, type, score, piece in found:
+        line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece)}"
+        yield line if columns is None else fitted(line, columns)

@@ -1,0 +1,57 @@
+"""Pieces and texts as a terminal can show them.
+
+A model may come from anybody. Its pieces may hold controls that move the cursor, reverse the direction of a
+line or hide text. Here every character that is not visible is written as an escape, as Python writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from unicodedata import combining, east_asian_width
+
+_PART = re.compile(r"[^ -~]")
+
+
+def shown(text: str) -> str:
+    r"""A text with escapes for what is not visible; a combining mark in front gets a circle to stand on.
+
+    >>> shown("▁a\tb"), shown("\x1b[2J"), shown("\u202egnp"), shown("\\"), shown("\u0301")
+    ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\', '◌́')
+    """
+    text = text.replace("\\", "\\\\")
+    if not text.isprintable():
+        text = _PART.sub(_escape, text)
+    return f"◌{text}" if text and combining(text[0]) else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else ascii(match[0])[1:-1]
+
+
+def width(text: str) -> int:
+    """How many columns a shown text takes on a terminal.
+
+    >>> width("abc"), width("日本"), width("e\u0301")
+    (3, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def fitted(text: str, columns: int) -> str:
+    """A shown text, cut if it takes more columns.
+
+    >>> fitted("abcdef", 4), fitted("日本語", 5)
+    ('abc…', '日本…')
+    """
+    if width(text) <= columns:
+        return text
+    kept = ""
+    left = columns - 1
+    for character in text:
+        left -= width(character)
+        if left < 0:
+            break
+        kept += character
+    return f"{kept}…"

@@ -1,0 +1,55 @@
+"""Encoding batches of documents, in whichever form they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cpbpe.packing.read import Batch
+from cpbpe.tokenizer.checks import threads_for
+from cpbpe.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SIMPLE = {"add_bos", "add_eos", "reverse"}
+"""The options that engines take as they are."""
+
+
+class Encoded(NamedTuple):
+    """The ids of a batch."""
+
+    ids: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    empty: NDArray[np.int64] | None
+    """Which lines are empty, and no documents, if the batch has lines."""
+
+
+class Encoder:
+    """A tokenizer with options."""
+
+    def __init__(self, tokenizer: Tokenizer, threads: int | None, options: dict[str, Any]):
+        """`options` have been checked."""
+        self._tokenizer = tokenizer
+        self._threads = threads
+        self._options = options
+        bound = {**tokenizer.bound_options, **options}
+        self.takes_lines = _SIMPLE.issuperset(bound)
+        """Whether batches may have lines."""
+        _, bos, eos, _ = tokenizer.facts.engine.specials
+        self._ends = (
+            bos if bound.get("add_bos") else None,
+            eos if bound.get("add_eos") else None,
+            bool(bound.get("reverse")),
+        )
+
+    def encode(self, batch: Batch, number: int) -> Encoded:
+        """The ids of a batch; `number` is that of its first document."""
+        if batch.lines is not None:
+            threads = threads_for([batch.lines], self._threads)
+            return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, threads, *self._ends))
+        options = self._options
+        if "seed" in options:  # sampling goes on with the number of the document
+            options = {**options, "seed": (options["seed"] + number) % (1 << 64)}
+        rows = self._tokenizer.encode_arrays(batch.texts, threads=self._threads, **options)
+        return Encoded(rows.ids, rows.offsets, None)

@@ -1,0 +1,1 @@
+"""The formats of token files, one file for each."""

@@ -1,0 +1,160 @@
+"""The manifest of a run: what was packed, how, and into which shards. It makes runs comparable, and
+resumable.
+
+It is written again, at once, whenever a shard is whole. Between two shards, a smaller file among those that
+are not whole yet says how far they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cpbpe.errors import CorpusError
+from cpbpe.model.writing import write_all
+from cpbpe.packing.place import Place
+from cpbpe.spelling import counted, named, shown
+from cpbpe.version import __version__
+
+LAYOUT = 1
+"""The version of the manifest."""
+_STATE = "state.json"
+
+
+@dataclass
+class Manifest:
+    """What a run writes, as JSON."""
+
+    options: dict[str, Any]
+    """Everything besides the tokenizer and the sources that decides which bytes are written."""
+    tokenizer: dict[str, Any]
+    """Its fingerprint, and its size for people."""
+    sources: list[dict[str, Any]]
+    """What is known about each file; `path` is None for texts from an iterable."""
+    shards: list[dict[str, Any]] = field(default_factory=list)
+    """The shards that are whole, with their files."""
+    state: dict[str, Any] | None = None
+    """How far everything was when the last of them was whole."""
+    indexes: list[dict[str, Any]] = field(default_factory=list)
+    """Files that list the shards, for formats that have one."""
+    summary: dict[str, Any] | None = None
+    """What was done in all; None until the run has ended."""
+    cpbpe: str = __version__
+    """The version that began the run."""
+    layout: int = LAYOUT
+
+    @classmethod
+    def load(cls, place: Place) -> Manifest:
+        """Read the manifest at a place."""
+        try:
+            with open(place.manifest, "rb") as file:
+                values = json.load(file)
+            if not isinstance(values, dict) or "layout" not in values:
+                raise ValueError("it is something else")
+        except ValueError as error:
+            raise CorpusError(
+                f"{place.manifest}: is not a manifest of cpbpe pack ({error}); choose another folder, or "
+                f"remove it"
+            ) from None
+        if values["layout"] != LAYOUT:
+            raise CorpusError(
+                f"{place.manifest}: was written by cpbpe {values.get('cpbpe')}, in another layout; choose "
+                f"another folder"
+            )
+        return cls(**values)
+
+    def save(self, place: Place) -> None:
+        """Write it, replacing an older one at once."""
+        write_all({place.manifest: (json.dumps(asdict(self), indent=1) + "\n").encode()})
+
+    def save_state(self, place: Place, state: dict[str, Any]) -> None:
+        """Write how far the shards are that are not whole yet."""
+        values = {"shards": len(self.shards), "state": state}
+        write_all({place.scratch(_STATE): json.dumps(values).encode()})
+
+    def states(self, place: Place) -> list[dict[str, Any]]:
+        """The states to continue from, the latest first. Whether their files are there is not checked."""
+        states = [] if self.state is None else [self.state]
+        try:
+            with open(place.scratch(_STATE), "rb") as file:
+                latest = json.load(file)
+        except (FileNotFoundError, ValueError):  # of several files, a crash of the system may lose any
+            return states
+        return [latest["state"], *states] if latest["shards"] == len(self.shards) else states
+
+    def files(self) -> list[dict[str, Any]]:
+        """All files that are whole, with their size and CRC."""
+        return [file for shard in self.shards for file in shard["files"]] + self.indexes
+
+    def check_files(self, place: Place) -> None:
+        """Raise an error if a file is not there, or not as long as it was."""
+        for file in self.files():
+            path = place.path(file["name"])
+            if not os.path.isfile(path):
+                raise FileNotFoundError(
+                    f"{path!r} was written by this run, and is gone; put it back, or remove {place.out!r} "
+                    f"and begin again"
+                )
+            if (size := os.path.getsize(path)) != file["size"]:
+                raise CorpusError(
+                    f"{path!r} had {file['size']:,} bytes when it was written, and has {size:,}; put it "
+                    f"back, or remove {place.out!r} and begin again"
+                )
+
+    def check_same(self, other: Manifest, place: Place) -> None:
+        """Raise an error if another run, which wants to continue this one, would write something else."""
+        way_out = f"choose another folder, or remove {place.out!r} to begin again"
+        if self.tokenizer != other.tokenizer:
+            was, now = (_tokenizer(manifest.tokenizer) for manifest in (self, other))
+            raise ValueError(
+                f"{place.out!r} holds a run with another tokenizer ({was}; this is {now}); give that one, or "
+                f"{way_out}"
+            )
+        names = [
+            name
+            for name in {**self.options, **other.options}
+            if self.options.get(name) != other.options.get(name)
+        ]
+        if names:
+            what = "; ".join(
+                f"{named(name)} was {_given(self.options.get(name))} and is now "
+                f"{_given(other.options.get(name))}"
+                for name in names
+            )
+            raise ValueError(
+                f"{place.out!r} holds a run with other options ({what}); give the same ones to go on with "
+                f"it, or {way_out}"
+            )
+        if problem := _difference(self.sources, other.sources):
+            raise CorpusError(f"{place.out!r} holds a run on other texts: {problem}; {way_out}")
+
+
+def _given(value: object) -> str:
+    return "not given" if value is None else shown(value)
+
+
+def _tokenizer(facts: dict[str, Any]) -> str:
+    return f"{counted(facts['pieces'], 'piece')}, fingerprint {facts['fingerprint'][:12]}"
+
+
+def _difference(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> str | None:
+    """How the sources of two runs differ."""
+    paths, paths_now = ([facts["path"] for facts in sources] for sources in (before, now))
+    if paths != paths_now:
+        if None in (*paths, *paths_now):
+            return "one has files, and the other an iterable"
+        if new := [path for path in paths_now if path not in paths]:
+            return f"{new[0]!r} is new" + (f", and {len(new) - 1:,} others" if len(new) > 1 else "")
+        if gone := [path for path in paths if path not in paths_now]:
+            return f"{gone[0]!r} is missing now" + (
+                f", and {len(gone) - 1:,} others" if len(gone) > 1 else ""
+            )
+        return "the files are the same in another order"
+    for facts, facts_now in zip(before, now, strict=True):
+        if facts != facts_now:
+            if facts.get("size") != facts_now.get("size"):
+                return f"{facts['path']!r} had {facts['size']:,} bytes, and has {facts_now['size']:,}"
+            return f"{facts['path']!r} was changed in the meantime"
+    return None

@@ -1,0 +1,257 @@
+"""`PackedTokens`: what `pack` wrote, to be read without loading it: files that are mapped into memory."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from operator import index as as_index
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+from cpbpe.lazy import numpy
+from cpbpe.packing.checksum import of_file
+from cpbpe.packing.formats.protocol import MappedFormat, Offsets
+from cpbpe.packing.formats.table import FORMATS, mapped
+from cpbpe.packing.manifest import Manifest
+from cpbpe.packing.place import MANIFEST, Place
+from cpbpe.packing.windows import Window, Windows
+from cpbpe.tokenizer.ragged import Ragged
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class PackedTokens:
+    """The documents of one split, as a sequence: `len` is their number, and `packed[i]` the ids of one.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> report = cpbpe.pack(tok, ["Hi", "Hello world"], "folder", add_eos=True)
+    >>> packed = PackedTokens("folder")
+    >>> packed
+    <cpbpe.PackedTokens: 2 documents, 5 tokens, uint16, npy>
+    >>> packed[0], packed[:2]
+    (array([15359,     2], dtype=uint16), <cpbpe.Ragged: 2 sequences, 5 ids>)
+
+    Nothing is read before it is asked for. It can be pickled, so it can be given to worker processes, and it
+    is a dataset as PyTorch's DataLoader wants it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], split: str = "train"):
+        """`path`: the folder or prefix that `pack` was given. `split`: "train" or "val"."""
+        self._place = Place(path)
+        if not self._place.exists():
+            raise FileNotFoundError(
+                f"there is no {MANIFEST} at {self._place.out!r}, so this is nothing that cpbpe.pack wrote; "
+                f"give the folder, or the prefix, that it was given as out"
+            )
+        manifest = Manifest.load(self._place)
+        if manifest.summary is None:
+            raise ValueError(
+                f"{self._place.out!r} is not complete; call cpbpe.pack with the same arguments once more, "
+                f"and it goes on where it was interrupted"
+            )
+        manifest.check_files(self._place)
+        kind = mapped(manifest.options["to"])
+        if kind is None:
+            there = ", ".join(name for name in FORMATS if mapped(name))
+            raise ValueError(
+                f"{self._place.out!r} holds {manifest.options['to']}, which has readers of its own; "
+                f"PackedTokens reads {there}"
+            )
+        splits = sorted({shard["split"] for shard in manifest.shards})
+        if split not in splits:
+            raise ValueError(f"split must be one of {', '.join(splits)}, not {split!r}")
+        self.split = split
+        """The split."""
+        self.format = kind.name
+        """The format of the files."""
+        self.dtype: np.dtype[Any] = numpy().dtype(manifest.options["dtype"])
+        """The type of ids."""
+        self._all_files = manifest.files()
+        entries = [shard for shard in manifest.shards if shard["split"] == split]
+        self._shards = [_Shard(self._place, kind, self.dtype, entry) for entry in entries]
+        self._first_documents = [0, *accumulate(shard.documents for shard in self._shards)]
+        self._first_tokens = [0, *accumulate(shard.tokens for shard in self._shards)]
+
+    # --- Documents ----------------------------------------------------------------------------------
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are; also `len(packed)`."""
+        return self._first_documents[-1]
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens all of them have."""
+        return self._first_tokens[-1]
+
+    def __len__(self) -> int:
+        return self._first_documents[-1]
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> NDArray[np.integer]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Ragged: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> NDArray[np.integer] | Ragged:
+        """The ids of a document, mapped; or some documents, in memory."""
+        count = len(self)
+        if isinstance(index, slice):
+            begin, end, step = index.indices(count)
+            if step == 1:
+                return self._documents(begin, max(begin, end))
+            np = numpy()
+            rows = [self[document] for document in range(begin, end, step)]
+            ids = np.concatenate([np.zeros(0, np.uint32), *rows]).astype(np.uint32)
+            return Ragged(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
+        number = as_index(index)
+        if not -count <= number < count:
+            raise IndexError(f"document {number} is out of range: there are {count:,}")
+        number %= count
+        place = bisect_right(self._first_documents, number) - 1
+        shard = self._shards[place]
+        number -= self._first_documents[place]
+        begin, end = shard.offsets.part(number, number + 1).tolist()
+        return shard.ids[begin:end]
+
+    def __iter__(self) -> Iterator[NDArray[np.integer]]:
+        for shard in self._shards:
+            for first in range(0, shard.documents, _STEP):
+                bounds = shard.offsets.part(first, min(first + _STEP, shard.documents)).tolist()
+                for begin, end in pairwise(bounds):
+                    yield shard.ids[begin:end]
+
+    def _documents(self, begin: int, end: int) -> Ragged:
+        np = numpy()
+        bounds = self._bounds(begin, end)
+        ids = self.ids(int(bounds[0]), int(bounds[-1])).astype(np.uint32)
+        return Ragged(ids, bounds - bounds[0])
+
+    def _bounds(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Where documents begin in all tokens, and where the last of them ends."""
+        np = numpy()
+        parts = [np.zeros(1, np.int64)]
+        for place in _places(self._first_documents, begin, end):
+            first = self._first_documents[place]
+            offsets = self._shards[place].offsets
+            part = offsets.part(max(begin - first, 0), min(end, self._first_documents[place + 1]) - first)
+            # Where a shard ends, the next one begins.
+            parts[-1] = parts[-1][:-1]
+            parts.append(part + self._first_tokens[place])
+        bounds: NDArray[Any] = np.concatenate(parts)
+        return bounds
+
+    # --- Tokens -------------------------------------------------------------------------------------
+
+    def ids(self, begin: int = 0, end: int | None = None) -> NDArray[np.integer]:
+        """The ids of all documents as one sequence, or the part from one token to another.
+
+        A part that lies in one shard is mapped; others are copied.
+        """
+        np = numpy()
+        begin, end, _ = slice(begin, end).indices(self.tokens)
+        parts = []
+        for place in _places(self._first_tokens, begin, end):
+            first = self._first_tokens[place]
+            parts.append(self._shards[place].ids[max(begin - first, 0) : end - first])
+        if len(parts) == 1:
+            return parts[0]
+        joined: NDArray[Any] = np.concatenate([np.zeros(0, self.dtype), *parts])
+        return joined
+
+    def starts(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Where the document of token `begin` begins, and all that begin between it and `end`."""
+        return self._bounds(self._document_at(begin), self._document_at(end - 1) + 1)[:-1]
+
+    def _document_at(self, token: int) -> int:
+        place = bisect_right(self._first_tokens, token) - 1
+        inside = self._shards[place].offsets.document_at(token - self._first_tokens[place])
+        return self._first_documents[place] + inside
+
+    def windows(self, length: SupportsIndex, *, stride: SupportsIndex | None = None) -> Windows:
+        """All tokens in windows of a fixed length, as a sequence; see `Windows`.
+
+        `stride`: how far a window is from the next one; by default they do not overlap. For a language model
+        that learns the next token, windows of n + 1 tokens with the stride n give inputs and targets.
+        """
+        return Windows(self, length, stride)
+
+    def batches(
+        self,
+        length: SupportsIndex,
+        size: SupportsIndex = 1,
+        *,
+        stride: SupportsIndex | None = None,
+        drop_last: bool = True,
+    ) -> Iterator[Window]:
+        """The windows in order, `size` of them at a time: arrays with a row for each.
+
+        `drop_last`: leave out the last batch if it has fewer rows.
+        """
+        return self.windows(length, stride=stride).batches(size, drop_last=drop_last)
+
+    def check(self) -> None:
+        """Read all files of the run and compare them with their checksums. Raises ValueError."""
+        for file in self._all_files:
+            path = self._place.path(file["name"])
+            if f"{of_file(path, file['size']):08x}" != file["crc32"]:
+                raise ValueError(f"{path!r} is damaged: it is not what was written; pack the texts again")
+
+    # --- Being a value ------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedTokens, (os.path.abspath(self._place.out) + _tail(self._place.out), self.split)
+
+    def __repr__(self) -> str:
+        return (
+            f"<cpbpe.PackedTokens: {self.documents:,} documents, {self.tokens:,} tokens, {self.dtype}, "
+            f"{self.format}>"
+        )
+
+
+_STEP = 1 << 12
+
+
+def _places(firsts: list[int], begin: int, end: int) -> range:
+    """Which shards the part from `begin` to `end` lies in, given what each of them begins with."""
+    if begin >= end:
+        return range(0)
+    return range(bisect_right(firsts, begin) - 1, bisect_right(firsts, end - 1))
+
+
+def _tail(out: str) -> str:
+    """What `os.path.abspath` takes away, and what says that a name such as `data_` is a folder."""
+    return os.sep if out.endswith(("/", os.sep)) else ""
+
+
+class _Shard:
+    """One shard. Its files are mapped when they are first needed."""
+
+    def __init__(self, place: Place, format: MappedFormat, dtype: Any, entry: dict[str, Any]):
+        self.documents: int = entry["documents"]
+        self.tokens: int = entry["tokens"]
+        self._format = format
+        self._dtype = dtype
+        self._paths = [place.path(file["name"]) for file in entry["files"]]
+        self._ids: NDArray[np.integer] | None = None
+        self._offsets: Offsets | None = None
+
+    @property
+    def ids(self) -> NDArray[np.integer]:
+        """All ids."""
+        if self._ids is None:
+            path = self._format.tokens_file(self._paths)
+            mapped_file = numpy().memmap(
+                path, self._dtype, "r", offset=self._format.header, shape=(self.tokens,)
+            )
+            self._ids = mapped_file.view(numpy().ndarray)  # slices of a plain array are made faster
+        return self._ids
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where its documents begin and end."""
+        if self._offsets is None:
+            self._offsets = self._format.offsets(self._paths, self.documents, self.tokens)
+        return self._offsets

@@ -1,0 +1,234 @@
+"""What a model is, counted and listed: the value that `Tokenizer.inspect` returns.
+
+`cpbpe.look` shows it to people, and says what the settings mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cpbpe.errors import ModelError
+from cpbpe.lazy import imported, numpy
+from cpbpe.model.spec import NormalizerSpec, PieceType, Settings
+from cpbpe.text.scripts import COMMON, INHERITED, ranges
+from cpbpe.tokenizer import identity
+from cpbpe.tokenizer.facts import ModelFacts
+
+SAMPLE = "The llama reads stories, читает слова и 喜欢面包 🙂!"
+"""Three scripts and an emoji."""
+SEVERAL = "several"
+"""Counts pieces with characters of more than one script."""
+_TEXT = re.compile(b"[%c%c%c]" % (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED))
+"""The types of pieces whose texts are counted by script and length."""
+_LONGEST = 10
+"""This many of the longest pieces are listed."""
+_SPECIAL = ("unk", "bos", "eos", "pad")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence, encoded and decoded."""
+
+    text: str
+    """The sentence."""
+    ids: tuple[int, ...]
+    """Its ids."""
+    pieces: tuple[str, ...]
+    """Its pieces."""
+    decoded: str
+    """What the ids are decoded to."""
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection:
+    """What a model is.
+
+    >>> import cpbpe
+    >>> seen = cpbpe.load("tokenizer.model").inspect()
+    >>> seen
+    <cpbpe.Inspection: 32000 pieces, byte fallback, normalizer 'identity'>
+    >>> seen.types["NORMAL"], seen.scripts["Cyrillic"], seen.lengths[16], seen.lossless
+    (31741, 1731, 18, True)
+    >>> seen.special_ids
+    {'unk': 0, 'bos': 1, 'eos': 2, 'pad': None}
+    """
+
+    summary: str
+    """The model in a few words."""
+    fingerprint: str
+    """The hash that tells models apart."""
+    file_bytes: int
+    """The size of the model as a file."""
+    pieces: int
+    """How many pieces there are."""
+    vocab_size: int
+    """The highest id plus one, added tokens included."""
+    byte_fallback: bool
+    """Whether characters without a piece become bytes."""
+    byte_pieces: int
+    """How many pieces stand for a byte."""
+    special_ids: Mapping[str, int | None]
+    """The ids of unk, bos, eos and pad."""
+    special_tokens: Mapping[str, int]
+    """The tokens that text yields only if allowed, and their ids: CONTROL pieces and added tokens."""
+    added_tokens: Mapping[str, int]
+    """Those of them that were added to the model."""
+    types: Mapping[str, int]
+    """How many pieces there are of each type."""
+    scripts: Mapping[str, int]
+    """How many pieces of text there are in each script. "Common" has no letters, "several" more scripts."""
+    lengths: Mapping[int, int]
+    """How many pieces of text there are with each number of characters."""
+    longest: tuple[tuple[int, str], ...]
+    """The ids and texts of the longest pieces."""
+    normalizer: NormalizerSpec
+    """How text is rewritten before it is cut into pieces."""
+    denormalizer: NormalizerSpec | None
+    """How text is rewritten after decoding, if it is."""
+    lossless: bool | None
+    """Whether every text comes back from its ids; None if that cannot be told."""
+    losses: tuple[Any, ...]
+    """What does not come back, as `Losslessness.reasons`."""
+    undecided: str
+    """Why it cannot be told."""
+    sample: Sample
+    """A sentence, encoded."""
+    settings: Settings = field(default=Settings(), repr=False)
+    """What the file records: how the model was trained, and how it normalizes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as values that JSON has. Of rules only the size is given."""
+        sections: dict[str, Any] = {
+            "trainer": self.settings.trainer,
+            "normalizer": self.settings.normalizer,
+            "denormalizer": self.settings.denormalizer,
+        }
+        return {
+            "type": "BPE",
+            "summary": self.summary,
+            "fingerprint": self.fingerprint,
+            "file_bytes": self.file_bytes,
+            "pieces": self.pieces,
+            "vocab_size": self.vocab_size,
+            "byte_fallback": self.byte_fallback,
+            "byte_pieces": self.byte_pieces,
+            "special_ids": dict(self.special_ids),
+            "special_tokens": dict(self.special_tokens),
+            "added_tokens": dict(self.added_tokens),
+            "types": dict(self.types),
+            "scripts": dict(self.scripts),
+            "lengths": {str(length): count for length, count in self.lengths.items()},
+            "longest": [{"id": id, "piece": piece} for id, piece in self.longest],
+            "lossless": self.lossless,
+            "losses": [
+                {"reason": loss.reason, "example": loss.example, "becomes": loss.becomes}
+                for loss in self.losses
+            ],
+            "undecided": self.undecided,
+            "settings": {
+                name: None if fields is None else {key: _plain(value) for key, value in fields.items()}
+                for name, fields in sections.items()
+            },
+            "sample": {
+                "text": self.sample.text,
+                "ids": list(self.sample.ids),
+                "pieces": list(self.sample.pieces),
+                "decoded": self.sample.decoded,
+            },
+        }
+
+    def to_json(self, **options: Any) -> str:
+        """The same as JSON; `options` are those of `json.dumps`."""
+        return json.dumps(self.to_dict(), **options)
+
+    def __repr__(self) -> str:
+        return f"<cpbpe.Inspection: {self.summary}>"
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it."""
+    if isinstance(value, bytes):
+        return {"bytes": len(value)}
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return str(value)  # JSON has no such numbers
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
+    """Look at a model."""
+    spec = facts.spec
+    engine, special = facts.engine, facts.special
+    types = spec.pieces.types
+    counts = Counter(types)
+    ids_of_texts = [match.start() for match in _TEXT.finditer(types)]
+    texts = [spec.pieces.texts[id].decode(errors="replace") for id in ids_of_texts]
+    lengths, scripts, order = _counted(texts)
+    lossless: bool | None = None
+    losses: tuple[Any, ...] = ()
+    undecided = ""
+    try:
+        losses = imported("cpbpe.tokenizer.lossless").losslessness(spec).reasons
+        lossless = not losses
+    except ModelError as error:
+        undecided = str(error)
+    ids = engine.encode(sample)
+    return Inspection(
+        summary=identity.summary(facts),
+        fingerprint=identity.fingerprint(facts.file, {}),
+        file_bytes=len(facts.file),
+        pieces=engine.size,
+        vocab_size=special.size,
+        byte_fallback=spec.byte_fallback,
+        byte_pieces=counts[PieceType.BYTE],
+        special_ids=dict(zip(_SPECIAL, engine.specials, strict=True)),
+        special_tokens=dict(special.ids),
+        added_tokens=dict(special.added),
+        types={type.name: counts[type] for type in PieceType if counts[type]},
+        scripts=scripts,
+        lengths=lengths,
+        longest=tuple((ids_of_texts[place], texts[place]) for place in order),
+        normalizer=spec.normalizer,
+        denormalizer=spec.denormalizer,
+        lossless=lossless,
+        losses=losses,
+        undecided=undecided,
+        sample=Sample(sample, tuple(ids), tuple(map(facts.piece, ids)), engine.decode(ids) or ""),
+        settings=facts.settings,
+    )
+
+
+def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int]]:
+    """How many texts have each length; how many are in each script; the places of the longest.
+
+    Everything is done in arrays, because there may be hundreds of thousands.
+    """
+    np = numpy()
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    order = np.argsort(-lengths, kind="stable")[:_LONGEST].tolist()
+    by_length = np.bincount(lengths) if texts else lengths
+    found = {length: int(by_length[length]) for length in np.flatnonzero(by_length).tolist()}
+    lengths = lengths[lengths > 0]
+    if not len(lengths):
+        return found, {}, order
+    # The script of every character, as a number; those that go with any script count for none.
+    names = sorted({*ranges()[2], COMMON} - {INHERITED})
+    number = {name: place for place, name in enumerate(names)}
+    table = np.full(0x110000, -1, np.int16)
+    for first, last, name in zip(*ranges(), strict=True):
+        if name not in (COMMON, INHERITED):
+            table[first : last + 1] = number[name]
+    script = table[np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)]
+    begins = np.cumsum(lengths) - lengths
+    high = np.maximum.reduceat(script, begins)
+    low = np.minimum.reduceat(np.where(script < 0, len(names), script), begins)
+    counts: Counter[str] = Counter()
+    counts[SEVERAL] = int(((high >= 0) & (low < high)).sum())
+    counts[COMMON] = int((high < 0).sum())
+    for place, count in enumerate(np.bincount(high[low == high], minlength=1).tolist()):
+        counts[names[place]] += count
+    return found, {name: count for name, count in counts.most_common() if count}, order

@@ -1,0 +1,153 @@
+"""Runs that are killed, and continued: the files are those of an undisturbed run, byte for byte."""
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cpbpe
+from cpbpe.packing import work
+from tests.support import processes, tiers, zoo
+from tests.support.corpus import lines
+
+TOK = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
+
+RUN = """
+import sys, json
+import cpbpe
+from cpbpe.corpus import files
+from cpbpe.packing import read, work
+files.PART_BYTES = read.BATCH_BYTES = 1 << 14  # so that there are many steps
+work.SECONDS_BETWEEN_STATES = 0.003
+options = json.loads(sys.argv[1])
+print("begins", flush=True)
+cpbpe.pack(cpbpe.load("tiny.model"), "texts.txt", sys.argv[2], threads=2, **options)
+print("done", flush=True)
+"""
+
+CASES: list[dict[str, Any]] = [
+    {"to": "npy", "shard_size": 40_000, "add_eos": True},
+    {"to": "megatron", "validation": 0.1},
+    {"to": "dolma", "shuffle_seed": 3, "shard_size": "60kB", "validation": 0.2},
+    {"to": "mds", "shard_size": 30_000, "shuffle_seed": 1},
+    {"to": "parquet", "shard_size": 30_000},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("interruptions")
+    (folder / "tiny.model").write_bytes(TOK.to_bytes())
+    texts = lines(300)
+    made = random.Random(1)
+    (folder / "texts.txt").write_text("\n".join(made.choice(texts) for _ in range(20_000)))
+    (folder / "run.py").write_text(RUN)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def killed_at_random(folder: Path, options: dict[str, Any], kills: int, seed: int) -> int:
+    """Kill a run at random moments until it is complete; how often it was killed while it worked."""
+    rng = random.Random(seed)
+    arguments = ("run.py", json.dumps(options))
+    begun = time.monotonic()
+    assert processes.run(*arguments, "undisturbed", cwd=folder).returncode == 0
+    longest = time.monotonic() - begun
+    hit = 0
+    for round_ in range(1000):
+        process = processes.start(*arguments, "disturbed", cwd=folder, stdout=-1)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begins\n"
+        if hit < kills:
+            time.sleep(rng.uniform(0, longest) * rng.choice((0.1, 0.5, 1.0)))
+            process.kill()
+        out = process.communicate()[0]
+        if process.returncode == 0:
+            assert out == b"done\n"
+            if hit >= kills or round_ > 4 * kills:
+                break
+            hit += 1  # complete too early: this round proves that nothing is done again
+            continue
+        assert process.returncode == -signal.SIGKILL
+        hit += 1
+    found, expected = (contents(folder / name) for name in ("disturbed", "undisturbed"))
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+    for name in ("disturbed", "undisturbed"):
+        for path in sorted((folder / name).rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+    return hit
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
+@pytest.mark.parametrize("case", tiers.some(range(len(CASES)), [0, 2]))
+def test_killed(case: int, folder: Path) -> None:
+    assert killed_at_random(folder, CASES[case], 4, case) >= 4
+
+
+def test_killed_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is only needed while a run goes on is removed by the next one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    cpbpe.pack(TOK, ["a"], "out")
+    assert Path("out/.cpbpe-pack").exists()
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert cpbpe.pack(TOK, ["a"], "out").was_complete
+    assert not Path("out/.cpbpe-pack").exists()
+
+
+class _Killed(BaseException):
+    """Like a kill, but in this process: nothing may handle it."""
+
+
+@pytest.mark.parametrize("options", CASES, ids=lambda case: case["to"])
+def test_killed_at_every_step(
+    options: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call that changes something on the disk is the last one, one after the other."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("cpbpe.corpus.files.PART_BYTES", 1 << 14)
+    monkeypatch.setattr("cpbpe.packing.read._FEW_BYTES", 1)
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    rng = random.Random(2)
+    text = (folder / "texts.txt").read_bytes()[:150_000]
+    source = tmp_path / "part.txt"
+    source.write_bytes(text)
+    options = {**options, "threads": 1}
+    cpbpe.pack(TOK, source, tmp_path / "undisturbed", **options)
+    expected = contents(tmp_path / "undisturbed")
+    real_replace = os.replace
+    steps = 0
+
+    def replace(*paths: Any) -> None:
+        nonlocal steps
+        steps -= 1
+        if steps == 0:
+            raise _Killed
+        real_replace(*paths)
+        if steps == -1:
+            raise _Killed
+
+    monkeypatch.setattr(os, "replace", replace)
+    for attempt in range(4):
+        out = tmp_path / f"out{attempt}"
+        for _ in range(60):
+            steps = rng.randint(1, 9)
+            try:
+                cpbpe.pack(TOK, source, out, **options)
+            except _Killed:
+                continue
+            break
+        else:
+            steps = 1 << 40
+            cpbpe.pack(TOK, source, out, **options)
+        assert contents(out) == expected, attempt

@@ -1,0 +1,335 @@
+"""`cpbpe pack` as a user runs it: in a process of its own, on real files."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cpbpe
+from cpbpe.cli import main
+from tests.support import processes, zoo
+from tests.support.corpus import lines
+
+TOK = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
+TEXTS = lines(200)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.model").write_bytes(TOK.to_bytes())
+    Path("texts.txt").write_text("\n".join([*TEXTS, ""]))
+
+
+def pack(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return processes.run("-m", "cpbpe", "pack", *arguments, cwd=Path.cwd(), **options)
+
+
+def documents() -> list[list[int]]:
+    return [TOK.encode(line) for line in Path("texts.txt").read_text().split("\n") if line]
+
+
+def test_a_run() -> None:
+    done = pack("my.model", "texts.txt", "--out", "out", "--to", "megatron", "--eos", "--validation", "0.1")
+    assert (done.returncode, done.stderr) == (0, b"")
+    rows = [[*ids, TOK.eos_id] for ids in documents()]
+    train, val = cpbpe.PackedTokens("out"), cpbpe.PackedTokens("out", "val")
+    assert sorted([*(ids.tolist() for ids in train), *(ids.tolist() for ids in val)]) == sorted(rows)
+    out = done.stdout.decode()
+    assert f"documents     {len(rows):,}, " in out
+    assert f"\ntrain         {len(train):,} documents, {train.tokens:,} tokens, 1 shard\n" in out
+    assert f"\nval           {len(val):,} documents, " in out
+    assert "\nbyte fallback " in out
+    assert out.endswith("out/train_text_document.bin, out/train_text_document.idx, ... (4 files)\n")
+
+
+def test_again() -> None:
+    command = ("my.model", "texts.txt", "--out", "out", "--shuffle-seed", "7")
+    assert pack(*command).returncode == 0
+    before = {path: path.stat().st_mtime_ns for path in Path("out").iterdir()}
+    again = pack(*command)
+    assert again.returncode == 0
+    assert again.stdout.startswith(b"out is complete already, so there was nothing to do. It holds:\n")
+    assert {path: path.stat().st_mtime_ns for path in Path("out").iterdir()} == before
+    Path("out/train.npy").write_bytes(b"")
+    short = pack(*command)
+    assert short.returncode == 1
+    assert b"'out/train.npy' had" in short.stderr
+    Path("out/train.npy").unlink()
+    assert (
+        b"'out/train.npy' was written by this run, and is gone; put it back, or remove"
+        in pack(*command).stderr
+    )
+
+
+def test_json() -> None:
+    done = pack("my.model", "texts.txt", "-o", "out", "--json", "--to", "npy", "--workers", "1")
+    report = json.loads(done.stdout)
+    assert report["documents"] == len(documents())
+    assert report["tokens"] == sum(map(len, documents()))
+    assert report["files"] == ["out/train.npy", "out/train.offsets"]
+    assert pack("my.model", "texts.txt", "-o", "quiet", "-q").stdout == b""
+
+
+def test_standard_input_and_another_name() -> None:
+    done = processes.run(
+        *("-m", "cpbpe", "tokenize", "my.model", "-", "--out", "in_", "--to", "nanogpt"),
+        cwd=Path.cwd(),
+        input=b"one\ntwo\n\nthree",
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in Path().glob("in_*")) == [
+        "in_cpbpe-pack.json",
+        "in_train.bin",
+        "in_train.offsets",
+    ]
+    packed = cpbpe.PackedTokens("in_")
+    assert [ids.tolist() for ids in packed] == [TOK.encode(text) for text in ("one", "two", "three")]
+
+
+OTHER = [
+    (
+        ["--eos"],
+        "other options (--add-eos was not given and is now yes); give the same ones to go on with it",
+    ),
+    (["--to", "dolma"], "--to was 'npy' and is now 'dolma'"),
+    (["--validation", "0.5"], "--validation was 0.0 and is now 0.5"),
+    (["--shard-size", "1MB"], "--shard-size was not given and is now '1000000 bytes'"),
+]
+
+
+@pytest.mark.parametrize(("more", "said"), OTHER)
+def test_other_options(more: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["pack", "my.model", "texts.txt", "--out", "out", "-q"]
+    assert main(command) == 0
+    assert main([*command, *more]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.endswith("or choose another folder, or remove 'out' to begin again\n")
+
+
+def test_another_model_and_other_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["pack", "my.model", "texts.txt", "--out", "out", "-q"]
+    assert main(command) == 0
+    Path("my.model").write_bytes(zoo.model("defaults"))
+    assert main(command) == 1
+    assert "'out' holds a run with another tokenizer (" in capsys.readouterr().err
+    Path("my.model").write_bytes(TOK.to_bytes())
+    Path("texts.txt").write_text("changed\n")
+    assert main(command) == 1
+    assert "'out' holds a run on other texts: 'texts.txt' had " in capsys.readouterr().err
+    Path("new.txt").write_text("new\n")
+    assert main([*command, "new.txt"]) == 1
+    assert "'new.txt' is new; choose another folder, or remove 'out'" in capsys.readouterr().err
+
+
+BAD = [
+    ([], 2, "there is no model; name one: cpbpe pack tokenizer.model corpus.txt --out"),
+    (["my.model"], 2, "there is no corpus; name a file or a folder after the model"),
+    (["my.model", "texts.txt"], 2, "the result has no name; give one with --out"),
+    (["my.model", "none.txt", "-o", "out"], 1, "no such file or directory: 'none.txt'"),
+    (["none.model", "texts.txt", "-o", "out"], 1, "none.model: no such file or folder"),
+    (["my.model", "texts.txt", "-o", "out", "--to", "tfrecord"], 2, "'tfrecord' is not one of npy, megatron"),
+    (
+        ["my.model", "texts.txt", "-o", "out", "--shard-size", "big"],
+        1,
+        "--shard-size must be a number of tokens",
+    ),
+    (
+        ["my.model", "texts.txt", "-o", "out", "--validation", "1"],
+        1,
+        "--validation is the share of documents",
+    ),
+    (
+        ["my.model", "texts.txt", "-o", "out", "--to", "megatron", "--dtype", "uint32"],
+        1,
+        "--dtype must be auto",
+    ),
+    (["my.model", "texts.txt", "-o", "out", "--alpha", "0.1"], 1, "--alpha needs a --seed here"),
+    (["my.model", "texts.txt", "-o", "-"], 1, "--out is a folder; several files cannot be written to '-'"),
+    (["my.model", "texts.txt", "-o", "texts.txt"], 1, "choose another folder for the result"),
+    (
+        ["my.model", "texts.txt", "-o", "out", "--overwrite"],
+        2,
+        "a run that was interrupted goes on by itself",
+    ),
+    (["my.model", "empty.txt", "-o", "out"], 1, "there is no document to pack: all 2 are empty"),
+    (["my.model", "latin.npy", "-o", "out"], 1, "latin.npy: the file is a numpy array"),
+    (["my.model", "a.jsonl", "-o", "out"], 1, "a.jsonl:2: there is no field 'text' (there is 'content')"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), BAD)
+def test_mistakes(arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty.txt").write_text("\n\n")
+    Path("latin.npy").write_bytes(b"\x93NUMPY\1\0")
+    Path("a.jsonl").write_text('{"text": "a"}\n{"content": "b"}\n')
+    assert main(["pack", *arguments]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_files_of_others_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("out").mkdir()
+    Path("out/train.bin").write_text("precious")
+    assert main(["pack", "my.model", "texts.txt", "-o", "out", "--to", "nanogpt"]) == 1
+    assert (
+        "'out/train.bin' exists already, and no run of cpbpe pack has written it" in capsys.readouterr().err
+    )
+    assert [path.name for path in Path("out").iterdir()] == ["train.bin"]
+
+
+def test_unreadable_out(capsys: pytest.CaptureFixture[str]) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    Path("out").mkdir(mode=0o500)
+    assert main(["pack", "my.model", "texts.txt", "-o", "out"]) == 1
+    assert "choose another folder for the result" in capsys.readouterr().err
+
+
+def large(number: int = 60_000) -> None:
+    rng = random.Random(3)
+    Path("large.txt").write_text("\n".join(rng.choice(TEXTS) for _ in range(number)))
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+from cpbpe.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_full_disk() -> None:
+    """No more than a number of bytes in a file: what is whole is kept, and the next run goes on."""
+    large()
+    command = ("pack", "my.model", "large.txt", "--out", "out", "--to", "datatrove", "-q")
+    done = processes.run("-c", LIMITED, "200000", *command, cwd=Path.cwd())
+    assert done.returncode == 1
+    assert b"File too large" in done.stderr
+    assert b"no shard is whole yet; the same command goes on where this ended" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert processes.run("-m", "cpbpe", *command, cwd=Path.cwd()).returncode == 0
+    assert main(["pack", "my.model", "large.txt", "--out", "other", "--to", "datatrove", "-q"]) == 0
+    for path in Path("other").rglob("*.*"):
+        assert Path("out", path.relative_to("other")).read_bytes() == path.read_bytes()
+
+
+SLOW = """
+import sys, time
+from cpbpe.corpus import files
+from cpbpe.packing import read, work
+files.PART_BYTES = 1 << 16
+work.SECONDS_BETWEEN_STATES = 0.01
+take = work.Writer.take
+def slowly(*arguments):
+    take(*arguments)
+    print("step", flush=True)
+    time.sleep(0.05)
+work.Writer.take = slowly
+from cpbpe.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")]
+)
+def test_interrupted(number: signal.Signals, code: int, word: bytes) -> None:
+    large()
+    command = ("pack", "my.model", "large.txt", "--out", "out", "--shard-size", "100k")
+    process = processes.start("-c", SLOW, *command, cwd=Path.cwd(), stdout=-1, stderr=-1)
+    assert process.stdout is not None
+    for _ in range(20):
+        assert process.stdout.readline() == b"step\n"
+    begun = time.monotonic()
+    process.send_signal(number)
+    error = process.communicate()[1]
+    assert time.monotonic() - begun < 5
+    assert process.returncode == code
+    assert error.startswith(b"cpbpe: " + word + b"; ")
+    assert b" documents kept; the same command goes on where this ended\n" in error
+    shards = list(Path("out").glob("*.npy"))
+    assert shards
+    done = processes.run("-m", "cpbpe", *command, cwd=Path.cwd())
+    assert b", after going on with an earlier run\n" in done.stdout
+    assert main(["pack", "my.model", "large.txt", "--out", "other", "--shard-size", "100k", "-q"]) == 0
+    for path in Path("other").iterdir():
+        assert Path("out", path.name).read_bytes() == path.read_bytes()
+
+
+def test_two_at_once() -> None:
+    large()
+    command = ("pack", "my.model", "large.txt", "--out", "out")
+    process = processes.start("-c", SLOW, *command, cwd=Path.cwd(), stdout=-1, stderr=-1)
+    assert process.stdout is not None
+    process.stdout.readline()
+    other = processes.run("-m", "cpbpe", *command, cwd=Path.cwd())
+    process.kill()
+    process.communicate()
+    assert other.returncode == 1
+    assert b"another process is packing into 'out' at this moment" in other.stderr
+
+
+def test_source_that_changes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two runs, and during one."""
+    from cpbpe.packing import work
+
+    large(20_000)
+    monkeypatch.setattr("cpbpe.corpus.files.PART_BYTES", 1 << 16)
+    take = work.Writer.take
+
+    def change(*arguments: Any) -> None:
+        take(*arguments)
+        os.utime("large.txt", ns=(1, 1))
+
+    monkeypatch.setattr(work.Writer, "take", change)
+    command = ["pack", "my.model", "large.txt", "--out", "out", "-q"]
+    assert main(command) == 1
+    assert (
+        "large.txt: was changed while it was read; begin again in another folder" in capsys.readouterr().err
+    )
+    assert main(command) == 1
+    assert (
+        "'out' holds a run on other texts: 'large.txt' was changed in the meantime" in capsys.readouterr().err
+    )
+
+
+def test_interrupted_while_it_waits_for_text() -> None:
+    process = processes.start(
+        *("-m", "cpbpe", "pack", "my.model", "-", "--out", "out"), cwd=Path.cwd(), stdin=-1, stderr=-1
+    )
+    deadline = time.monotonic() + 60
+    while not Path("out/cpbpe-pack.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    assert process.wait(30) == 130
+    assert time.monotonic() - begun < 5
+    assert process.stderr is not None
+    assert b"interrupted; no shard is whole yet; the same command goes on" in process.stderr.read()
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_verbose_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pack", "my.model", "texts.txt", "-o", "out", "-v"]) == 0
+    assert capsys.readouterr().err == "cpbpe: reading texts.txt\n"  # no bar: this is no terminal
+    seen: list[Any] = []
+    cpbpe.pack(TOK, "texts.txt", "other", shuffle_seed=1, progress=seen.append)
+    assert {step.phase for step in seen} == {"reading", "shuffling"}
+
+
+def test_help_is_quick() -> None:
+    """150 ms on a quiet machine; here only that nothing large is imported."""
+    done = processes.run("-X", "importtime", "-m", "cpbpe", "pack", "--help")
+    assert b"--shuffle-seed N" in done.stdout
+    for module in (b" numpy", b" cpbpe._core", b" google.protobuf", b" pyarrow"):
+        assert module not in done.stderr
