@@ -93,6 +93,8 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
                 file.write(part)
 
     if path is None:
+        if sys.stdout is None:
+            raise OSError("the standard output is closed; give a file with --out")
         sys.stdout.flush()
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()

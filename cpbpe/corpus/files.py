@@ -90,6 +90,8 @@ def _size(file: BinaryIO) -> int:
 
 def _open(path: str) -> BinaryIO:
     if path == "-":
+        if sys.stdin is None:
+            raise CorpusError("the standard input ('-') is closed; give a file")
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     try:
         return open(path, "rb")

@@ -114,18 +114,19 @@ def built(spec: ModelSpec, id: int) -> Built:
     symbols: list[bytes] = []
     merges: list[Merge] = []
     ends_as: list[bytes] = [text]
-    if type == PieceType.USER_DEFINED:
-        symbols = [text]
-    elif type in (PieceType.NORMAL, PieceType.UNUSED):
-        if len(text_of(text)) > MAX_CHARACTERS:
+    if type in MERGEABLE:
+        if len(text_of(text)) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
             note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
             return Built(text_of(text), id, type.name, score, (), (), (), note)
         symbols, frozen = _symbols(spec, text)
         merges, ends_as = _merged(spec, symbols, frozen)
-        if len(ends_as) > 1:
-            note = "No text yields it: its characters merge into other pieces, and these do not merge."
-        elif spec.ids.get(text) != id:
+        if spec.ids.get(text) != id:
             note = "No text yields it: another piece has the same text, or none is ever found."
+            ends_as = []
+        elif type == PieceType.USER_DEFINED and len(symbols) > 1:
+            note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
+        elif len(ends_as) > 1:
+            note = "No text yields it: its characters merge into other pieces, and these do not merge."
     return Built(
         text_of(text),
         id,

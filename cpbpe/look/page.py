@@ -25,7 +25,7 @@ class _Page:
     """Lines that fit a terminal."""
 
     def __init__(self, columns: int, bold: bool):
-        self._columns = max(columns, 24)
+        self._columns = max(columns, 40)
         self._bold = bold
         self.lines: list[str] = []
 

@@ -1,5 +1,6 @@
 """Where the command writes: checked before the work; and outputs that are closed, full or read in part."""
 
+import json
 import os
 import subprocess
 import sys
@@ -152,3 +153,15 @@ def test_outputs_that_are_closed(close: str, code: int) -> None:
         stdout=subprocess.PIPE,
     )
     assert (done.returncode, done.stdout) == (1, b"")  # what is wrong is not said where results are expected
+
+
+def test_reports_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, "--out", "my", "--json", "-v"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["vocab_size"] == 700
+    assert "cpbpe: reading corpus.txt\n" in err
+    assert main(["count", "corpus.txt", "--out", "my.counts", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["out"] == "my.counts"
+    assert report["words"] > 10
+    assert report["reading"]["sentences"] >= 200

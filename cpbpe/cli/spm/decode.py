@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from cpbpe.cli.output import say
 from cpbpe.cli.spm.encode import load_model
-from cpbpe.cli.spm.extra_options import extra_of
+from cpbpe.cli.spm.extra_options import Extra, extra_of
 from cpbpe.cli.spm.flags import Flag, Given, Program
-from cpbpe.cli.spm.lines import batches, check_output, files_of, write
-from cpbpe.lazy import imported
+from cpbpe.cli.spm.lines import Block, check_output, files_of, transformed, write
+from cpbpe.engine.lines import read_ids
+from cpbpe.lazy import imported, kept
 from cpbpe.spelling import counted
+from cpbpe.tokenizer.tokenizer import Tokenizer
 
 PROGRAM = Program(
     "decode",
@@ -43,42 +45,65 @@ def run(given: Given) -> None:
     for name, values in (("input_format", ("piece", "id")), ("output_format", ("string",))):
         if flags[name] not in values:
             raise ValueError(f"--{name}: there is no {flags[name]!r}; give {' or '.join(values)}")
-    extra = extra_of(flags["extra_options"], tok)
-    processor = imported("cpbpe.compat.sentencepiece").SentencePieceProcessor(model_proto=tok.to_bytes())
-    reads_ids = flags["input_format"] == "id"
-    table: Any = range(tok.vocab.piece_count) if reads_ids else tok.facts.spec.pieces.texts
-    reader = _Ids() if reads_ids else None
-
-    def rows(batch: list[bytes]) -> list[list[Any]]:
-        read: Callable[[bytes], list[Any]] = _split if reader is None else reader.read
-        return [extra.around(row, table) if row else row for row in map(read, batch)]
-
-    write(flags["output"], _decoded(processor, batches(files), rows))
-    if reader is not None and reader.dropped:
+    lines = _Lines(tok, extra_of(flags["extra_options"], tok), flags["input_format"] == "id")
+    write(flags["output"], transformed(files, lines.of))
+    dropped = sum(reader.dropped for reader in lines.left_out)
+    if dropped and not flags["quiet"]:
         say(
-            f"{counted(reader.dropped, 'item')} of the input {'was' if reader.dropped == 1 else 'were'} no "
-            f"32-bit integer, such as {reader.example!r}, and left out, as spm_decode does"
+            f"{counted(dropped, 'item')} of the input {'was' if dropped == 1 else 'were'} no 32-bit integer, "
+            f"such as {lines.left_out[0].example!r}, and left out, as spm_decode does"
         )
 
 
-def _decoded(
-    processor: Any, every: Iterator[list[bytes]], rows: Callable[[list[bytes]], list[list[Any]]]
-) -> Iterator[bytes]:
-    done = 0
-    for batch in every:
-        items = rows(batch)
-        try:
-            lines = processor.Decode(items, return_type=bytes) if any(items) else [b""] * len(items)
-        except IndexError as error:
-            for place, row in enumerate(items, done + 1):
-                try:
-                    processor.Decode(row, return_type=bytes)
-                except IndexError as first:
-                    raise ValueError(f"line {place} of the input: {first}") from None
-            raise ValueError(str(error)) from None
-        done += len(items)
-        lines.append(b"")
-        yield b"\n".join(lines)
+class _Lines:
+    """Decodes blocks of lines."""
+
+    def __init__(self, tok: Tokenizer, extra: Extra, reads_ids: bool):
+        self.left_out: list[_Ids] = []
+        """Those that have read what is no id. (A list, because several threads can add to it at once.)"""
+        self._tok = tok
+        self._extra = extra
+        self._reads_ids = reads_ids
+        self._table: Any = range(tok.vocab.piece_count) if reads_ids else tok.facts.spec.pieces.texts
+
+    def of(self, block: Block) -> bytes:
+        """The texts of a block."""
+        text = self._plain(block.data) if self._extra == Extra() else None
+        if text is None:
+            text = self._any(block)
+        return text
+
+    def _plain(self, data: bytes) -> bytes | None:
+        """The texts of lines that are as spm_encode writes them; None if some are not."""
+        engine = self._tok.facts.engine
+        if self._reads_ids:
+            ids, offsets, wrong = read_ids(data)
+        elif data.startswith(b" ") or b"  " in data or b"\n " in data or b" \n" in data:
+            return None  # between two spaces there is a piece without text, which is not nothing
+        else:
+            ids, offsets, wrong = engine.read_pieces(data)
+        return engine.decode_lines(ids, offsets) if wrong is None else None
+
+    def _any(self, block: Block) -> bytes:
+        """The texts of any lines, one by one."""
+        ids = _Ids()
+        read: Callable[[bytes], list[Any]] = ids.read if self._reads_ids else _split
+        rows = [self._extra.around(row, self._table) if row else row for row in map(read, block.lines)]
+        if ids.dropped:
+            self.left_out.append(ids)
+        made = []
+        for number, row in enumerate(rows, block.first):
+            try:
+                made.append(self._calls.Decode(row, return_type=bytes) if row else b"")
+            except IndexError as error:
+                raise ValueError(f"line {number} of the input: {error}") from None
+        return b"".join([line + b"\n" for line in made])
+
+    @kept
+    def _calls(self) -> Any:
+        """The same model with the calls of sentencepiece."""
+        module = imported("cpbpe.compat.sentencepiece")
+        return module.SentencePieceProcessor(model_proto=self._tok.to_bytes())
 
 
 def _split(line: bytes) -> list[bytes]:

@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpbpe.cli.spm.extra_options import Extra, extra_of
 from cpbpe.cli.spm.flags import Flag, Given, Program
-from cpbpe.cli.spm.lines import batches, check_output, files_of, write
+from cpbpe.cli.spm.lines import Block, blocks, check_output, files_of, transformed, write
+from cpbpe.engine.lines import make_line_writer
 from cpbpe.lazy import imported, kept, numpy
 from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 
-if TYPE_CHECKING:
-    from cpbpe.tokenizer.ragged import Ragged
-
 _FORMATS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
 _NO_SEED = (1 << 32) - 1
 _MAX_NBEST_SIZE = 512
+_FOR_THREADS = 1 << 20
+"""A block of more bytes than this is encoded by several threads, where one block comes after the other."""
 _RETIRED = "sentencepiece 0.2.3 ignores it, too"
 
 PROGRAM = Program(
@@ -69,13 +69,11 @@ def run(given: Given) -> None:
             f"--output_format={kind}: a BPE model has one segmentation of a text and no n-best; "
             f"{kind.replace('nbest', 'sample')} gives other segmentations, at random"
         )
-    if kind.startswith("sample"):
+    if kind.startswith("sample"):  # one after the other, so that a seed gives the same in every run
         lines = _samples(tok, flags, extra, kind == "sample_id")
-    elif kind == "id":
-        lines = _ids(tok, extra)
+        write(flags["output"], map(lines, blocks(files)))
     else:
-        lines = _pieces(tok, extra)
-    write(flags["output"], (lines(batch) for batch in batches(files)))
+        write(flags["output"], transformed(files, _Lines(tok, extra, kind == "id").of))
 
 
 def load_model(path: str, program: str) -> Tokenizer:
@@ -90,44 +88,68 @@ def piece_table(tok: Tokenizer) -> list[bytes]:
     return list(tok.facts.spec.pieces.texts)
 
 
-def _joined(rows: Ragged, table: Sequence[bytes], extra: Extra) -> list[bytes]:
-    """Lines of ids, written with the items of a table."""
-    items: list[bytes] = list(map(table.__getitem__, rows.ids.tolist()))
-    if extra == Extra():
-        return [b" ".join(items[begin:end]) for begin, end in pairwise(rows.offsets.tolist())]
-    spans = pairwise(rows.offsets.tolist())
-    return [b" ".join(extra.around(items[begin:end], table)) for begin, end in spans]
+class _Lines:
+    """Writes the ids or pieces of blocks."""
+
+    def __init__(self, tok: Tokenizer, extra: Extra, ids: bool):
+        self._tok = tok
+        self._extra = extra
+        self._table = [b"%d" % id for id in range(tok.vocab.piece_count)] if ids else piece_table(tok)
+        self._unknown = None if ids else _unknown(tok)
+        if self._unknown is not None and extra.unk_piece:
+            # An unknown part is written as the name of unk, which the UNKNOWN piece need not have.
+            self._table[self._unknown] = tok.facts.spec.special_pieces[0]
+            self._unknown = None
+        self._writer = make_line_writer(self._table, b" ", b"", b"\n")
+        self._processor = _Processor(tok)
+
+    def of(self, block: Block) -> bytes:
+        """The lines of a block."""
+        ids, offsets = encoded(self._tok, block)
+        others = self._others(block, ids, offsets)
+        if not (self._extra.front or self._extra.back or self._extra.reverse):
+            return self._writer.write(ids, offsets, others)
+        items: list[bytes] = list(map(self._table.__getitem__, ids.tolist()))
+        for place, text in others:
+            items[place] = text
+        lines = [
+            self._extra.around(items[begin:end], self._table) for begin, end in pairwise(offsets.tolist())
+        ]
+        return b"".join([b" ".join(line) + b"\n" for line in lines])
+
+    def _others(self, block: Block, ids: Any, offsets: Any) -> list[tuple[int, bytes]]:
+        """The parts that are unknown, which are copied from the text, and where they are."""
+        if self._unknown is None:
+            return []
+        np = numpy()
+        places = np.flatnonzero(ids == self._unknown)
+        if not len(places):
+            return []
+        lines = block.lines
+        others = []
+        for row in np.unique(np.searchsorted(offsets, places, "right") - 1).tolist():
+            begin = int(offsets[row])
+            pieces = self._processor.calls.Encode(lines[row], return_type=bytes)
+            others += [
+                (begin + place, piece)
+                for place, piece in enumerate(pieces)
+                if ids[begin + place] == self._unknown
+            ]
+        return others
 
 
-def _ended(lines: list[bytes]) -> bytes:
-    lines.append(b"")
-    return b"\n".join(lines)
-
-
-def _ids(tok: Tokenizer, extra: Extra) -> Callable[[list[bytes]], bytes]:
-    table = [b"%d" % id for id in range(tok.vocab.piece_count)]
-    return lambda batch: _ended(_joined(tok.encode_arrays(batch), table, extra))
-
-
-def _pieces(tok: Tokenizer, extra: Extra) -> Callable[[list[bytes]], bytes]:
-    table = piece_table(tok)
-    unknown = _unknown(tok)
-    processor = _Processor(tok)
-    if unknown is not None and extra.unk_piece:  # the name of unk, which the UNKNOWN piece need not have
-        table[unknown] = tok.facts.spec.special_pieces[0]
-
-    def lines(batch: list[bytes]) -> bytes:
-        rows = tok.encode_arrays(batch)
-        made = _joined(rows, table, extra)
-        if unknown is not None and not extra.unk_piece:  # an unknown part is copied from the text
-            np = numpy()
-            places = np.searchsorted(rows.offsets, np.flatnonzero(rows.ids == unknown), "right") - 1
-            for place in np.unique(places).tolist():
-                pieces = processor.calls.Encode(batch[place], return_type=bytes)
-                made[place] = b" ".join(extra.around(pieces, table))
-        return _ended(made)
-
-    return lines
+def encoded(tok: Tokenizer, block: Block) -> tuple[Any, Any]:
+    """The ids of the lines of a block, and where each line begins, and the end."""
+    np = numpy()
+    threads = block.threads if len(block.data) > _FOR_THREADS else 1
+    ids, offsets, empty = tok.facts.engine.encode_lines(block.data, threads)
+    if len(empty):  # those have no ids, and are left out
+        lengths = np.zeros(len(offsets) + len(empty), np.int64)
+        present = np.ones(len(lengths), bool)
+        present[empty + 1] = present[0] = False
+        lengths[present] = np.diff(offsets)
+        offsets = np.cumsum(lengths)
+    return ids, offsets
 
 
 def _unknown(tok: Tokenizer) -> int | None:
@@ -149,7 +171,7 @@ class _Processor:
         return module.SentencePieceProcessor(model_proto=self._tok.to_bytes())
 
 
-def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[list[bytes]], bytes]:
+def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[Block], bytes]:
     alpha = flags["alpha"]
     if not isfinite(alpha) or alpha < 0:
         raise ValueError(f"--alpha must be a number from 0 to 1, not {alpha}")
@@ -161,13 +183,13 @@ def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[l
     table: Sequence[Any] = range(tok.vocab.piece_count) if ids else piece_table(tok)
     kind = int if ids else bytes
 
-    def lines(batch: list[bytes]) -> bytes:
+    def lines(block: Block) -> bytes:
         made = []
-        for line in batch:
+        for line in block.lines:
             items = processor.Encode(line, return_type=kind, enable_sampling=True, nbest_size=-1, alpha=alpha)
             items = extra.around(items, table)
             made.append(b" ".join(b"%d" % id for id in items) if ids else b" ".join(items))
-        return _ended(made)
+        return b"".join([line + b"\n" for line in made])
 
     return lines
 
@@ -176,8 +198,13 @@ def _vocabulary(tok: Tokenizer, files: list[str]) -> Iterator[bytes]:
     """The pieces that occurred, the most frequent first, with their counts."""
     np = numpy()
     counts = np.zeros(tok.vocab.piece_count, np.int64)
-    for batch in batches(files):
-        counts += np.bincount(tok.encode_arrays(batch).ids, minlength=len(counts))
+
+    def counted(block: Block) -> bytes:
+        found: bytes = np.bincount(encoded(tok, block)[0], minlength=len(counts)).astype(np.int64).tobytes()
+        return found
+
+    for part in transformed(files, counted):
+        counts += np.frombuffer(part, np.int64)
     table = piece_table(tok)
     types = tok.facts.spec.pieces.types
     found: Counter[bytes] = Counter()

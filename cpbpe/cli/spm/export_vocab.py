@@ -19,8 +19,8 @@ PROGRAM = Program(
         Flag("model", "string", "", "the model"),
         Flag("output_format", "string", "vocab", "vocab (pieces and scores) or syms (pieces and ids)"),
     ),
-    "Pieces that contain tabs or newlines break their lines; cpbpe inspect MODEL --export tsv writes a file\n"
-    "that can be read again.\n",
+    "Pieces that contain tabs or newlines break their lines. What 'cpbpe inspect MODEL\n"
+    "--export tsv' writes can be read again.\n",
 )
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple
+
+from cpbpe.tokenizer.checks import cores
+from cpbpe.transcode.in_order import in_order
 
 BATCH_BYTES = 1 << 22
 """About this much text is worked on at once."""
@@ -32,29 +35,66 @@ def check_output(output: str, sources: Sequence[str]) -> None:
             raise ValueError(f"--output would replace {source!r}, which is read; choose another name")
 
 
-def batches(files: Sequence[str]) -> Iterator[list[bytes]]:
-    """The lines of all files in order, some at a time. From a pipe, what has arrived is not kept waiting."""
+class Block(NamedTuple):
+    """Whole lines of one file, each with its newline; a file's last one gets one if it has none."""
+
+    data: bytes
+    """The lines."""
+    first: int = 1
+    """The number of the first line in all that is read, from 1."""
+    threads: int = 1
+    """How many threads may work on it: one, if blocks are worked on side by side."""
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines without their newlines."""
+        lines = self.data.split(b"\n")
+        lines.pop()
+        return lines
+
+
+def transformed(files: Sequence[str], work: Callable[[Block], bytes]) -> Iterator[bytes]:
+    """What becomes of the lines of all files, in order, some at a time, by as many threads as are of use.
+
+    What has arrived through a pipe is not kept waiting: it is worked on at once, before more is read.
+    """
+    threads = cores()
+    side_by_side = threads if all(map(os.path.isfile, files)) else 1
+    return in_order(blocks(files, threads // side_by_side), work, side_by_side)
+
+
+def blocks(files: Sequence[str], threads: int = 1) -> Iterator[Block]:
+    """The lines of all files in order."""
+    first = 1
     for path in files:
-        if path and not (path == "-" and not os.path.exists(path)):
-            with open(path, "rb", buffering=0) as file:
-                yield from _lines(_blocks(file, waits=not os.path.isfile(path)))
-        elif sys.stdin is None:
+        for data in _whole_lines(path, not os.path.isfile(path)):
+            yield Block(data, first, threads)
+            first += data.count(b"\n")
+
+
+def _whole_lines(path: str, waits: bool) -> Iterator[bytes]:
+    """The lines of a file in blocks."""
+    if not path or (path == "-" and not os.path.exists(path)):
+        if sys.stdin is None:
             raise ValueError("there is no standard input; name a file")
-        else:
-            yield from _lines(_blocks(sys.stdin.buffer, waits=True))
+        yield from _ended(_blocks(sys.stdin.buffer, True))
+        return
+    with open(path, "rb", buffering=0) as file:
+        yield from _ended(_blocks(file, waits))
 
 
-def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _ended(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Blocks that each end with a newline."""
     unfinished: list[bytes] = []  # joined when the line ends, so that a long one costs no more
     for block in blocks:
-        lines = block.split(b"\n")
-        unfinished.append(lines[0])
-        if len(lines) > 1:
-            lines[0] = b"".join(unfinished)
-            unfinished = [lines.pop()]
-            yield lines
-    if last := b"".join(unfinished):
-        yield [last]
+        end = block.rfind(b"\n") + 1
+        if end == 0:
+            unfinished.append(block)
+            continue
+        yield b"".join([*unfinished, memoryview(block)[:end]]) if unfinished or end < len(block) else block
+        unfinished = [block[end:]] if end < len(block) else []
+    if unfinished:
+        yield b"".join([*unfinished, b"\n"])
 
 
 def _blocks(file: BinaryIO, waits: bool) -> Iterator[bytes]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from cpbpe.cli.spm.flags import Flag, Given, Program
-from cpbpe.cli.spm.lines import batches, check_output, files_of, write
+from cpbpe.cli.spm.lines import Block, check_output, files_of, transformed, write
 from cpbpe.lazy import imported
 from cpbpe.tokenizer.tokenizer import load
 
@@ -15,7 +15,7 @@ PROGRAM = Program(
     "normalize",
     "Normalizes lines, with the rules of a model, with named rules or with rules of a file. Without files "
     "it reads the standard input.",
-    "normalize (--model=FILE | --normalization_rule_name=NAME | --normalization_rule_tsv=FILE) [FILE ...]",
+    "normalize (--model=FILE | --normalization_rule_name=NAME) [FILE ...]",
     (
         Flag("model", "string", "", "the model"),
         Flag(
@@ -55,7 +55,7 @@ def run(given: Given) -> None:
             return
     except RuntimeError as error:
         raise ValueError(str(error)) from None
-    write(flags["output"], _normalized(normalizer, files))
+    write(flags["output"], transformed(files, partial(_normalized, normalizer)))
 
 
 def _normalizer(flags: Any) -> Any:
@@ -76,11 +76,10 @@ def _normalizer(flags: Any) -> Any:
     return imported("cpbpe.compat.sentencepiece").SentencePieceNormalizer(**source)
 
 
-def _normalized(normalizer: Any, files: list[str]) -> Iterator[bytes]:
-    for batch in batches(files):
-        lines = normalizer.normalize(batch)
-        lines.append(b"")
-        yield b"\n".join(lines)
+def _normalized(normalizer: Any, block: Block) -> bytes:
+    lines = normalizer.normalize(block.lines)
+    lines.append(b"")
+    return b"\n".join(lines)
 
 
 def _rule(rule: tuple[str, str]) -> bytes:

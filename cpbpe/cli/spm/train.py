@@ -20,7 +20,7 @@ _RETIRED = "sentencepiece 0.2.3 ignores it, too"
 PROGRAM = Program(
     "train",
     "Trains a BPE model: the files that spm_train writes, byte for byte.",
-    "train --input=FILE --model_prefix=NAME --model_type=bpe [flags]",
+    "train --input=FILE --model_prefix=NAME --model_type=bpe ...",
     (
         Flag("input", "string", "", "the files of the corpus, with commas between them"),
         Flag("input_format", "string", "", "text or tsv (a text, a tab, a count)"),

@@ -1,0 +1,178 @@
+"""`cpbpe inspect` as a user runs it: on a terminal, into a pipe and a file, and with mistakes."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+
+import cpbpe
+from cpbpe.cli import main
+from cpbpe.look.shown import width
+from cpbpe.look.vocabulary_file import read_json, read_tsv, rows
+from tests.support import processes, zoo
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("m.model").write_bytes(zoo.model("llama"))
+    return tmp_path
+
+
+def run(*arguments: str, **variables: str) -> str:
+    done = processes.run(
+        "-m", "cpbpe", "inspect", *arguments, cwd=Path.cwd(), env=processes.environment(**variables)
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def test_the_page(folder: Path) -> None:
+    text = run("m.model")
+    for part in (
+        "type          BPE, with byte fallback",
+        "lossless      every text comes back from its ids",
+        "bos           1",
+        "vocab_size = 700",
+        "how many pieces were asked for, special pieces included",
+        "decoded       the same text",
+        "        256",
+    ):
+        assert part in text
+    assert "\x1b" not in text
+    assert run(".") == text.replace("m.model", ".", 1)  # the folder that holds it
+    narrow = run("m.model", COLUMNS="60")
+    assert max(map(width, narrow.split("\n"))) <= 60
+    seen = cpbpe.load("m.model").inspect(sample="Hi")
+    assert json.loads(run("m.model", "--json", "--sample", "Hi")) == seen.to_dict()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such terminals")
+@pytest.mark.parametrize("no_color", [False, True])
+def test_a_terminal_of_60_columns(no_color: bool, folder: Path) -> None:
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    environment = processes.environment(**({"NO_COLOR": "1"} if no_color else {}))
+    for name in ("COLUMNS", *([] if no_color else ["NO_COLOR"])):
+        environment.pop(name, None)
+    with processes.start(
+        "-m", "cpbpe", "inspect", "m.model", cwd=folder, stdout=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        written = b""
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the terminal was closed
+                break
+            if not part:
+                break
+            written += part
+        assert process.wait() == 0
+    os.close(ours)
+    text = written.decode().replace("\r\n", "\n")
+    assert ("\x1b[1m" in text) != no_color
+    plain = text.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert "\x1b" not in plain
+    assert max(map(width, plain.split("\n"))) <= 60
+
+
+def test_pieces(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tok = cpbpe.load("m.model")
+    id = next(id for id in range(len(tok)) if len(tok.vocab[id]) == 5 and tok.vocab[id][0] == "▁")
+    piece = tok.vocab[id]
+    assert main(["inspect", "m.model", "--piece", piece]) == 0
+    text = capfd.readouterr().out
+    assert f"begins as     {' '.join(piece)}" in text
+    assert f"= {piece} (rank " in text
+    assert main(["inspect", "m.model", "--id", str(id)]) == 0
+    assert capfd.readouterr().out == text
+    assert main(["inspect", "m.model", "--piece", piece, "--json"]) == 0
+    built = json.loads(capfd.readouterr().out)
+    assert (built["id"], built["reachable"], built["merges"][-1]["made"]) == (id, True, piece)
+    assert main(["inspect", "m.model", "--piece", f" {piece[1:]}"]) == 1
+    assert f"did you mean {piece!r}?" in capfd.readouterr().err
+    assert main(["inspect", "m.model", "--piece", "no such piece"]) == 1
+    assert "the text is cut into these: ▁no " in capfd.readouterr().err
+
+
+def test_search(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "m.model", "--search", "^<0x0[0-3]>$"]) == 0
+    out = capfd.readouterr().out
+    assert [line.split() for line in out.splitlines()] == [
+        [str(3 + byte), "BYTE", "0", f"<0x0{byte}>"] for byte in range(4)
+    ]
+    assert main(["inspect", "m.model", "--search", "^<0x0[0-3]>$", "--json"]) == 0
+    assert [row["id"] for row in json.loads(capfd.readouterr().out)] == [3, 4, 5, 6]
+    assert main(["inspect", "m.model", "--search", "no such piece"]) == 0
+    assert capfd.readouterr() == ("", "cpbpe: no piece matches 'no such piece'\n")
+    assert main(["inspect", "m.model", "--search", "("]) == 1
+    assert "is not a regular expression: missing )" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["llama", "broken-pieces"])
+def test_export(name: str, folder: Path) -> None:
+    Path("m.model").write_bytes(zoo.model(name))
+    every = [row[:2] + row[3:] for row in rows(cpbpe.load("m.model"))]
+    tsv = run("m.model", "--export", "tsv")
+    assert [row[:2] + row[3:] for row in read_tsv(tsv.splitlines())] == every
+    assert main(["inspect", "m.model", "--export", "tsv", "--out", "new/v.tsv"]) == 0
+    assert Path("new/v.tsv").read_text() == tsv
+    assert [row[:2] + row[3:] for row in read_json(run("m.model", "--export", "json"))] == every
+
+
+def test_a_reader_that_stops(folder: Path) -> None:
+    with processes.start(
+        "-m", "cpbpe", "inspect", "m.model", "--export", "tsv", cwd=folder, stdout=PIPE, stderr=PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_a_full_disk(folder: Path) -> None:
+    pytest.importorskip("resource")
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from cpbpe.cli import main\n"
+        "sys.exit(main(['inspect', 'm.model', '--export', 'tsv', '--out', 'v.tsv']))"
+    )
+    done = processes.run("-c", code, cwd=folder)
+    assert done.returncode == 1
+    assert b"File too large" in done.stderr
+    assert sorted(os.listdir(folder)) == ["m.model"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "MODEL"),
+        (["no.model"], 1, "no.model: no such file or folder"),
+        (["text"], 1, "not a SentencePiece model"),
+        (["m.model", "--piece", "a", "--search", "a"], 2, "--piece and --search exclude each other"),
+        (["m.model", "--id", "9999"], 1, "there is no piece with the id 9999; ids go from 0 to 699"),
+        (["m.model", "--export", "csv"], 2, "'csv' is not one of tsv, json"),
+        (["m.model", "--id", "3", "--sample", "a"], 2, "--sample means nothing with --id; leave it out"),
+        (["m.model", "--out", "m.model"], 1, "would be replaced"),
+        (["m.model", "--serach", "a"], 2, "there is no option --serach; did you mean"),
+    ],
+)
+def test_errors(
+    arguments: list[str], code: int, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("text").write_text("no model, but a text\n")
+    assert main(["inspect", *arguments]) == code
+    assert message in capsys.readouterr().err
+    assert Path("m.model").read_bytes() == zoo.model("llama")
