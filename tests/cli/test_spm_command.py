@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import sentencepiece
 
+import cpbpe
 from cpbpe.cli import main
 from cpbpe.cli.spm import PROGRAMS, train
 from tests.support import corpus, processes, zoo
@@ -215,6 +216,26 @@ def test_symbols_in_files(folder: Path) -> None:
     assert main(["spm", "train", *flags, "--model_prefix=a", *files]) == 0
     pieces = Path("a.vocab").read_text().split("\n")
     assert [line.split("\t")[0] for line in pieces[3:7]] == ["<z>", "<a>", "<b,c>", '"q"']
+
+
+def test_samples(folder: Path) -> None:
+    """With a seed they are the same in every run, and they are other segmentations of the same text."""
+    Path("m.model").write_bytes(zoo.model("llama"))
+    Path("a.txt").write_text("\n".join(corpus.lines(300)) + "\n")
+    given = ["encode", "--model=m.model", "--alpha=0.3", "a.txt"]
+    ids = ["--output_format=sample_id", "--random_seed"]
+    first = run(*given, *ids, "7")
+    assert run(*given, *ids, "7") == first
+    assert run(*given, *ids, "8") != first
+    assert run(*given, "--output_format=id") != first
+    Path("ids").write_bytes(first)
+    decoded = run("decode", "--model=m.model", "--input_format=id", "ids")
+    assert decoded.decode() == Path("a.txt").read_text().replace("▁", " ")
+    pieces = run(*given, "--output_format=sample_piece", "--random_seed=7").split(b"\n")
+    tok = cpbpe.load("m.model")
+    assert [[tok.vocab[piece] for piece in line.split(b" ") if piece] for line in pieces] == [
+        list(map(int, line.split())) for line in first.split(b"\n")
+    ]
 
 
 def test_lines_are_answered_as_they_arrive(folder: Path) -> None:
