@@ -7,11 +7,12 @@ use cpbpe::memory::with_room;
 use cpbpe::watch::Check;
 use cpbpe::{AlignOptions, AlignedTexts, DecodedSpans, Dropout, Error, Scratch};
 
+use crate::arrays;
 use crate::decoding::if_known;
+use crate::engine::Engine;
 use crate::errors::halted;
 use crate::signals::run;
 use crate::values::{bytes, ids_into, int, items_of, list, results, string, texts_of, tuple, utf8, PausedCollector};
-use crate::{arrays, Engine};
 
 /// The options of sampling, if there is a chance.
 pub fn dropout_of(alpha: Option<f64>, seed: u64) -> Option<Dropout> {

@@ -6,9 +6,9 @@ use pyo3::types::{PyBytes, PyTuple};
 use cpbpe::{Ends, Lines};
 
 use crate::arrays;
+use crate::engine::Engine;
 use crate::errors::halted;
 use crate::values::{results, tuple};
-use crate::Engine;
 
 type Columns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 

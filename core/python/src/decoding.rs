@@ -7,10 +7,10 @@ use cpbpe::memory::with_room;
 use cpbpe::watch::Check;
 use cpbpe::{DecodedTexts, Error};
 
+use crate::engine::Engine;
 use crate::errors::halted;
 use crate::signals::run;
 use crate::values::{ids_into, items_of, list, string, with_ids};
-use crate::Engine;
 
 impl Engine {
     /// The text of ids, made a value, unless one is outside the vocabulary.

@@ -11,10 +11,10 @@ use cpbpe::{decimal, DecodedTexts, Error, ReadIds};
 
 use crate::arrays;
 use crate::decoding::if_known;
+use crate::engine::Engine;
 use crate::errors::{exception, halted};
 use crate::signals::{run, DETACH};
 use crate::values::{bytes, bytes_of, int, items_of, texts_of, tuple};
-use crate::Engine;
 
 /// Writes ids as lines of words.
 #[pyclass(frozen, module = "cpbpe._core")]

@@ -5,10 +5,10 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use cpbpe::memory::with_room;
 
+use crate::engine::Engine;
 use crate::errors::halted;
 use crate::signals::run;
 use crate::values::{bytes, escaped_string, int, items_of, list, str_of, string, tuple, utf8};
-use crate::Engine;
 
 /// A longer text is not written in wide characters, which take four times the memory.
 const MAX_WIDE: usize = 1 << 16;

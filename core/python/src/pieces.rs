@@ -11,11 +11,11 @@ use cpbpe::memory::{with_room, Grow};
 use cpbpe::watch::Check;
 use cpbpe::{Ends, NO_ID};
 
+use crate::engine::Engine;
 use crate::errors::halted;
 use crate::signals::run;
 use crate::spellings::Spellings;
 use crate::values::{bytes, items_of, list, str_of, string, texts_of, utf8, Objects};
-use crate::Engine;
 
 /// Signals are checked once in this many pieces that are looked up.
 const CHECK_PIECES: usize = 1 << 18;
