@@ -162,17 +162,10 @@ def pack(
         display = stack.enter_context(Display(progress))
         encoder = Encoder(tokenizer, threads, encoding)
         job = Job(plan, manifest, texts, encoder, Counter(tokenizer), seed, stop, display.update)
-        old_tokens = _tokens_before(manifest, place)
         writer = work(job)
         _finish(manifest, place, writer.read, writer.counts, texts)
-        tokens = writer.counts.tokens - old_tokens
+        tokens = writer.counts.tokens - writer.earlier_tokens
     return _report(place, manifest, time.perf_counter() - begun, tokens, resumed=resumed, was_complete=False)
-
-
-def _tokens_before(manifest: Manifest, place: Place) -> int:
-    """How many tokens an earlier run has encoded."""
-    states = manifest.states(place)
-    return states[0]["counts"]["tokens"] if states else 0
 
 
 def _finish(manifest: Manifest, place: Place, read: Read, counts: Counts, source: Source) -> None:

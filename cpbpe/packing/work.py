@@ -66,6 +66,8 @@ class Writer:
         state = self._state_to_continue()
         self.read = Read(**state["read"])
         self.counts = Counts(**state["counts"])
+        self.earlier_tokens = self.counts.tokens
+        """How many tokens an earlier run has encoded."""
         self._ordering: list[int] | None = state["ordering"]
         """Once all documents are in buckets: the next bucket, and its place in the sequence."""
         self.shards = Shards(plan, job.manifest, state["splits"], self._state)
