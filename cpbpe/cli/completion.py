@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cpbpe.cli import COMMANDS
+from cpbpe.cli import ALIASES, COMMANDS
 from cpbpe.cli.parsing import OneOf, Parser
 from cpbpe.lazy import imported
 
@@ -64,6 +64,8 @@ def verbs() -> dict[str, Verb]:
             found[name] = Verb([*parser.shown()], parser.choices(), words)
         else:  # a command of several programs
             found[name] = Verb(["--help"], {}, list(getattr(module, "PROGRAMS", ())))
+    for name, meant in ALIASES.items():
+        found[name] = found[meant]
     found["help"] = Verb([], {}, list(COMMANDS))
     return found
 
@@ -158,7 +160,7 @@ fi
 def _fish(verbs: Mapping[str, Verb]) -> str:
     lines = ["# fish completion for cpbpe, made by 'cpbpe completion fish'"]
     for name in verbs:
-        does = COMMANDS.get(name, "explain a command")
+        does = COMMANDS.get(ALIASES.get(name, name), "explain a command")
         lines.append(f"complete -c cpbpe -f -n __fish_use_subcommand -a {name} -d {_quoted(does)}")
     for name, verb in verbs.items():
         seen = f"-n '__fish_seen_subcommand_from {name}'"

@@ -52,7 +52,7 @@ def parser() -> Parser:
     parser.add_argument(
         "--format",
         "-f",
-        type=OneOf(_FORMATS),
+        type=OneOf(_FORMATS, "; that of the files that are read is --input-format"),
         default="ids",
         metavar="FORMAT",
         help="what to write: ids (the default), pieces, json or jsonl",
@@ -85,13 +85,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.offsets and arguments.format not in ("json", "jsonl"):
         raise NotUnderstoodError("--offsets have no room in lines of ids or pieces; give --format jsonl, too")
     tokenizer = load(arguments.model)
-    documents = Documents(
-        files_of(arguments),
-        format=arguments.input_format,
-        field=arguments.field,
-        column=arguments.column,
-        whole=arguments.whole,
-    )
+    try:
+        documents = Documents(
+            files_of(arguments),
+            format=arguments.input_format,
+            field=arguments.field,
+            column=arguments.column,
+            whole=arguments.whole,
+        )
+    except FileNotFoundError as error:
+        if any(" " in file for file in arguments.files):
+            pipe = f"echo 'Some text' | cpbpe encode {arguments.model}"
+            raise FileNotFoundError(f"{error}; a text is piped in: {pipe}") from None
+        raise
     encoder = DocumentEncoder(
         tokenizer,
         arguments.format,

@@ -86,6 +86,7 @@ def parser() -> Parser:
         help="how many threads encode (default: one per processor); --workers is the same",
     )
     working.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
+    working.add_argument("--verbose", "-v", action="store_true", help="also say which files are read")
     working.add_argument("--json", action="store_true", help="print the summary as JSON")
     return parser
 
@@ -146,6 +147,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments.model)
+    if arguments.verbose:
+        from cpbpe.corpus.find import expand
+
+        for path in arguments.corpus:
+            for file in expand(path, any_text=True).files:
+                say(f"reading {'the standard input' if file == '-' else file}")
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
     options = {name: getattr(arguments, name) for name in (*names, "field", "column", "whole")}
     try:

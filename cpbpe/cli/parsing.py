@@ -187,13 +187,17 @@ def number(text: str) -> float:
 class OneOf:
     """A type for arguments that are one of these names."""
 
-    def __init__(self, names: Sequence[str]):
+    def __init__(self, names: Sequence[str], otherwise: str = ""):
+        """`otherwise`: what to say besides if it is another name."""
         self.names = names
+        self._otherwise = otherwise
 
     def __call__(self, text: str) -> str:
         """The name, if it is one."""
         if text not in self.names:
-            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(self.names)}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not one of {', '.join(self.names)}{self._otherwise}"
+            )
         return text
 
 

@@ -27,7 +27,7 @@ def keys(numbers: NDArray[np.int64], seed: int, purpose: int) -> NDArray[np.uint
 
     >>> import numpy as np
     >>> [hex(key) for key in keys(np.arange(2), 0, ORDER).tolist()]
-    ['0xb3be7f164b1bb0a2', '0xb9de9c65372d4b3a']
+    ['0xb0d4375e18a003f4', '0xbe9ac585fad994a8']
     """
     np = numpy()
     begin = _mixed_number((seed * _GOLDEN + purpose) & _MASK)

@@ -31,6 +31,8 @@ from cpbpe.packing.spool import SpoolState
 T = TypeVar("T")
 SECONDS_BETWEEN_STATES = 2.0
 """How often the state is saved: what is done between two of them is done again after a kill."""
+_PATIENCE = 0.5
+"""How many seconds to wait for a reader that may itself wait, for a pipe that gives nothing."""
 _WAITING = 3
 """How many batches may wait for the next step."""
 
@@ -199,7 +201,7 @@ def _encode_all(job: Job, writer: Writer) -> None:
         results.end(None)
         writing.join()
         job.stop.set()
-        reader.join()
+        reader.join(_PATIENCE)
         if results.failure is not None and isinstance(error, StoppedError):
             raise results.failure from None
         if results.failure is None and not isinstance(error, (KeyboardInterrupt, SystemExit)):

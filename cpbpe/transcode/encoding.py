@@ -10,10 +10,8 @@ r"""Documents to lines of ids, of pieces, or of JSON.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from cpbpe.corpus.documents import DocumentBlock, Documents
@@ -25,6 +23,7 @@ from cpbpe.tokenizer.alignment import Unit
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.transcode.in_order import in_order
+from cpbpe.transcode.offsets import OffsetWriter
 
 FORMS = ("ids", "pieces", "json", "jsonl")
 """What documents can become."""
@@ -116,6 +115,8 @@ class DocumentEncoder:
         self._takes_lines = not offsets and {**tokenizer.bound_options, **options}.keys() <= {"reverse"}
         tokenizer.encode_arrays([], threads=1, **self._options_at(0))  # errors come before the work
         self._writer = _writer(tokenizer, form)
+        around = (b",\n", b"") if form == "json" else (b"", b"\n")
+        self._objects = OffsetWriter(_table_size(tokenizer), *around)
         self._unk = tokenizer.unk_id
         self.tally = Tally()
         """What has been encoded."""
@@ -191,7 +192,7 @@ class DocumentEncoder:
             size = sum(map(len, block.texts))
             rows = self._rows(block, size, options)
         if self._offsets:
-            lines = _objects(rows, self._form)
+            lines = self._objects.write(rows)
         else:
             lines = self._writer.write(rows.ids, rows.offsets, self._others(rows, block, options))
         if self._form == "pieces" and lines.count(b"\n") > len(rows):
@@ -286,16 +287,3 @@ def _word(tokenizer: Tokenizer, id: int, form: str) -> bytes:
         return b"%d" % id
     facts = tokenizer.facts
     return facts.engine.piece(id) if id < facts.engine.size else facts.special.texts.get(id, "").encode()
-
-
-def _objects(rows: Ragged, form: str) -> bytes:
-    """Objects with ids and their offsets."""
-    assert rows.spans is not None
-    ids, spans, offsets = rows.ids.tolist(), rows.spans.tolist(), rows.offsets.tolist()
-    texts = [
-        json.dumps({"ids": ids[begin:end], "offsets": spans[begin:end]}, separators=(",", ":"))
-        for begin, end in pairwise(offsets)
-    ]
-    if form == "json":
-        return "".join(f",\n{text}" for text in texts).encode()
-    return "".join(f"{text}\n" for text in texts).encode()

@@ -300,6 +300,33 @@ def test_source_that_changes(capsys: pytest.CaptureFixture[str], monkeypatch: py
     )
 
 
+def test_interrupted_while_it_waits_for_text() -> None:
+    process = processes.start(
+        *("-m", "cpbpe", "pack", "my.model", "-", "--out", "out"), cwd=Path.cwd(), stdin=-1, stderr=-1
+    )
+    deadline = time.monotonic() + 60
+    while not Path("out/cpbpe-pack.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    assert process.wait(30) == 130
+    assert time.monotonic() - begun < 5
+    assert process.stderr is not None
+    assert b"interrupted; no shard is whole yet; the same command goes on" in process.stderr.read()
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_verbose_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pack", "my.model", "texts.txt", "-o", "out", "-v"]) == 0
+    assert capsys.readouterr().err == "cpbpe: reading texts.txt\n"  # no bar: this is no terminal
+    seen: list[Any] = []
+    cpbpe.pack(TOK, "texts.txt", "other", shuffle_seed=1, progress=seen.append)
+    assert {step.phase for step in seen} == {"reading", "shuffling"}
+
+
 def test_help_is_quick() -> None:
     """150 ms on a quiet machine; here only that nothing large is imported."""
     done = processes.run("-X", "importtime", "-m", "cpbpe", "pack", "--help")

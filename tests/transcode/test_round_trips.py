@@ -152,6 +152,18 @@ def test_offsets(mistral: Tokenizer, unit: Any) -> None:
         assert decoded(mistral, lines, form).decode().rstrip("\n") == LOSSLESS
 
 
+@pytest.mark.parametrize("numbers", [0, 5, 1 << 16])
+def test_offsets_of_long_texts(mistral: Tokenizer, monkeypatch: pytest.MonkeyPatch, numbers: int) -> None:
+    """Those without words of their own are written in another way, and look the same."""
+    from cpbpe.transcode import offsets
+
+    Path("text").write_text(LOSSLESS, newline="")
+    expected = {form: encoded(mistral, "text", form, offsets=True) for form in ("json", "jsonl")}
+    monkeypatch.setattr(offsets, "_NUMBERS", numbers)
+    for form in expected:
+        assert encoded(mistral, "text", form, offsets=True) == expected[form]
+
+
 OPTIONS: list[dict[str, Any]] = [
     {"add_bos": True, "add_eos": True},
     {"reverse": True, "add_eos": True},
