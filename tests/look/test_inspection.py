@@ -60,7 +60,7 @@ def test_counts(name: str) -> None:
         "eos": tok.eos_id,
         "pad": tok.pad_id,
     }
-    assert seen.settings == tok.settings
+    assert seen.settings == tok.settings == tok.spec.settings
     assert list(seen.sample.ids) == tok.encode(seen.sample.text)
     assert seen.sample.decoded == tok.decode(list(seen.sample.ids))
     assert json.loads(seen.to_json()) == seen.to_dict()
