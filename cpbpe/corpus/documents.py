@@ -141,7 +141,7 @@ class Documents:
         self.read = self.nulls = self.blank = 0
         self.marked = []
         for path in self.files[:first_file]:
-            self.read += os.path.getsize(path)
+            self.read += 0 if path == "-" else os.path.getsize(path)
 
     def blocks_of(self, number: int) -> Iterator[DocumentBlock]:
         """The documents of one file."""

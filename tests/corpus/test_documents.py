@@ -118,6 +118,11 @@ def test_standard_input() -> None:
         Documents(["-", "-"])
 
 
+def test_reading_after_the_standard_input() -> None:
+    documents = Documents(["-", write("a.txt", "one")])
+    assert [block.texts for block in documents.blocks(first_file=1)] == [[b"one"]]
+
+
 def test_many_files_and_folders() -> None:
     write("data/b.txt", "1\n2")
     write("data/a.jsonl", '{"text": "3"}\n')
