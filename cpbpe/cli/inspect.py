@@ -43,7 +43,7 @@ def parser() -> Parser:
         prog="cpbpe inspect",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
-        usage="cpbpe inspect MODEL [--piece PIECE | --search REGEX | --export FORMAT] [options]",
+        usage="cpbpe inspect MODEL [options]",
     )
     parser.add_argument("model", metavar="MODEL", help="a model, or the folder that holds it")
     what = parser.add_argument_group("what to show instead of the model")

@@ -27,7 +27,8 @@ other ended, and the files are those of an undisturbed run.
 _EXAMPLES = """\
 examples:
   cpbpe pack tokenizer.model corpus.txt --out tokens --to npy --add-eos
-  cpbpe pack tokenizer.model 'data/*.jsonl.zst' --out tokens --to megatron --add-eos
+  cpbpe pack tokenizer.model 'data/*.jsonl.zst' --out tokens --to megatron \\
+    --add-eos
   cpbpe pack tokenizer.model data --whole --out tokens --to nanogpt --add-eos \\
     --shuffle-seed 1 --validation 0.01
 """

@@ -117,5 +117,5 @@ def test_help_reads_well(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         out, err = capsys.readouterr()
         assert err == ""
         assert out.startswith(f"usage: cpbpe {name}")
-        assert max(map(len, out.splitlines()[1:])) <= 88
+        assert max(map(len, out.splitlines())) <= 80
         assert os.path.abspath(".") not in out

@@ -29,8 +29,8 @@ write the same bytes, so 'spm_encode' in a script can become 'cpbpe spm encode'.
 programs:
 {programs}
 
-'cpbpe spm PROGRAM --help' lists the flags. The other commands of cpbpe have more
-options, and hyphens: cpbpe --help.
+'cpbpe spm PROGRAM --help' lists the flags. The other commands of cpbpe have
+more options, and hyphens: cpbpe --help.
 """
 
 
