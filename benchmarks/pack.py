@@ -100,13 +100,13 @@ def as_megatron_does(tokenizer: Any, eod: int, source: Path, out: Path) -> None:
 
 
 def ours(tok: cpbpe.Tokenizer, source: Path, out: Path, eos: bool = False) -> cpbpe.PackReport:
-    """The same with `cpbpe.pack`, in a new folder."""
-    shutil.rmtree(out, ignore_errors=True)
+    """The same with `cpbpe.pack`."""
     return cpbpe.pack(tok, source, out, to="megatron", threads=THREADS, add_eos=eos, progress=False)
 
 
-def clocked(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds, and seconds of all processors."""
+def clocked(work: Callable[[], object], out: Path) -> tuple[float, float]:
+    """Seconds, and seconds of all processors. What is in the folder `out` is removed first."""
+    shutil.rmtree(out, ignore_errors=True)
     gc.collect()
     begin, begin_cpu = perf_counter(), process_time()
     result = work()
@@ -121,6 +121,7 @@ def against_encode_arrays(tok: cpbpe.Tokenizer, folder: Path, rounds: int) -> No
         texts = [text for text in (folder / name).read_bytes().split(b"\n") if text]
         size = sum(map(len, texts))
         expected = tok.encode_arrays(texts, threads=THREADS)
+        shutil.rmtree(folder / "out", ignore_errors=True)
         report = ours(tok, folder / name, folder / "out")
         packed = cpbpe.PackedTokens(folder / "out")
         assert report.tokens == len(expected.ids)
@@ -128,8 +129,8 @@ def against_encode_arrays(tok: cpbpe.Tokenizer, folder: Path, rounds: int) -> No
         del expected, packed
         ratios, cpu_ratios, speeds = [], [], []
         for _ in range(rounds):
-            wall, cpu = clocked(partial(tok.encode_arrays, texts, threads=THREADS))
-            own_wall, own_cpu = clocked(partial(ours, tok, folder / name, folder / "out"))
+            wall, cpu = clocked(partial(tok.encode_arrays, texts, threads=THREADS), folder / "out")
+            own_wall, own_cpu = clocked(partial(ours, tok, folder / name, folder / "out"), folder / "out")
             ratios.append(wall / own_wall)
             cpu_ratios.append(cpu / own_cpu)
             speeds.append(size / own_wall / 1e6)
@@ -152,6 +153,7 @@ def against_megatron(tok: cpbpe.Tokenizer, model: bytes, folder: Path, rounds: i
     theirs = Tokenizer.from_str(json.dumps(convert(model)))
     source, eos = folder / "texts.jsonl", tok.eos_id
     assert eos is not None
+    shutil.rmtree(folder / "out", ignore_errors=True)
     report = ours(tok, source, folder / "out", eos=True)
     as_megatron_does(theirs, eos, source, folder)
     their_ids = np.fromfile(folder / "theirs.bin", np.uint16)
@@ -160,8 +162,8 @@ def against_megatron(tok: cpbpe.Tokenizer, model: bytes, folder: Path, rounds: i
     print(f"ids of both: {same} ({len(own_ids):,} of ours, {len(their_ids):,} of theirs)")
     ratios, speeds = [], []
     for _ in range(rounds):
-        own = clocked(lambda: ours(tok, source, folder / "out", eos=True))[0]
-        other = clocked(lambda: as_megatron_does(theirs, eos, source, folder))[0]
+        own = clocked(lambda: ours(tok, source, folder / "out", eos=True), folder / "out")[0]
+        other = clocked(lambda: as_megatron_does(theirs, eos, source, folder), folder / "out")[0]
         ratios.append(other / own)
         speeds.append((report.text_bytes / own / 1e6, report.text_bytes / other / 1e6))
     print(

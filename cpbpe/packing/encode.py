@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.packing.read import Batch
-from cpbpe.tokenizer.checks import threads_for
+from cpbpe.tokenizer.checks import checked_threads, cores
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Encoder:
     def __init__(self, tokenizer: Tokenizer, threads: int | None, options: dict[str, Any]):
         """`options` have been checked."""
         self._tokenizer = tokenizer
-        self._threads = threads
+        self.threads = cores() if threads is None else checked_threads(threads)
+        """How many batches are encoded at the same time: each by one thread, which waits for no other."""
         self._options = options
         bound = {**tokenizer.bound_options, **options}
         self.takes_lines = _SIMPLE.issuperset(bound)
@@ -46,10 +47,9 @@ class Encoder:
     def encode(self, batch: Batch, number: int) -> Encoded:
         """The ids of a batch; `number` is that of its first document."""
         if batch.lines is not None:
-            threads = threads_for([batch.lines], self._threads)
-            return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, threads, *self._ends))
+            return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, 1, *self._ends))
         options = self._options
         if "seed" in options:  # sampling goes on with the number of the document
             options = {**options, "seed": (options["seed"] + number) % (1 << 64)}
-        rows = self._tokenizer.encode_arrays(batch.texts, threads=self._threads, **options)
+        rows = self._tokenizer.encode_arrays(batch.texts, threads=1, **options)
         return Encoded(rows.ids, rows.offsets, None)

@@ -13,11 +13,12 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
+from cpbpe.corpus.in_order import in_order
 from cpbpe.lazy import numpy
 from cpbpe.packing.counting import Counter, Counts
 from cpbpe.packing.encode import Encoded, Encoder
@@ -186,14 +187,15 @@ def _encode_all(job: Job, writer: Writer) -> None:
     source = job.source.batches(writer.read, job.encoder.takes_lines)
     reader = threading.Thread(target=batches.fill, args=(source,), daemon=True)
     writing = threading.Thread(target=results.drain, args=(lambda result: writer.take(*result),), daemon=True)
+
+    def encode(item: tuple[Batch, int]) -> tuple[Batch, Encoded]:
+        return item[0], job.encoder.encode(*item)
+
     reader.start()
     writing.start()
     try:
-        number = writer.read.number
-        for batch in batches:
-            encoded = job.encoder.encode(batch, number)
-            number += len(encoded.offsets) - 1
-            results.put((batch, encoded))
+        for result in in_order(_numbered(batches, writer.read.number), encode, job.encoder.threads):
+            results.put(result)
         results.end(None)
         writing.join()
     except BaseException as error:
@@ -213,6 +215,13 @@ def _encode_all(job: Job, writer: Writer) -> None:
     reader.join()
     if results.failure is not None:
         raise results.failure
+
+
+def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int]]:
+    """Each batch with the number of its first document. (Where it matters, batches have lists.)"""
+    for batch in batches:
+        yield batch, first
+        first += len(batch.texts)
 
 
 class _Pipe(Generic[T]):

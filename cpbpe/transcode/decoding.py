@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.corpus.files import parts
+from cpbpe.corpus.in_order import in_order
 from cpbpe.corpus.lines import shown_path, whole_lines
 from cpbpe.engine.lines import read_ids
 from cpbpe.errors import CorpusError
@@ -17,7 +18,6 @@ from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.special_text import SpecialDecoder
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.transcode.encoding import Tally
-from cpbpe.transcode.in_order import in_order
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places

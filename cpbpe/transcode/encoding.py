@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpbpe.corpus.documents import DocumentBlock, Documents
+from cpbpe.corpus.in_order import in_order
 from cpbpe.corpus.lines import shown_path
 from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_writer
 from cpbpe.errors import CorpusError
@@ -22,7 +23,6 @@ from cpbpe.lazy import numpy
 from cpbpe.tokenizer.alignment import Unit
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.transcode.in_order import in_order
 from cpbpe.transcode.offsets import OffsetWriter
 
 FORMS = ("ids", "pieces", "json", "jsonl")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpbpe.corpus.in_order import in_order
 from cpbpe.engine.lines import first_not_utf8, make_line_writer, read_ids
 from cpbpe.reference import lines as reference
-from cpbpe.transcode.in_order import in_order
 from tests.conftest import CORE
 
 WORDS = [b"word" * (number % 7) + b"%d" % number for number in range(40)]
