@@ -30,7 +30,7 @@ def vocabulary(chance: random.Random) -> dict[str, float]:
     words = sorted(
         {"".join(chance.choices(letters, k=chance.randint(2, 5))) for _ in range(chance.randint(1, 9))}
     )
-    ranks = {word: float(chance.randrange(chance.choice([1, 2, 3, 30]))) for word in words}
+    ranks = {word: float(chance.randrange(chance.choice([1, 1, 1, 2, 30]))) for word in words}
     if chance.random() < 0.5:
         for word in sorted(words, key=len):
             ranks[word] = max(ranks[part] for part in words if part in word)
@@ -45,7 +45,7 @@ def listed(made: dict[str, Pair], order: list[str]) -> dict[Pair, float]:
 def test_they_differ_if_and_only_if_one_of_the_candidates_differs(seed: int) -> None:
     chance = random.Random(seed)
     outcomes = {True: 0, False: 0}
-    for _ in range(budget.examples(60)):
+    for _ in range(budget.examples(80)):
         ranks = vocabulary(chance)
         letters = "".join(sorted(set("".join(ranks))))
         made = pairs_that_make(ranks, by_text(ranks))
@@ -60,14 +60,14 @@ def test_they_differ_if_and_only_if_one_of_the_candidates_differs(seed: int) -> 
             for text in texts(letters, 8 if len(letters) < 3 else 6):
                 assert merged(text, ours)[0] == merged(text, theirs)[0], (ranks, text)
         outcomes[bool(found)] += 1
-    assert min(outcomes.values()) > 3, outcomes
+    assert min(outcomes.values()) > 0, outcomes
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_become_scores_without_exception(seed: int) -> None:
     """Any list of pairs, with several for one piece, and pairs that can never be merged."""
     chance = random.Random(seed)
-    for _ in range(budget.examples(60)):
+    for _ in range(budget.examples(80)):
         words = {*vocabulary(chance), *"abc"}
         splits = [(word[:at], word[at:]) for word in sorted(words) for at in range(1, len(word))]
         pairs = [pair for pair in splits if words.issuperset(pair) and chance.random() < 0.8]
