@@ -44,6 +44,10 @@ Pair = tuple[str, str]
 Rank = Callable[[str, str], float | None]
 """The rank of two neighbours, the lowest first; None if they are not merged."""
 
+_NEVER = float("inf")
+_SHORT = 32
+"""Up to this length, the best pair is looked for among all, in longer texts with a heap."""
+
 
 def merged(text: Iterable[str], rank: Rank) -> tuple[list[str], Pair | None]:
     """The symbols that a text becomes, and the pair that was merged last.
@@ -103,20 +107,50 @@ def pairs_that_make(pieces: Iterable[str], rank: Rank) -> dict[str, Pair]:
     """
     made: dict[str, Pair] = {}
     for piece in pieces:
-        symbols, last = merged(piece, rank)
-        if last is not None and len(symbols) == 1:
+        if len(piece) > _SHORT:
+            symbols, last = merged(piece, rank)
+            last = last if len(symbols) == 1 else None
+        else:
+            last = _last_pair(piece, rank)
+        if last is not None:
             made[piece] = last
     return made
+
+
+def _last_pair(text: str, rank: Rank) -> Pair | None:
+    """The pair that is merged last if all of a text becomes one symbol, and else None.
+
+    It is `merged` without a heap: for the pieces of a usual model, which are short, in half the time.
+    """
+    symbols = list(text)
+    ranks = [_NEVER if (place := rank(x, y)) is None else place for x, y in pairwise(symbols)]
+    x = y = ""
+    while ranks:
+        best = min(ranks)
+        if best == _NEVER:
+            return None
+        at = ranks.index(best)
+        x, y = symbols[at], symbols.pop(at + 1)
+        symbols[at] = x + y
+        del ranks[at]
+        if at < len(ranks):
+            ranks[at] = _NEVER if (place := rank(x + y, symbols[at + 1])) is None else place
+        if at:
+            ranks[at - 1] = _NEVER if (place := rank(symbols[at - 1], x + y)) is None else place
+    return (x, y) if y else None
 
 
 # --- From scores to pairs -------------------------------------------------------------------------
 
 
-def ordered(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
+def ordered(
+    made: Mapping[str, Pair], ranks: Mapping[str, float], texts: Collection[str] | None = None
+) -> list[str]:
     """The pieces in the order in which their pairs are to be listed: by rank, and equals as they have to be.
 
     Where scores make the leftmost of several equal pieces, the list has to have that one first. So we look
     for texts on which the list differs, and put what has to be made there before what is made wrongly.
+    `texts` are the `candidates`, if they are known already.
 
     >>> ranks = {"aa": 0, "aaa": 0}
     >>> ordered(pairs_that_make(ranks, by_text(ranks)), ranks)
@@ -124,7 +158,7 @@ def ordered(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
     """
     first: dict[str, set[str]] = defaultdict(set)
     order = _sorted(made, ranks, first)
-    texts = list(_candidates(made, ranks))
+    texts = candidates(made, ranks) if texts is None else texts
     while True:
         known = sum(map(len, first.values()))
         for text in texts:
@@ -138,41 +172,55 @@ def ordered(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
             return list(order)
 
 
-def differences(made: Mapping[str, Pair], ranks: Mapping[str, float], order: Iterable[str]) -> Iterator[str]:
+def differences(
+    made: Mapping[str, Pair],
+    ranks: Mapping[str, float],
+    order: Iterable[str],
+    texts: Collection[str] | None = None,
+) -> Iterator[str]:
     """Texts on which a list of pairs differs from the scores, the shortest first; none if they never do.
 
     `made` is what `pairs_that_make` gives for all pieces of these ranks; `order` has all of them, by rank.
     """
     theirs = by_pair({made[piece]: place for place, piece in enumerate(order)})
-    for text in _candidates(made, ranks):
+    for text in candidates(made, ranks) if texts is None else texts:
         if merged(text, by_text(ranks))[0] != merged(text, theirs)[0]:
             yield text
 
 
-def _candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> Iterator[str]:
+def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
     """The texts xyz of two pairs (x, y) and (y, z) that can matter, the shortest first.
 
-    Scores and a list take the same steps until two different pieces of the same rank can be made. Until
-    (x, y) or (y, z) is merged, only parts of those are made; so two of these must have the same rank.
+    Only pieces of equal rank matter. If two different ones are parts of one piece, its own text shows it. Let
+    all those texts be the same by scores and by pairs. Then x, y and z become what they are in either, and
+    the question is what is ready first, (x, y) or (y, z). What waits for a rank is ready after all that
+    waits for lower ones. So this can differ only if a part of x + y and a part of y + z that are not the same
+    piece have the same rank.
     """
     # 1. The parts of each piece that share their rank with another piece.
     counts = Counter(ranks[piece] for piece in made)
     none: frozenset[str] = frozenset()
     equals: dict[str, frozenset[str]] = {}
     for piece in sorted(made, key=len):
-        inside = none.union(*(equals.get(part, none) for part in made[piece]))
-        equals[piece] = inside | {piece} if counts[ranks[piece]] > 1 else inside
-    # 2. All two pairs with a symbol in common.
-    beginning = defaultdict(list)
-    for piece in made:
-        beginning[made[piece][0]].append(piece)
-    texts = set()
-    for left in made:
-        for right in beginning[made[left][1]]:
-            both = equals[left] | equals[right]
-            if len(both) > 1 and len({ranks[piece] for piece in both}) < len(both):
-                texts.add(made[left][0] + right)
-    yield from sorted(texts, key=lambda text: (len(text), text))
+        left, right = (equals.get(part, none) for part in made[piece])
+        inside = left | right if left and right else left or right
+        if counts[ranks[piece]] > 1:
+            inside = inside | {piece}
+        if inside:
+            equals[piece] = inside
+    # 2. The pieces with two of them, and all two pieces with a symbol in common and a part of one rank.
+    texts = {piece for piece in equals if len({ranks[part] for part in equals[piece]}) < len(equals[piece])}
+    beginning: dict[tuple[str, float], list[tuple[str, str]]] = defaultdict(list)
+    for piece, parts in equals.items():
+        for part in parts:
+            beginning[made[piece][0], ranks[part]].append((part, piece))
+    for piece, parts in equals.items():
+        x, y = made[piece]
+        for part in parts:
+            found = beginning.get((y, ranks[part]))
+            if found:
+                texts.update(x + right for other, right in found if other != part)
+    return sorted(texts, key=lambda text: (len(text), text))
 
 
 def _sorted(
@@ -184,7 +232,8 @@ def _sorted(
         equals[ranks[piece]].append(piece)
     order: list[str] = []
     for rank in sorted(equals):
-        group = {piece: first.get(piece, ()) for piece in equals[rank]}
+        # Longer ones first, which is right where a run grows from the left, and saves looking for it.
+        group = {piece: first.get(piece, ()) for piece in sorted(equals[rank], key=len, reverse=True)}
         order += TopologicalSorter(group).static_order() if len(group) > 1 else group
     return {piece: place for place, piece in enumerate(order)}
 
