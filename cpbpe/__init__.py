@@ -11,7 +11,7 @@
 from typing import TYPE_CHECKING
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.errors import CorpusError, ModelError, TrainingError
+from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
 from cpbpe.tokenizer.alignment import Encoding
 from cpbpe.tokenizer.ragged import Ragged
@@ -22,6 +22,7 @@ from cpbpe.tokenizer.vocabulary import Vocabulary
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
+    from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRESETS",
+    "Conversion",
+    "ConversionError",
     "CorpusError",
     "Encoding",
     "Losslessness",
@@ -56,12 +59,15 @@ __all__ = [
     "Vocabulary",
     "WordCounts",
     "__version__",
+    "convert",
     "engine_name",
     "load",
     "train",
 ]
 
 _LATER = {
+    "Conversion": "tokenizer.converting",
+    "convert": "tokenizer.converting",
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",

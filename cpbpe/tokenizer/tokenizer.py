@@ -74,7 +74,7 @@ class Tokenizer(Guided):
 
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
-        """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode."""
+        """Load a `.model` or a tokenizer.json: its path, its folder, or the file opened in binary mode."""
         self._set(identity.facts_of(read_model_file(source)))
 
     def _set(self, facts: ModelFacts) -> None:
@@ -454,10 +454,11 @@ class Tokenizer(Guided):
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file. An existing one is replaced at once, never half written; its mode stays."""
-        instead = "to write to an open file, use file.write(tok.to_bytes())"
-        writing = imported("cpbpe.model.writing")
-        writing.write_all({writing.saving_path(path, "save", instead): self._facts.file})
+        """Write the model file, or a tokenizer.json if the path ends in `.json`.
+
+        An existing one is replaced at once, never half written; its mode stays.
+        """
+        imported("cpbpe.tokenizer.converting").save(self, path)
 
     @property
     def fingerprint(self) -> str:
@@ -491,7 +492,7 @@ def _import_numpy() -> None:
 
 @takes_a_source("load", ENCODE | DECODE)
 def load(source: Source) -> Tokenizer:
-    """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode.
+    """Load a `.model` file or a tokenizer.json: its path, its folder, or the file opened in binary mode.
 
     >>> load("tokenizer.model").vocab_size
     32000

@@ -11,6 +11,7 @@ import unicodedata
 from base64 import b64decode, b64encode
 from binascii import Error
 
+from cpbpe.errors import ConversionError
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.text.charsmap import Charsmap
 
@@ -19,7 +20,14 @@ _ACCENT = "\u0323"
 
 
 def precompiled(charsmap: bytes) -> Json:
-    """The step that holds a charsmap."""
+    """The step that holds a charsmap. The library cannot load one whose replacements are not UTF-8."""
+    try:
+        charsmap[4 + int.from_bytes(charsmap[:4], "little") :].decode()
+    except UnicodeDecodeError:
+        raise ConversionError(
+            "some rules of the normalizer make text that is not UTF-8, which tokenizers cannot load; "
+            "there is no tokenizer.json for this model"
+        ) from None
     return {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()}
 
 

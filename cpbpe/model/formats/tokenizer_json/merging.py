@@ -79,7 +79,7 @@ class Merging:
         self._theirs = by_pair({pair: place for place, pair in enumerate(self.pairs)})
         reasons: list[tuple[str, Iterable[str], bool]] = [
             (_EQUAL, differences(listed, ranks, order, equal), True),
-            (_NO_TOKEN, sorted(wanted.keys() - listed.keys(), key=len), True),
+            (_NO_TOKEN, _by_length(wanted.keys() - listed.keys()), True),
             (_UNUSED, self._unused_texts(wanted, listed), False),
         ]
         self.differences = []
@@ -102,10 +102,10 @@ class Merging:
     def _unused_texts(self, wanted: dict[str, Pair], listed: dict[str, Pair]) -> Iterator[str]:
         """Texts that can show that UNUSED pieces are split in one library only, the shorter ones first."""
         made, ranks = self.made, self.names.ranks
-        yield from sorted((piece for piece in self.names.unused if piece in wanted), key=len)
+        yield from _by_length(piece for piece in self.names.unused if piece in wanted)
         dropped = made.keys() - wanted.keys()
         depths: dict[str, int] = {}
-        for piece in sorted(dropped, key=len):
+        for piece in _by_length(dropped):
             depths[piece] = 1 + max(depths.get(part, 0) for part in made[piece])
             if depths[piece] > MAX_SPLIT_DEPTH:
                 yield piece
@@ -116,10 +116,10 @@ class Merging:
         for piece, (x, y) in made.items():
             beginning[x].append(piece)
             ending[y].append(piece)
-        for piece in sorted(dropped, key=len):
+        for piece in _by_length(dropped):
             x, y = made[piece]
             texts = [x + right for right in beginning[y]] + [left + y for left in ending[x]]
-            yield from sorted(texts, key=len)
+            yield from _by_length(texts)
 
     def _first(self, texts: Iterable[str]) -> tuple[str, str | None] | None:
         """The first of some normalized texts that is part of one on which the libraries differ, and that one.
@@ -152,8 +152,14 @@ class Merging:
     # --- Both libraries on a text -----------------------------------------------------------------
 
     def differ(self, text: str) -> bool:
-        """Whether a text, which must hold nothing user-defined, has other ids in the other library."""
+        """Whether a text has other ids in the other library.
+
+        False also where user-defined pieces matter: in a text that holds one; and, if there are any, in one
+        that is a token, which is not merged then.
+        """
         rewritten = normalized(self.names.spec.normalizer, text)
+        if self.names.user_defined and rewritten in self.names.all:
+            return False
         if self.names.holds_user_defined(rewritten):
             return False
         return self._fused(self._ours(rewritten)) != self._fused(self._others(rewritten))
@@ -187,6 +193,11 @@ class Merging:
         ]
 
     def unfound(self, name: str) -> list[str] | None:
-        """What a token's text becomes, if that is not the token itself."""
-        symbols = list(self._others(name))
+        """What a token's text becomes in sentencepiece, if that is not the token itself."""
+        symbols = list(self._ours(name))
         return None if symbols == [name] else symbols
+
+
+def _by_length(texts: Iterable[str]) -> list[str]:
+    """The shortest first, and always in the same order."""
+    return sorted(texts, key=lambda text: (len(text), text))

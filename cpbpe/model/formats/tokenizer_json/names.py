@@ -73,6 +73,11 @@ class Names:
         return frozenset(name for name in self.names if len(name) == 1)
 
     @kept
+    def all(self) -> frozenset[str]:
+        """All names."""
+        return frozenset(self.names)
+
+    @kept
     def unused(self) -> frozenset[str]:
         """The UNUSED pieces, which merge and are split again."""
         return frozenset(self._of(PieceType.UNUSED))

@@ -81,6 +81,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadJson:
 def _refuse_others(content: Json, model: Json) -> None:
     """Raise a ModelError for other kinds of models, by name."""
     kind = model.get("type")
+    if kind is None and "vocab" not in model:
+        wrong("model.type and model.vocab are missing")
     if kind is None:
         kind = (
             "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordLevel"

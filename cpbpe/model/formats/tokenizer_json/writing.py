@@ -87,7 +87,6 @@ def _normalizer(spec: ModelSpec) -> Json | None:
 def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
     """Where the texts of tokens that no text becomes are cut, see `user_defined`."""
     names = merging.names
-    known = set(names.names)
     unfound = {
         name: symbols
         for name in names.names
@@ -108,7 +107,7 @@ def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
             at += 1 if left[0] == UNKNOWN else len(left)
             both_unknown = left[0] == right[0] == UNKNOWN and not names.spec.byte_fallback
             halves = name[:at], name[at:]
-            if not both_unknown and not any(half in unfound and half in known for half in halves):
+            if not both_unknown and not any(half in unfound for half in halves):
                 places.append(at)
         if places:
             cuts[name] = places[0]
@@ -133,7 +132,8 @@ def _other_differences(names: Names, merging: Merging) -> Iterator[Difference]:
         yield Difference("the model rewrites decoded text by a denormalizer, and tokenizers has none")
     if rules.remove_extra_whitespaces:
         for text in [text for text in names.all_user_defined if "  " in text][:1]:
-            yield Difference("user-defined pieces keep several spaces, which tokenizers makes one", text)
+            seen = text if SPACE in names.characters else None
+            yield Difference("user-defined pieces keep several spaces, which tokenizers makes one", seen)
         if spec.byte_fallback and SPACE not in names.characters:
             yield Difference(f"{SPACE!r} is no piece, and tokenizers decodes its bytes to a space", "a b")
 
