@@ -87,7 +87,7 @@ def _refuse_others(content: Json, model: Json) -> None:
         kind = (
             "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordLevel"
         )
-    if kind in _OTHERS:
+    if isinstance(kind, str) and kind in _OTHERS:
         wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only")
     if kind != "BPE":
         wrong(f"model.type is {shown(kind)}, and cpbpe reads BPE models only")

@@ -110,9 +110,15 @@ def ends_of(post_processor: Any) -> tuple[str | None, str | None] | None:
         if "Sequence" in part:
             place += 1
             continue
-        name = part.get("SpecialToken", {}).get("id")
-        known = tokens.get(name)
-        if not isinstance(known, dict) or known.get("tokens") != [name] or place > 1:
+        token = part.get("SpecialToken")
+        name = token.get("id") if isinstance(token, dict) else None
+        known = tokens.get(name) if isinstance(name, str) else None
+        if (
+            not isinstance(name, str)
+            or not isinstance(known, dict)
+            or known.get("tokens") != [name]
+            or place > 1
+        ):
             return None
         ends[place].append(name)
     if place != 1 or max(map(len, ends)) > 1:
