@@ -194,6 +194,8 @@ class Merging:
 
     def unfound(self, name: str) -> list[str] | None:
         """What a token's text becomes in sentencepiece, if that is not the token itself."""
+        if name in self.made and name not in self.names.unused:
+            return None
         symbols = list(self._ours(name))
         return None if symbols == [name] else symbols
 
