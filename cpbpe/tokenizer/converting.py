@@ -38,6 +38,8 @@ class Conversion:
     """Why some texts get other ids, each with a text that shows it, if one was found."""
     notes: tuple[str, ...] = ()
     """What the format cannot say, or the other library always does in its own way."""
+    tried: str | None = None
+    """With what the result was tried before it was written; None if that library is not installed."""
 
     @property
     def is_exact(self) -> bool:
@@ -57,7 +59,8 @@ def convert(
 
     `source` is whatever `load` takes. If some text would get other ids, nothing is written, and a
     ConversionError says why; `allow_differences` converts all the same, and lists what differs. `add_bos` and
-    `add_eos` say whether a tokenizer.json puts these tokens around texts; None means as in the source.
+    `add_eos` say whether a tokenizer.json puts these tokens around texts; None means as in the source. If the
+    library tokenizers is installed, it encodes some texts first, and must give the same ids.
 
     >>> convert("tokenizer.model", "converted.json", add_bos=True).is_exact
     True
@@ -94,8 +97,12 @@ def convert(
             notes.append(
                 f"a .model file does not say that texts get {around}: load it, and bind that with using()"
             )
+    tried = None
+    if not differences and (_is_json(path) or is_tokenizer_json(data)):
+        verifying = imported("cpbpe.tokenizer.verifying")
+        tried = verifying.tried(spec, content if _is_json(path) else data)
     imported("cpbpe.model.writing").write_all({path: content})
-    return Conversion(path, tuple(differences), tuple(dict.fromkeys(notes)))
+    return Conversion(path, tuple(differences), tuple(dict.fromkeys(notes)), tried)
 
 
 def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:

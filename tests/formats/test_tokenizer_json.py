@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 import cpbpe
 from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of, pre_tokenizer_of
+from cpbpe.tokenizer import verifying
 from tests.support import budget, json_files, tiers, zoo
 from tests.support.json_files import differing, ids_of, spec_of, texts_for, theirs, written
 
@@ -286,6 +288,7 @@ def test_converting(tmp_path: Path) -> None:
     source.write_bytes(zoo.model("llama"))
     conversion = cpbpe.convert(source, made, add_bos=True)
     assert conversion.is_exact
+    assert conversion.tried == f"300 texts with tokenizers {tokenizers.__version__}"
     assert any("special tokens" in note for note in conversion.notes)
     assert cpbpe.convert(made, tmp_path / "same.json").is_exact
     assert (tmp_path / "same.json").read_bytes() == made.read_bytes()
@@ -304,6 +307,25 @@ def test_converting(tmp_path: Path) -> None:
         cpbpe.load(made)
     assert cpbpe.convert(made, back, allow_differences=True).differences
     assert cpbpe.load(back).spec.normalizer.charsmap == cpbpe.load(source).spec.normalizer.charsmap
+
+
+def test_a_library_that_does_something_else_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it should do was proved, but a conversion is tried with what is installed."""
+    source, made = tmp_path / "a.model", tmp_path / "b.json"
+    source.write_bytes(zoo.model("llama"))
+    real = tokenizers.Tokenizer.from_str
+
+    class Other:
+        from_str = staticmethod(lambda text: real(text.replace('"fuse_unk":true', '"dropout":0.9')))
+
+    monkeypatch.setattr(tokenizers, "Tokenizer", Other)
+    with pytest.raises(cpbpe.ConversionError, match=r"^nothing was written: tokenizers .* for example for '"):
+        cpbpe.convert(source, made)
+    assert not made.exists()
+    monkeypatch.setattr(verifying, "version", lambda name: "0.19.1")
+    assert cpbpe.convert(source, made).tried is None
 
 
 def test_the_file_is_what_the_library_would_write() -> None:

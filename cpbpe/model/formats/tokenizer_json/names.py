@@ -9,6 +9,8 @@ and made by no pair. (No other piece contains a NUL.) The decoder removes it aga
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
+from itertools import chain
 
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import kept
@@ -111,14 +113,22 @@ class Names:
     @kept
     def absent(self) -> str:
         """A character that no piece contains: it is unknown, and nothing is merged across it."""
-        characters = set().union(*self.texts, self.spec.unk_surface.decode(errors="replace"))
-        return next(c for c in map(chr, range(0x21, 0xD800)) if c.isprintable() and c not in characters)
+        return absent_character([*self.texts, self.spec.unk_surface.decode(errors="replace")])
 
     @kept
     def private(self) -> str:
         """A character for private use that no piece contains."""
         characters = set().union(*self.texts, self.spec.unk_surface.decode(errors="replace"))
-        return next(c for c in map(chr, range(0xE000, 0xF8FF)) if c not in characters)
+        private = chain(range(0xE000, 0xF900), range(0xF0000, 0x10FFFE))
+        return next(c for c in map(chr, private) if c not in characters)
+
+
+def absent_character(texts: Iterable[str]) -> str:
+    """A character that none of these texts contains, printable if there is one."""
+    characters = set().union(*texts)
+    candidates = [c for c in map(chr, range(0x21, 0xD800)) if c not in characters]
+    candidates += [chr(0x10FFFD)]
+    return next((c for c in candidates if c.isprintable()), candidates[0])
 
 
 def _decoded(text: bytes, id: int) -> str:

@@ -9,7 +9,7 @@ from cpbpe.model import validity
 from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import Added, read_added
 from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
-from cpbpe.model.formats.tokenizer_json.names import Names
+from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
 from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, normalized
 from cpbpe.model.formats.tokenizer_json.steps import (
     Steps,
@@ -181,8 +181,7 @@ class _Vocabulary:
 
     def _absent(self) -> str:
         """A character of no token."""
-        characters = set().union(*(text for text, _ in self.rows))
-        return next(c for c in map(chr, range(0x21, 0xD800)) if c.isprintable() and c not in characters)
+        return absent_character(text for text, _ in self.rows)
 
     def text_of(self, token: str) -> str:
         """The text of a piece that may be called by another name."""
