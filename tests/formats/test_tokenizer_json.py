@@ -1,6 +1,7 @@
 """Models as tokenizer.json files: the other library gives our ids, or the refusal's text really differs."""
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +80,50 @@ def test_special_tokens_in_texts_are_the_same_where_they_are_allowed() -> None:
         assert tok.decode(ids, skip_special_tokens=True) == other.decode(ids)
     assert other.token_to_id("<|ab|>") == 705
     assert read(write(tok.spec).data).spec.added == ((b"<|a|>", 700), (b"<|ab|>", 705))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("llama", "no-prefix", "user-defined-llama", "defaults without rules", "suffix without rules"),
+        *("user-defined without rules", "keep-spaces without rules"),
+    ],
+)
+def test_texts_full_of_special_tokens(name: str) -> None:
+    tok = Tokenizer.from_spec(spec_of(name)).with_special_tokens(["<|a|>", "<|a|>b"])
+    made = write(tok.spec)
+    assert "(<s>, </s>, <|a|>, ...)" in made.notes[0]
+    other = theirs(made.data)
+    other.encode_special_tokens = False
+    chance = random.Random(budget.SEED)
+    parts = [
+        "<s>",
+        "</s>",
+        "<|a|>",
+        "<|a|>b",
+        " ",
+        "  ",
+        "▁",
+        "a",
+        "the",
+        "<|im_start|>",
+        "abra",
+        "\n",
+        "<mask>",
+    ]
+    for _ in range(budget.examples(300)):
+        text = "".join(chance.choices(parts, k=chance.randint(1, 7)))
+        ids = tok.encode(text, allowed_special="all")
+        assert ids == ids_of(other, text), text
+        assert tok.decode(ids, skip_special_tokens=True) == other.decode(ids), text
+
+
+def test_special_tokens_of_one_character() -> None:
+    made = written("special without rules")
+    assert not isinstance(made, cpbpe.ConversionError)
+    assert "special tokens of one character (a) are found in no text" in made.notes
+    assert "bos" in made.notes[-2]
+    assert theirs(made.data).token_to_id("a") is None
 
 
 @pytest.mark.parametrize("bos", [False, True])

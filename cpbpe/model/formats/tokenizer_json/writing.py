@@ -12,7 +12,7 @@ from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.charsmaps import lost_accent, precompiled
 from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging
 from cpbpe.model.formats.tokenizer_json.names import Names
-from cpbpe.model.formats.tokenizer_json.spaces import SPACE, Json, decoder_of, normalizer_of, sequence
+from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, decoder_of, normalizer_of, sequence
 from cpbpe.model.formats.tokenizer_json.user_defined import pre_tokenizer_of
 from cpbpe.model.formats.tokenizer_json.values import Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec
@@ -139,13 +139,19 @@ def _other_differences(names: Names, merging: Merging) -> Iterator[Difference]:
 
 
 def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
-    tokens = [*names.control, *(text.decode(errors="replace") for text, _ in spec.added)]
+    tokens = [
+        *(name for name in names.control if name[0] != HIDDEN),
+        *(text.decode(errors="replace") for text, _ in spec.added),
+    ]
     if tokens:
         shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
         yield (
             f"tokenizers finds special tokens ({shown}) in every text, cpbpe only those that allowed_special "
             f"allows, and sentencepiece none"
         )
+    hidden = [name[1:] for name in names.control if name[0] == HIDDEN]
+    if hidden:
+        yield f"special tokens of one character ({', '.join(hidden[:3])}) are found in no text"
     if spec.byte_fallback:
         yield (
             "bytes that are not UTF-8, which no text has, are decoded in another way: tokenizers makes every "
