@@ -178,6 +178,21 @@ def test_every_way_to_treat_spaces(flags: int) -> None:
         assert differing(tok, other, texts_for(made, budget.examples(100))) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["identity-no-fallback", *(f"{n} without rules" for n in ("defaults", "special", "suffix"))]
+)
+def test_without_byte_fallback_all_ids_are_decoded_alike(name: str) -> None:
+    spec = spec_of(name)
+    tok, other = Tokenizer.from_spec(spec), theirs(exact(name))
+    chance = random.Random(budget.SEED)
+    first = [id for id, text in enumerate(spec.pieces.texts) if text.startswith("▁".encode()) or id < 4]
+    for _ in range(budget.examples(500)):
+        ids = chance.choices(first, k=chance.randint(0, 3)) + chance.choices(
+            range(len(tok)), k=chance.randint(0, 3)
+        )
+        assert tok.decode(ids) == other.decode(ids), ids
+
+
 # --- User-defined pieces --------------------------------------------------------------------------
 
 

@@ -154,8 +154,8 @@ def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
         yield f"special tokens of one character ({', '.join(hidden[:3])}) are found in no text"
     if spec.byte_fallback:
         yield (
-            "bytes that are not UTF-8, which no text has, are decoded in another way: tokenizers makes every "
-            "byte of such a run U+FFFD"
+            "ids that no text has may be decoded in another way: bytes that are not UTF-8, the byte of a "
+            "space, an unknown token at the beginning"
         )
     if lost := special.lost_names(spec, names):
         yield f"the file does not say that {', '.join(lost)}"
