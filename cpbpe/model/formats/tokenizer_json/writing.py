@@ -151,7 +151,7 @@ def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
         )
     hidden = [name[1:] for name in names.control if name[0] == HIDDEN]
     if hidden:
-        yield f"special tokens of one character ({', '.join(hidden[:3])}) are found in no text"
+        yield f"special tokens of one character ({', '.join(hidden[:3])}) are found only after a NUL"
     if spec.byte_fallback:
         yield (
             "ids that no text has may be decoded in another way: bytes that are not UTF-8, the byte of a "
