@@ -1,5 +1,6 @@
 """Broken and hostile tokenizer.json files: an error that says what is wrong and where, and no other."""
 
+import copy
 import json
 import random
 from typing import Any
@@ -117,7 +118,7 @@ def test_anything_may_be_wrong(seed: int) -> None:
                 if not isinstance(inner, (dict, list)) or not inner or chance.random() < 0.2:
                     break
                 holder = inner
-            holder[key] = chance.choice(VALUES)
+            holder[key] = copy.deepcopy(chance.choice(VALUES))
         _either_way(dumped(broken))
 
 
