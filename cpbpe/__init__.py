@@ -11,7 +11,7 @@
 from typing import TYPE_CHECKING
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.errors import CorpusError, ModelError, TrainingError
+from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
 from cpbpe.tokenizer.alignment import Encoding
 from cpbpe.tokenizer.ragged import Ragged
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.pack import pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.packing.report import PackReport
+    from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRESETS",
+    "Conversion",
+    "ConversionError",
     "CorpusError",
     "Encoding",
     "Inspection",
@@ -63,6 +66,7 @@ __all__ = [
     "Vocabulary",
     "WordCounts",
     "__version__",
+    "convert",
     "engine_name",
     "load",
     "pack",
@@ -71,6 +75,8 @@ __all__ = [
 
 _LATER = {
     "Inspection": "tokenizer.inspection",
+    "Conversion": "tokenizer.converting",
+    "convert": "tokenizer.converting",
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",

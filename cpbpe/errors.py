@@ -6,6 +6,8 @@ id outside the vocabulary, ValueError for an option the model cannot serve, OSEr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class ModelError(ValueError):
     """The data is not a model that cpbpe can read; the message says what is wrong, and where.
@@ -48,3 +50,14 @@ class CorpusError(TrainingError):
     ...
     cpbpe.errors.CorpusError: item 1: the count must be an integer from 1 to 2**63 - 1, not 'many'
     """
+
+
+class ConversionError(ValueError):
+    """A model cannot be converted so that every text keeps its ids; the message says why, and what to do.
+
+    ``differences`` lists the reasons, each with a text that shows it, if one was found.
+    """
+
+    def __init__(self, message: str, *, differences: Sequence[tuple[str, str | None]] = ()):
+        super().__init__(message)
+        self.differences = tuple(differences)

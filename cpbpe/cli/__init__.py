@@ -41,7 +41,8 @@ ALIASES = {"tokenize": "pack"}
 """Other names of subcommands."""
 
 _IN_PYTHON = ("load", "normalize", "align", "truncate", "split", "save")
-_NOWHERE = ("download", "convert", "export", "import")
+_NOWHERE = ("download", "fetch", "pull")
+_CONVERTING = ("convert", "export", "import")
 _MEANT = {
     "version": "--version",
     **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
@@ -145,8 +146,11 @@ def _no_such_command(name: str) -> str:
     if name in _IN_PYTHON:
         return f"there is no command {name!r}: it is for Python, where cpbpe.load('my.model') has methods"
     if name in _NOWHERE:
+        return f"there is no command {name!r}: cpbpe downloads nothing; it takes the files that you have"
+    if name in _CONVERTING:
         return (
-            f"there is no command {name!r}: cpbpe takes .model files, and neither converts nor downloads any"
+            f"there is no command {name!r}: in Python, cpbpe.convert('tokenizer.model', 'tokenizer.json') "
+            f"makes one file of the other"
         )
     if name in _MEANT:
         return f"there is no command {name!r}; did you mean {_MEANT[name]!r}?"

@@ -17,6 +17,9 @@ MAX_FILE_BYTES = (1 << 31) - 1
 NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """The names of models in folders of transformers and others, in the order in which they are tried."""
 
+JSON_NAME = "tokenizer.json"
+"""The file that is read where a folder holds no model: a model has scores, and needs no conversion."""
+
 _HEAD_BYTES = 4096
 
 
@@ -70,7 +73,7 @@ def read_model_file(source: Source) -> bytes:
 
 
 def _in_folder(folder: str) -> str:
-    """The model file in a folder: one of NAMES, or the only one whose name ends in .model."""
+    """The model file in a folder: one of NAMES, the only one that ends in .model, or the tokenizer.json."""
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
@@ -85,7 +88,7 @@ def _in_folder(folder: str) -> str:
             f"the folder {folder!r} holds no {NAMES[0]}, and several other models: {', '.join(models)}; "
             f"give the path of one of them"
         )
+    if JSON_NAME in names:
+        return os.path.join(folder, JSON_NAME)
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
-    if "tokenizer.json" in names:
-        shown += "; a tokenizer.json is of another library, and cpbpe reads SentencePiece's .model files"
-    raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]}; {shown}")
+    raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}; {shown}")

@@ -1,7 +1,7 @@
 """The work of a run: reading, encoding and writing at the same time, and continuing where an earlier run
 ended.
 
-One thread reads, one writes, and the thread that began the run encodes, with as many others as it is allowed.
+One thread reads, one writes, and as many as are allowed encode, each a batch of its own.
 A run is described by its *state*, a JSON value: how far the source is read, and how far each file is written.
 The state may say that less is read than is written, never the opposite: what is read again is recognized by
 its place in the sequence of documents and not written twice.

@@ -115,7 +115,7 @@ ATTRIBUTES = {
     "save_model": "save(path)",
     "save_vocabulary": "save(path)",
     "to_str": "to_bytes()",
-    "to_json": "to_bytes()",
+    "to_json": "save('tokenizer.json')",
     "train": "cpbpe.train(corpus)",
     "train_from_iterator": "cpbpe.train(texts)",
     "apply_chat_template": "encode_parts(parts) for tokens around texts; cpbpe.compat.transformers has it",

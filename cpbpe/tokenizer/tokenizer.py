@@ -1,7 +1,4 @@
-"""The Tokenizer, which users hold. Each call checks what it is given, plans, and asks an engine.
-
-It is flat on purpose: what a call does has a file of its own, such as `plans`, `alignment` and `splitting`.
-"""
+"""The Tokenizer, which users hold. What a call does has a file of its own, such as `plans` and `alignment`."""
 
 from __future__ import annotations
 
@@ -58,8 +55,8 @@ class Tokenizer(Guided):
     [1778, 28837, 9526, 28808]
     >>> tok.decode([1778, 28837, 9526, 28808])
     'Grüße!'
-
-    Two tokenizers are equal when their model files are.
+    >>> tok == tok.from_bytes(tok.to_bytes())
+    True
     """
 
     __slots__ = ("__weakref__", "_engine", "_facts", "_plans")
@@ -75,7 +72,7 @@ class Tokenizer(Guided):
 
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
-        """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode."""
+        """Load a `.model` or a tokenizer.json: its path, its folder, or the file opened in binary mode."""
         self._set(identity.facts_of(read_model_file(source)))
 
     def _set(self, facts: ModelFacts) -> None:
@@ -455,10 +452,11 @@ class Tokenizer(Guided):
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file. An existing one is replaced at once, never half written; its mode stays."""
-        instead = "to write to an open file, use file.write(tok.to_bytes())"
-        writing = imported("cpbpe.model.writing")
-        writing.write_all({writing.saving_path(path, "save", instead): self._facts.file})
+        """Write the model file, or a tokenizer.json if the path ends in `.json`.
+
+        An existing one is replaced at once, never half written; its mode stays.
+        """
+        imported("cpbpe.tokenizer.converting").save(self, path)
 
     @property
     def fingerprint(self) -> str:
@@ -492,7 +490,7 @@ def _import_numpy() -> None:
 
 @takes_a_source("load", ENCODE | DECODE)
 def load(source: Source) -> Tokenizer:
-    """Load a `.model` file: its path, the folder that holds it, or the file opened in binary mode.
+    """Load a `.model` file or a tokenizer.json: its path, its folder, or the file opened in binary mode.
 
     >>> load("tokenizer.model").vocab_size
     32000

@@ -202,7 +202,12 @@ def test_every_option_has_a_flag() -> None:
         (
             ["convert", "tokenizer.json"],
             2,
-            "and neither converts nor downloads any",
+            "in Python, cpbpe.convert('tokenizer.model', 'tokenizer.json')",
+        ),
+        (
+            ["download", "mistral"],
+            2,
+            "cpbpe downloads nothing",
         ),
         (
             ["quickstart", "a", "sentence"],

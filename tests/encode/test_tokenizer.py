@@ -69,7 +69,7 @@ def test_every_way_to_load(tok: Tokenizer, tmp_path: Path) -> None:
 def test_wrong_sources() -> None:
     with pytest.raises(FileNotFoundError):
         cpbpe.load("/no/such/file.model")
-    with pytest.raises(FileNotFoundError, match=r"holds no tokenizer\.model; it holds "):
+    with pytest.raises(FileNotFoundError, match=r"no tokenizer\.model and no tokenizer\.json; it holds "):
         cpbpe.load(Path(__file__).parent)
     with pytest.raises(TypeError, match="path or an open binary file, not int"):
         cpbpe.load(3)  # type: ignore[arg-type]

@@ -131,7 +131,6 @@ HTML = b"\n<!DOCTYPE html>\n<html><head><title>Sign in</title>"
 NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("empty", b"", "the data is empty"),
     ("git lfs pointer", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 493443\n", "a Git LFS pointer"),
-    ("tokenizer.json", b'{"version": "1.0", "added_tokens": [], "model": {"type": "BPE"}}', "a tokenizer.json"),
     ("tokenizer_config.json", b'{\n "tokenizer_class": "LlamaTokenizer"}', "a tokenizer_config.json"),
     ("tekken.json", b'{"config": {}, "vocab": []}', "a tekken.json"),
     ("other json", b"[1, 2]", "it is JSON"),

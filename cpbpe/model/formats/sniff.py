@@ -51,6 +51,16 @@ def describe(data: bytes, complete: bool = True) -> str | None:
     return None
 
 
+def is_tokenizer_json(data: bytes) -> bool:
+    """Whether data is meant to be a tokenizer.json. (It may still be broken.)
+
+    >>> is_tokenizer_json(b'{"version": "1.0", "added_tokens": []}'), is_tokenizer_json(b'{"a": 0}')
+    (True, False)
+    """
+    begins_so = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+    return begins_so and (b'"added_tokens"' in data or b'"pre_tokenizer"' in data)
+
+
 def _describe_json(data: bytes) -> str | None:
     import json
 
@@ -62,7 +72,7 @@ def _describe_json(data: bytes) -> str | None:
         return None if b"\0" in data else "it begins like JSON, but is not valid JSON either"
     keys = content.keys() if isinstance(content, dict) else ()
     if "model" in keys and ("added_tokens" in keys or "pre_tokenizer" in keys):
-        return "it is JSON, a tokenizer.json of the tokenizers library; look for tokenizer.model beside it"
+        return "it is JSON, a tokenizer.json of the tokenizers library; cpbpe.load reads it"
     if "tokenizer_class" in keys:
         return "it is JSON, a tokenizer_config.json; look for tokenizer.model beside it"
     if "config" in keys and "vocab" in keys:

@@ -1,0 +1,136 @@
+"""The added tokens of a tokenizer.json: CONTROL pieces, USER_DEFINED ones, or special tokens of their own.
+
+The other library looks for all of them in every text, before it does anything else. A *special* one is left
+out of decoded text, if that is asked for.
+
+A token that is not special, and that is written in texts as in the normalized text, is a USER_DEFINED piece,
+provided that there is no dummy prefix, which the library would put in front of what follows it. All others
+become special tokens here. That is the same for texts that do not spell them out; and with
+`allowed_special="all"` for those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cpbpe.model.formats.tokenizer_json.checked import member, shown, typed, wrong
+from cpbpe.model.formats.tokenizer_json.spaces import Json
+from cpbpe.model.formats.tokenizer_json.steps import Steps
+
+_FLAGS = ("lstrip", "rstrip", "single_word")
+
+
+@dataclass
+class Added:
+    """The added tokens of a file."""
+
+    control: set[str] = field(default_factory=set)
+    """Those that are CONTROL pieces, or special tokens beyond the pieces."""
+    user_defined: set[str] = field(default_factory=set)
+    """Those that are USER_DEFINED pieces."""
+    special: set[str] = field(default_factory=set)
+    """Those that the file calls special."""
+    pieces: list[str] = field(default_factory=list)
+    """All tokens that are pieces, by id."""
+    beyond: tuple[tuple[bytes, int], ...] = ()
+    """The others, with their ids."""
+    notes: list[str] = field(default_factory=list)
+
+    def is_special(self, token: str | None) -> bool:
+        """Whether the file calls a token special."""
+        return token in self.special
+
+    def pieces_of(self, vocab: dict[str, int]) -> Iterable[str]:
+        """All tokens that are pieces, by id."""
+        return self.pieces
+
+
+def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | None) -> Added:
+    """The added tokens, and which tokens are pieces."""
+    # 1. The tokens of the file.
+    found = Added()
+    ids: dict[str, int] = {}
+    free = len(vocab)
+    loose: list[str] = []
+    for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
+        where = f"added_tokens[{place}]"
+        text, id = _checked(typed(token, dict, where), where)
+        expected = vocab.get(text, ids.get(text))
+        if expected is None:
+            expected, free = free, free + 1
+        if id != expected:
+            wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
+        ids[text] = id
+        is_special = member(token, "special", bool, where, False)
+        if is_special:
+            found.special.add(text)
+        if any(member(token, flag, bool, where, False) for flag in _FLAGS):
+            loose.append(text)
+        elif not is_special and _can_be_user_defined(text, steps):
+            found.user_defined.add(text)
+            continue
+        if is_special or "▁" not in text or text not in vocab:
+            found.control.add(text)
+    found.control.discard(unknown or "")
+    # 2. Pieces are all up to the first gap, and then up to the last USER_DEFINED one.
+    tokens = {id: text for text, id in {**vocab, **ids}.items()}
+    size = next(id for id in range(len(tokens) + 1) if id not in tokens)
+    own = {id for text, id in vocab.items() if text not in ids}
+    needed = max([-1, *own, *(ids[text] for text in found.user_defined)]) + 1
+    if needed > size:
+        wrong(f"no token has the id {size}, and ids of pieces have no gaps")
+    size = needed if size < len(tokens) else max(needed, len(vocab))
+    found.pieces = [tokens[id] for id in range(size)]
+    beyond = sorted(id for id in tokens if id >= size)
+    found.beyond = tuple((tokens[id].encode(errors="replace"), id) for id in beyond)
+    found.notes += _notes(found, ids, loose)
+    return found
+
+
+def _checked(token: Json, where: str) -> tuple[str, int]:
+    text, id = member(token, "content", str, where), member(token, "id", int, where)
+    if not text:
+        wrong(f"{where} is empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        wrong(f"{where}, {shown(text)}, holds half of a surrogate pair, which is no text")
+    return text, id
+
+
+def _can_be_user_defined(text: str, steps: Steps) -> bool:
+    """Whether a token is found in the same texts, and what is around it is encoded in the same way."""
+    rules = steps.normalizer
+    plain = not (rules.add_dummy_prefix or rules.remove_extra_whitespaces or rules.charsmap)
+    return plain and steps.user_defined is None and not {" ", "▁"} & {*text}
+
+
+def _notes(found: Added, ids: dict[str, int], loose: list[str]) -> list[str]:
+    notes = []
+    if found.special:
+        notes.append(
+            "tokenizers finds special tokens in every text, and cpbpe only those that allowed_special allows"
+        )
+    others = [text for text in ids if text in found.control and text not in found.special]
+    if others:
+        notes.append(
+            f"the added tokens {_listed(others)} are not special in the file, and here they are: they are "
+            f"found where allowed_special allows them"
+        )
+    spaced = [text for text in ids if text not in found.control | found.user_defined | found.special]
+    if spaced:
+        notes.append(
+            f"{_listed(spaced)} is an ordinary piece here; a text that holds U+2581 itself may differ"
+        )
+    if loose:
+        notes.append(
+            f"tokenizers drops spaces around {_listed(loose)} in a text that spells it out (lstrip, rstrip), "
+            f"or wants it to be a word of its own (single_word); here it is found as it is"
+        )
+    return notes
+
+
+def _listed(texts: list[str]) -> str:
+    return ", ".join(map(repr, texts[:3])) + (f" and {len(texts) - 3} more" if len(texts) > 3 else "")

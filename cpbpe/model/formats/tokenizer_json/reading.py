@@ -1,0 +1,284 @@
+"""Reading a tokenizer.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from cpbpe.model import validity
+from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.added import Added, read_added
+from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
+from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
+from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, normalized
+from cpbpe.model.formats.tokenizer_json.steps import (
+    Steps,
+    decoder_note,
+    read_steps,
+    refuse_byte_level,
+    unknown_surface,
+)
+from cpbpe.model.formats.tokenizer_json.values import Difference, ReadJson, refuse
+from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
+from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType
+
+_OTHERS = {
+    "Unigram": "it is a Unigram model",
+    "WordPiece": "it is a WordPiece model (as in BERT)",
+    "WordLevel": "it is a WordLevel model (whole words)",
+}
+_ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+_BYTES = frozenset(piece.decode() for piece in validity.BYTE_PIECES)
+
+
+def read(data: bytes, *, allow_differences: bool = False) -> ReadJson:
+    """The model in a tokenizer.json, which gives the ids that `tokenizers` does.
+
+    A ModelError says what SentencePiece BPE cannot do at all, or what is wrong with the file. If some text
+    would get other ids, a ConversionError says why; with `allow_differences`, this is listed in the result.
+    What is different only in texts that spell out an added token, or in decoding, is a note.
+    """
+    # 1. The parts of the file.
+    content = parsed(data)
+    model = member(content, "model", dict, "")
+    _refuse_others(content, model)
+    steps = read_steps(content)
+    vocabulary = _Vocabulary(model, steps, allow_added=content.get("added_tokens"))
+    # 2. The pieces, and from these the model.
+    pieces = vocabulary.pieces()
+    added = vocabulary.added
+    ends = special.ends_of(content.get("post_processor"))
+    if ends is None:
+        wrong(
+            f"its post-processor is {type_of(content['post_processor'], 'post_processor')}, and does more "
+            f"than to put one token in front and one at the end"
+        )
+    names = _special_pieces(vocabulary, ends)
+    spec = ModelSpec(
+        pieces,
+        steps.normalizer,
+        byte_fallback=vocabulary.byte_fallback,
+        unk_surface=unknown_surface(
+            content, vocabulary.unknown, added.is_special(vocabulary.unknown), vocabulary.byte_fallback
+        ),
+        special_pieces=names,
+        added=added.beyond,
+    )
+    validity.check(spec)
+    # 3. What is not the same.
+    differences = [*steps.differences, *vocabulary.differences, *_settings_that_cut(content)]
+    if steps.user_defined is not None and pre_tokenizer(spec) != content.get("pre_tokenizer"):
+        differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
+    if not allow_differences:
+        refuse(differences, "no SentencePiece model is exactly this tokenizer.json", _ALLOW)
+    notes = [*steps.notes, *added.notes]
+    if note := decoder_note(content, spec, Names(spec)):
+        notes.append(note)
+    return ReadJson(spec, ends[0] is not None, ends[1] is not None, tuple(differences), tuple(notes))
+
+
+def _refuse_others(content: Json, model: Json) -> None:
+    """Raise a ModelError for other kinds of models, by name."""
+    kind = model.get("type")
+    if kind is None and "vocab" not in model:
+        wrong("model.type and model.vocab are missing")
+    if kind is None:
+        kind = (
+            "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordLevel"
+        )
+    if isinstance(kind, str) and kind in _OTHERS:
+        wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only")
+    if kind != "BPE":
+        wrong(f"model.type is {shown(kind)}, and cpbpe reads BPE models only")
+    refuse_byte_level(content)
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(name):
+            wrong(f"model.{name} is {shown(model[name])}, and pieces of SentencePiece have none")
+
+
+def _settings_that_cut(content: Json) -> list[Difference]:
+    truncation = content.get("truncation")
+    if truncation is None:
+        return []
+    most = truncation.get("max_length") if isinstance(truncation, dict) else truncation
+    return [Difference(f"it cuts every text to {shown(most)} tokens (truncation)")]
+
+
+def _special_pieces(
+    vocabulary: _Vocabulary, ends: tuple[str | None, str | None]
+) -> tuple[bytes, bytes, bytes, bytes]:
+    control = {text.encode() for text, type in vocabulary.rows if type == PieceType.CONTROL}
+    bos, eos, pad = special.guessed_names(control)
+    for end in ends:
+        if end is not None and vocabulary.text_of(end).encode() not in control:
+            wrong(
+                f"its post-processor puts {shown(end)} around texts, which is no special token of the model"
+            )
+    first, last = (vocabulary.text_of(end).encode() if end else None for end in ends)
+    unknown = vocabulary.unknown
+    return (
+        b"<unk>" if unknown is None else vocabulary.text_of(unknown).encode(),
+        first or bos,
+        last or eos,
+        pad,
+    )
+
+
+@dataclass
+class _Vocabulary:
+    """The tokens, their types and the merges."""
+
+    model: Json
+    steps: Steps
+    allow_added: Any
+    byte_fallback: bool = field(init=False)
+    unknown: str | None = field(init=False)
+    added: Added = field(init=False)
+    rows: list[tuple[str, PieceType]] = field(init=False)
+    """The text and the type of each piece, as far as they do not depend on the merges."""
+    differences: list[Difference] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        model = self.model
+        self.byte_fallback = member(model, "byte_fallback", bool, "model", False)
+        self.unknown = member(model, "unk_token", str, "model", "") or None
+        vocab = _checked_vocab(member(model, "vocab", dict, "model"))
+        self.added = read_added(self.allow_added, vocab, self.steps, self.unknown)
+        tokens = [*self.added.pieces_of(vocab)]
+        self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
+        if self.unknown is not None and self.unknown not in vocab:
+            wrong(f"model.unk_token is {shown(self.unknown)}, which is no token")
+        if self.unknown is None and not self.byte_fallback:
+            wrong(
+                "model.unk_token is missing: tokenizers leaves out unknown characters, and SentencePiece "
+                "never does"
+            )
+        self.rows = [self._row(token, id) for id, token in enumerate(tokens)]
+        self._settings()
+
+    def _settings(self) -> None:
+        """What the model's own settings do that SentencePiece does not."""
+        model, unknown = self.model, self.unknown
+        if model.get("dropout"):
+            self.differences.append(Difference(f"it skips merges at random (dropout {model['dropout']})"))
+        if not self.byte_fallback:
+            absent = self._absent()
+            if not member(model, "fuse_unk", bool, "model", False):
+                self.differences.append(
+                    Difference("several unknown characters are several tokens (fuse_unk is off)", absent * 2)
+                )
+            elif self.steps.splits and all(text != SPACE for text, _ in self.rows):
+                self.differences.append(
+                    Difference(
+                        "unknown characters are cut at spaces, which are unknown", f"{absent} {absent}"
+                    )
+                )
+        if unknown is not None and len(unknown) == 1:
+            self.differences.append(
+                Difference("its unknown token is a character, which texts may hold", unknown * 2)
+            )
+
+    def _absent(self) -> str:
+        """A character of no token."""
+        return absent_character(text for text, _ in self.rows)
+
+    def text_of(self, token: str) -> str:
+        """The text of a piece that may be called by another name."""
+        return token[1:] if len(token) > 1 and token[0] == HIDDEN else token
+
+    def _row(self, token: str, id: int) -> tuple[str, PieceType]:
+        text = self.text_of(token)
+        if "\0" in text and text != "\0":
+            wrong(f"token {id}, {shown(token)}, contains a NUL character (U+0000), and no piece can")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            wrong(f"token {id}, {shown(token)}, holds half of a surrogate pair, which is no text")
+        if token == self.unknown:
+            return text, PieceType.UNKNOWN
+        if token in self.added.control:
+            return text, PieceType.CONTROL
+        if token in self.added.user_defined or token in (self.steps.user_defined or ()):
+            return text, PieceType.USER_DEFINED
+        if self.byte_fallback and token in _BYTES:
+            return text, PieceType.BYTE
+        if text == "\0" and token == text:
+            self.differences.append(Difference("SentencePiece never finds a piece that is one NUL", "\0"))
+        return text, PieceType.UNUSED if token[0] == HIDDEN else PieceType.NORMAL
+
+    def pieces(self) -> Pieces:
+        """The pieces: with scores that merge as the pairs do."""
+        # 1. What the pairs make, in their order. Other tokens that sentencepiece would make are UNUSED, with
+        #    the lowest scores: then they merge when nothing else does, and are split again.
+        rows = self.rows
+        ranks = ranks_of((text for text, _ in rows), self.pairs)
+        normal = {text for text, type in rows if type == PieceType.NORMAL}
+        self._refuse_made(ranks)
+        order = sorted((text for text in ranks if text in normal), key=ranks.__getitem__)
+        places = {text: place for place, text in enumerate(order)}
+        rest = {text: len(order) for text in normal if text not in places and len(text) > 1}
+        never = pairs_that_make(rest, by_text({**places, **rest}))
+        # 2. Scores and types.
+        last = len(order)
+        scores, types = [], []
+        for text, type in rows:
+            if text in places and type == PieceType.NORMAL:
+                score = places[text]
+            elif type in (PieceType.NORMAL, PieceType.UNUSED):
+                score, last = last, last + 1
+            else:
+                score = 0
+            scores.append(-float(score))
+            types.append(PieceType.UNUSED if type == PieceType.NORMAL and text in never else type)
+        return Pieces.of_lists([text.encode() for text, _ in rows], scores, types)
+
+    def _refuse_made(self, ranks: dict[str, float]) -> None:
+        """Tokens that merging makes, or that are found whole, only in the other library."""
+        never = {text for text, type in self.rows if type in (PieceType.UNKNOWN, PieceType.BYTE)}
+        made = [text for text in never if text in ranks]
+        made += [x + y for x, y in self.pairs if x in never or y in never]
+        if made:
+            shortest = min(made, key=len)
+            self.differences.append(Difference(f"merges make {shortest!r}, or use it", shortest))
+        if member(self.model, "ignore_merges", bool, "model", False) and self.steps.user_defined is None:
+            rules = self.steps.normalizer
+            for text, type in self.rows:
+                if len(text) > 1 and type != PieceType.CONTROL and (text not in ranks or text in never):
+                    given = text.replace(SPACE, " ")
+                    given = given[1:] if rules.add_dummy_prefix and not rules.suffix else given
+                    if normalized(rules, given) == text and type != PieceType.USER_DEFINED:
+                        reason = f"a text that is the token {text!r} is not merged (ignore_merges)"
+                        self.differences.append(Difference(reason, given))
+                        break
+
+
+def _checked_vocab(vocab: Json) -> dict[str, int]:
+    ids: dict[int, str] = {}
+    for token, id in vocab.items():
+        typed(id, int, f"the id of {shown(token)} in model.vocab")
+        if not token:
+            wrong(f"token {id} is empty")
+        if id < 0:
+            wrong(f"the id of {shown(token)} is {id}, below 0")
+        if ids.setdefault(id, token) != token:
+            wrong(f"{shown(ids[id])} and {shown(token)} have the same id, {id}")
+    if not ids:
+        wrong("model.vocab is empty")
+    return vocab
+
+
+def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> dict[Pair, float]:
+    """The ranks of pairs. One that is listed twice has the last one, as in the library."""
+    ranks: dict[Pair, float] = {}
+    for place, merge in enumerate(merges):
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+            wrong(f"model.merges[{place}] must be two tokens, and is {shown(merge)}")
+        left, right = pair
+        for token in (left, right, left + right):
+            if token not in vocab:
+                wrong(f"model.merges[{place}] is {shown(merge)}, and {shown(token)} is no token")
+        if not (splits and right[0] == SPACE):
+            ranks[left, right] = place
+    return ranks

@@ -1,0 +1,126 @@
+"""Special tokens in a tokenizer.json: CONTROL pieces and added tokens, and which begin and end a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cpbpe.model.formats.tokenizer_json.names import Names
+from cpbpe.model.formats.tokenizer_json.spaces import Json
+from cpbpe.model.spec import ModelSpec
+
+BOS = (b"<s>", b"<bos>", b"<|begin_of_text|>")
+EOS = (b"</s>", b"<eos>", b"<|end_of_text|>", b"<|endoftext|>")
+PAD = (b"<pad>", b"<PAD>", b"[PAD]")
+"""The names that are taken for bos, eos and pad, which no file says; the first one that a model has."""
+
+
+# --- Writing --------------------------------------------------------------------------------------
+
+
+def added_tokens(names: Names) -> list[Json]:
+    """The special tokens. The UNKNOWN piece is none: then every text that spells it out would hold it."""
+    tokens = [(name, id) for name, id in names.control.items()]
+    tokens += [(text.decode(), id) for text, id in sorted(names.spec.added, key=lambda token: token[1])]
+    return [
+        {
+            "id": id,
+            "content": name,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for name, id in tokens
+    ]
+
+
+def in_gaps(spec: ModelSpec) -> dict[str, int]:
+    """Added tokens that have to be in the vocabulary: the library numbers all others without a gap."""
+    size = len(spec.pieces)
+    ids = sorted(id for _, id in spec.added)
+    if ids == list(range(size, size + len(ids))):
+        return {}
+    return {text.decode(): id for text, id in spec.added}
+
+
+def post_processor(spec: ModelSpec, names: Names, add_bos: bool, add_eos: bool) -> Json | None:
+    """What puts bos and eos around a text, and around each of a pair."""
+    ids = []
+    for wanted, id, name in ((add_bos, spec.bos_id, "bos"), (add_eos, spec.eos_id, "eos")):
+        if wanted and id is None:
+            raise ValueError(f"add_{name}=True, but this model defines no {name} piece of type CONTROL")
+        ids.append(id if wanted else None)
+    if ids == [None, None]:
+        return None
+
+    def around(sequence: str, type_id: int) -> list[Json]:
+        front, back = ([] if id is None else [_special_token(names.names[id], type_id)] for id in ids)
+        return [*front, {"Sequence": {"id": sequence, "type_id": type_id}}, *back]
+
+    tokens = {names.names[id]: id for id in ids if id is not None}
+    return {
+        "type": "TemplateProcessing",
+        "single": around("A", 0),
+        "pair": [*around("A", 0), *around("B", 1)],
+        "special_tokens": {name: {"id": name, "ids": [id], "tokens": [name]} for name, id in tokens.items()},
+    }
+
+
+def _special_token(name: str, type_id: int) -> Json:
+    return {"SpecialToken": {"id": name, "type_id": type_id}}
+
+
+def lost_names(spec: ModelSpec, names: Names) -> list[str]:
+    """Which of bos, eos and pad cannot be told from the file."""
+    guessed = guessed_names({names.texts[id].encode() for id in names.control.values()})
+    return [
+        f"{names.texts[id]} is {kind}"
+        for kind, id, name in zip(
+            ("bos", "eos", "pad"), (spec.bos_id, spec.eos_id, spec.pad_id), guessed, strict=True
+        )
+        if id is not None and names.texts[id].encode() != name
+    ]
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def guessed_names(control: set[bytes]) -> tuple[bytes, bytes, bytes]:
+    """Bos, eos and pad by their names, of these CONTROL pieces."""
+    bos, eos, pad = (next((name for name in names if name in control), names[0]) for names in (BOS, EOS, PAD))
+    return bos, eos, pad
+
+
+def ends_of(post_processor: Any) -> tuple[str | None, str | None] | None:
+    """The tokens that a post-processor puts before and after a text; None if it does anything else."""
+    if post_processor is None:
+        return None, None
+    if post_processor.get("type") != "TemplateProcessing":
+        return None
+    single = post_processor.get("single")
+    tokens = post_processor.get("special_tokens")
+    if not isinstance(single, list) or not isinstance(tokens, dict):
+        return None
+    ends: list[list[str]] = [[], []]
+    place = 0
+    for part in single:
+        if not isinstance(part, dict):
+            return None
+        if "Sequence" in part:
+            place += 1
+            continue
+        token = part.get("SpecialToken")
+        name = token.get("id") if isinstance(token, dict) else None
+        known = tokens.get(name) if isinstance(name, str) else None
+        if (
+            not isinstance(name, str)
+            or not isinstance(known, dict)
+            or known.get("tokens") != [name]
+            or place > 1
+        ):
+            return None
+        ends[place].append(name)
+    if place != 1 or max(map(len, ends)) > 1:
+        return None
+    return ends[0][0] if ends[0] else None, ends[1][0] if ends[1] else None

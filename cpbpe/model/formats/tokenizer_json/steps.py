@@ -1,0 +1,181 @@
+"""The normalizer, the pre-tokenizer and the decoder of a tokenizer.json, as options of a model.
+
+What `spaces` and `user_defined` write is recognized by writing it again, for each combination of options. Of
+what others write, those forms are known that do the same, or nearly: Llama's (Prepend and Replace), Mistral's
+(Metaspace) and Gemma's (Replace, and a Split at spaces, of which none are left).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NoReturn
+
+from cpbpe.model.formats.tokenizer_json.charsmaps import charsmap_of
+from cpbpe.model.formats.tokenizer_json.checked import shown, steps_of, type_of, wrong
+from cpbpe.model.formats.tokenizer_json.names import Names
+from cpbpe.model.formats.tokenizer_json.spaces import (
+    SPACE,
+    Json,
+    decoder_of,
+    drops_space,
+    escaped,
+    normalizer_of,
+)
+from cpbpe.model.formats.tokenizer_json.spaces import replace as replace_step
+from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
+from cpbpe.model.formats.tokenizer_json.values import Difference
+from cpbpe.model.spec import ModelSpec, NormalizerSpec
+
+_BYTE_LEVEL = (
+    "it is byte-level BPE (ByteLevel, as in GPT-2, Llama 3 and Qwen), another kind of vocabulary, which "
+    "SentencePiece BPE cannot be"
+)
+_ESCAPE = replace_step(" ", SPACE)
+_UNESCAPE = replace_step(SPACE, " ")
+
+
+@dataclass
+class Steps:
+    """What the steps of a file come to."""
+
+    normalizer: NormalizerSpec
+    """The options."""
+    user_defined: frozenset[str] | None = None
+    """The pieces that the pre-tokenizer isolates; None if it does not."""
+    splits: bool = False
+    """Whether nothing is merged across the beginning of a U+2581."""
+    differences: list[Difference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def refuse_byte_level(content: Json) -> None:
+    """Raise a ModelError for byte-level BPE, which has its name in several places."""
+    for name, inner in (
+        ("pre_tokenizer", "pretokenizers"),
+        ("decoder", "decoders"),
+        ("post_processor", "processors"),
+    ):
+        if any(type_of(step, name) == "ByteLevel" for step in steps_of(content.get(name), inner, name)):
+            wrong(_BYTE_LEVEL)
+
+
+def read_steps(content: Json) -> Steps:
+    """The normalizer and the pre-tokenizer of a file. Those that a model cannot have are a ModelError."""
+    normalizers = steps_of(content.get("normalizer"), "normalizers", "normalizer")
+    pre_tokenizers = steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer")
+    charsmap = b""
+    differences = []
+    if normalizers and normalizers[0]["type"] == "Precompiled":
+        charsmap = charsmap_of(normalizers.pop(0)) or wrong("its charsmap (Precompiled) cannot be read")
+        differences.append(Difference("tokenizers applies the rules of a charsmap in another way"))
+    if any(step["type"] == "Metaspace" for step in pre_tokenizers):
+        found = _metaspace(normalizers, pre_tokenizers)
+    else:
+        found = Steps(_spaces(normalizers))
+        user_defined = pieces_of(content.get("pre_tokenizer"))
+        if user_defined is not None:
+            found.user_defined = frozenset(user_defined)
+        elif pre_tokenizers and not (
+            found.normalizer.escape_whitespaces and _splits_at_spaces(pre_tokenizers)
+        ):
+            _cannot("pre-tokenizer", pre_tokenizers)
+    found.normalizer = replace(
+        found.normalizer, charsmap=charsmap, name="precompiled" if charsmap else "identity"
+    )
+    found.differences += differences
+    return found
+
+
+def _spaces(steps: list[Json]) -> NormalizerSpec:  # noqa: RET503 (`_cannot` raises an error)
+    """The options of which the writer makes these steps."""
+    given = steps
+    prepend = {"type": "Prepend", "prepend": SPACE}
+    if steps == [_ESCAPE, prepend]:  # the other way round is the same
+        given = [prepend, _ESCAPE]
+    for prefix, squeeze, escape, suffix in product((False, True), repeat=4):
+        spec = NormalizerSpec("", b"", prefix, squeeze, escape, suffix)
+        if steps_of(normalizer_of(spec), "normalizers", "") == given and (prefix or not suffix):
+            return spec
+    _cannot("normalizer", steps)
+
+
+def _metaspace(normalizers: list[Json], pre_tokenizers: list[Json]) -> Steps:
+    """The pre-tokenizer Metaspace, which escapes spaces and puts a prefix in front, unless one is there."""
+    step = pre_tokenizers[0]
+    if normalizers and normalizers != [_ESCAPE]:
+        _cannot("normalizer (before Metaspace)", normalizers)
+    if len(pre_tokenizers) > 1 or step.get("replacement") != SPACE:
+        _cannot("pre-tokenizer", pre_tokenizers)
+    scheme = step.get("prepend_scheme")
+    if scheme is None:
+        scheme = "always" if step.get("add_prefix_space", True) else "never"
+    if scheme not in ("always", "first", "never"):
+        wrong(f"pre_tokenizer.prepend_scheme must be always, first or never, and is {shown(scheme)}")
+    found = Steps(
+        NormalizerSpec("", b"", scheme != "never", False), splits=step.get("split", True) is not False
+    )
+    if scheme != "never":
+        found.differences.append(
+            Difference("Metaspace puts no prefix before a text that begins with a space", " a")
+        )
+    if scheme == "first":
+        found.notes.append(
+            "text after a special token gets no prefix: pass prefix_after_special=False where one is allowed"
+        )
+    return found
+
+
+def _splits_at_spaces(steps: Iterable[Json]) -> bool:
+    return all(
+        step.get("type") == "Split" and step.get("pattern") == {"String": " "} and not step.get("invert")
+        for step in steps
+    )
+
+
+def _cannot(what: str, steps: list[Json]) -> NoReturn:
+    named = ", ".join(step["type"] + _pattern(step) for step in steps) or "nothing"
+    wrong(f"its {what} is {named}; SentencePiece BPE cannot do that")
+
+
+def _pattern(step: Json) -> str:
+    return f" of {shown(step['pattern'])}" if "pattern" in step else ""
+
+
+# --- The decoder ----------------------------------------------------------------------------------
+
+
+def unknown_surface(content: Json, unknown: str | None, is_special: bool, byte_fallback: bool) -> bytes:
+    """The text that the UNKNOWN token is decoded to."""
+    steps = steps_of(content.get("decoder"), "decoders", "decoder")
+    pattern = {"Regex": rf"\A{escaped(unknown or '')}\z"}
+    for step in steps:
+        if step.get("type") == "Replace" and step.get("pattern") == pattern:
+            text = str(step.get("content"))
+            last = steps[-1]
+            if last.get("type") == "Replace" and last.get("content") == SPACE:
+                text = text.replace(str((last.get("pattern") or {}).get("String")), SPACE)
+            return text.encode(errors="replace")
+    if byte_fallback or unknown is None:
+        return ModelSpec.unk_surface
+    return b"" if is_special else unknown.encode(errors="replace")
+
+
+def decoder_note(content: Json, spec: ModelSpec, names: Names) -> str | None:
+    """What is different in decoding, or None."""
+    steps = steps_of(content.get("decoder"), "decoders", "decoder")
+    surface = None
+    if spec.unknown_id is not None:
+        surface = names.names[spec.unknown_id], spec.unk_surface.decode(errors="replace")
+    own = decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private)
+    if steps == own["decoders"]:
+        return None
+    rules = spec.normalizer
+    if not rules.remove_extra_whitespaces and not names.has_hidden and spec.byte_fallback:
+        strip: list[Json] = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+        usual = [_UNESCAPE, {"type": "ByteFallback"}, {"type": "Fuse"}]
+        if steps == usual + (strip if drops_space(rules) else []):
+            return None
+    named = ", ".join(type_of(step, "decoder") for step in steps) or "none"
+    return f"decoding may differ in spaces at the beginning and in unknown characters: its decoder is {named}"

@@ -1,0 +1,163 @@
+"""Writing a tokenizer.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from cpbpe.model import validity
+from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.charsmaps import lost_accent, precompiled
+from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging
+from cpbpe.model.formats.tokenizer_json.names import Names
+from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, decoder_of, normalizer_of, sequence
+from cpbpe.model.formats.tokenizer_json.user_defined import pre_tokenizer_of
+from cpbpe.model.formats.tokenizer_json.values import Difference, Written, refuse
+from cpbpe.model.spec import ModelSpec
+
+ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
+
+
+def write(
+    spec: ModelSpec, *, add_bos: bool = False, add_eos: bool = False, allow_differences: bool = False
+) -> Written:
+    """The tokenizer.json of a model, with which `tokenizers` returns the ids that sentencepiece does.
+
+    `add_bos` and `add_eos` make a post-processor that puts these pieces around every text. If some text would
+    get other ids, or its ids another text, a ConversionError says why; with `allow_differences` the file is
+    made, and what differs is listed in the result.
+    """
+    validity.check(spec)
+    names = Names(spec)
+    merging = Merging(names)
+    differences = [*merging.differences, *_other_differences(names, merging)]
+    cuts = _cuts(merging, differences) if names.user_defined else {}
+    if not allow_differences:
+        refuse(differences, "there is no tokenizer.json that is exactly this model", ALLOW)
+    unknown = spec.unknown_id
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None if unknown is None else names.names[unknown],
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": True,
+        "byte_fallback": spec.byte_fallback,
+        "ignore_merges": bool(names.user_defined),
+        "vocab": {**dict(zip(names.names, range(len(names.names)), strict=True)), **special.in_gaps(spec)},
+        "merges": merging.pairs,
+    }
+    surface = None
+    if unknown is not None:
+        surface = names.names[unknown], spec.unk_surface.decode(errors="replace")
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special.added_tokens(names),
+        "normalizer": _normalizer(spec),
+        "pre_tokenizer": pre_tokenizer_of(names.user_defined, cuts),
+        "post_processor": special.post_processor(spec, names, add_bos, add_eos),
+        "decoder": decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private),
+        "model": model,
+    }
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return Written(data, tuple(differences), tuple(_notes(spec, names)))
+
+
+def pre_tokenizer(spec: ModelSpec) -> Json | None:
+    """The pre-tokenizer for the USER_DEFINED pieces of a model."""
+    names = Names(spec)
+    cuts = _cuts(Merging(names), []) if names.user_defined else {}
+    return pre_tokenizer_of(names.user_defined, cuts)
+
+
+def _normalizer(spec: ModelSpec) -> Json | None:
+    spaces = normalizer_of(spec.normalizer)
+    if not spec.normalizer.charsmap:
+        return spaces
+    steps: list[Any] = [precompiled(spec.normalizer.charsmap)]
+    if spaces is not None:
+        steps += spaces["normalizers"] if spaces["type"] == "Sequence" else [spaces]
+    return sequence("normalizers", steps)
+
+
+def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
+    """Where the texts of tokens that no text becomes are cut, see `user_defined`."""
+    names = merging.names
+    unfound = {
+        name: symbols
+        for name in names.names
+        if len(name) > 1
+        and names.can_be_found(name)
+        and not names.holds_user_defined(name)
+        and (symbols := merging.unfound(name))
+    }
+    # A special token is found anyway, if it may be; and unknown characters are the UNKNOWN token.
+    harmless = {*names.control}
+    if names.spec.unknown_id is not None and not names.spec.byte_fallback:
+        harmless.add(names.names[names.spec.unknown_id])
+    cuts = {}
+    for name, symbols in unfound.items():
+        places = []
+        at = 0
+        for left, right in pairwise(symbols):
+            at += 1 if left[0] == UNKNOWN else len(left)
+            both_unknown = left[0] == right[0] == UNKNOWN and not names.spec.byte_fallback
+            halves = name[:at], name[at:]
+            if not both_unknown and not any(half in unfound for half in halves):
+                places.append(at)
+        if places:
+            cuts[name] = places[0]
+        elif name not in harmless:
+            shown = f"{names.user_defined[0]}{name}{names.user_defined[0]}"
+            differences.append(
+                Difference(f"tokenizers takes {name!r} as a token between user-defined pieces", shown)
+            )
+    return cuts
+
+
+def _other_differences(names: Names, merging: Merging) -> Iterator[Difference]:
+    """What is not about merging."""
+    spec = names.spec
+    rules = spec.normalizer
+    if rules.charsmap:
+        text = lost_accent(rules.charsmap, names.characters)
+        yield Difference(
+            f"tokenizers applies the rules of the normalizer {rules.name!r} in another way", text
+        )
+    if spec.denormalizer is not None and spec.denormalizer.charsmap:
+        yield Difference("the model rewrites decoded text by a denormalizer, and tokenizers has none")
+    if rules.remove_extra_whitespaces:
+        for text in [text for text in names.all_user_defined if "  " in text][:1]:
+            seen = text if SPACE in names.characters else None
+            yield Difference("user-defined pieces keep several spaces, which tokenizers makes one", seen)
+        if spec.byte_fallback and SPACE not in names.characters:
+            yield Difference(f"{SPACE!r} is no piece, and tokenizers decodes its bytes to a space", "a b")
+
+
+def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
+    tokens = [
+        *(name for name in names.control if name[0] != HIDDEN),
+        *(text.decode(errors="replace") for text, _ in spec.added),
+    ]
+    if tokens:
+        shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
+        yield (
+            f"tokenizers finds special tokens ({shown}) in every text, cpbpe only those that allowed_special "
+            f"allows, and sentencepiece none"
+        )
+    hidden = [name[1:] for name in names.control if name[0] == HIDDEN]
+    if hidden:
+        yield f"special tokens of one character ({', '.join(hidden[:3])}) are found only after a NUL"
+    if spec.byte_fallback:
+        yield (
+            "ids that no text has may be decoded in another way: bytes that are not UTF-8, the byte of a "
+            "space, an unknown token at the beginning"
+        )
+    if lost := special.lost_names(spec, names):
+        yield f"the file does not say that {', '.join(lost)}"
+    if spec.settings.trainer:
+        yield "scores become the order of merges, and the settings of the training are not stored"

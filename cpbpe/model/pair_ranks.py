@@ -1,0 +1,295 @@
+"""Two kinds of BPE, and when they are the same: by joined text (sentencepiece), and by ranked pairs.
+
+Both merge two neighbouring symbols at a time until nothing is left to merge. sentencepiece merges those
+whose text together is the piece with the highest score. The `tokenizers` library has a list of pairs, and
+merges the pair that comes first in it. Among equals, both take the leftmost.
+
+**One pair a piece.** Look at a span of a text, as long as no merge has crossed its ends. What has been
+merged inside is what would have been merged if the span were the whole text: whether two neighbours are
+merged, and before which others, depends on their texts only. So whenever two neighbours x and y together
+are the text of a piece w, they are what w's text by itself becomes before its last merge. In other words:
+there is one pair that makes w, in any text; or none, if w's text by itself does not end as one symbol. Then
+w is never made.
+
+**From scores to pairs.** So list one pair for each piece that can be made, in the order of the scores. If
+no two scores are equal, both kinds of BPE take the same steps in every text. If some are, sentencepiece
+takes the leftmost of several pieces, and a list of pairs the first of them. Whether that matters is decided
+by finitely many texts: *the two differ on some text if and only if they differ on a text xyz such that the
+pairs (x, y) and (y, z) are both in the list.*
+
+    Let q = (y, z) be the first step by pairs, in some text, that is no step by scores there. By scores, y
+    and z were made, too (all steps before were common), but were not merged with each other. As they cannot
+    both be left at the end, y was merged with a symbol x before it, or z with a symbol after it; say the
+    first came first (the other case is the same). Until then nothing had crossed the ends of xyz, neither
+    by scores nor (because x and z are made there, and y is still there) by pairs. So on the text xyz alone,
+    scores merge x and y, and pairs merge y and z: they differ. If there is no such step, all steps by pairs
+    are steps by scores; and none is missing, because what the first missing one would merge would be there
+    at the end.
+
+**From pairs to scores.** Take the pieces that can be made by pairs, and let the rank of the pair that makes
+a piece be its score. At every state of a text, both kinds of BPE can merge the same pairs, in the same
+order: a pair (x, y) that together is a piece w is what w by itself becomes, and w can be made, so (x, y) is
+the pair that makes it. So this direction is always exact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from itertools import accumulate, pairwise
+
+Pair = tuple[str, str]
+Rank = Callable[[str, str], float | None]
+"""The rank of two neighbours, the lowest first; None if they are not merged."""
+
+_NEVER = float("inf")
+_SHORT = 32
+"""Up to this length, the best pair is looked for among all, in longer texts with a heap."""
+
+
+def merged(text: Iterable[str], rank: Rank) -> tuple[list[str], Pair | None]:
+    """The symbols that a text becomes, and the pair that was merged last.
+
+    >>> ranks = {("a", "b"): 0, ("ab", "c"): 1}
+    >>> merged("xabc", lambda x, y: ranks.get((x, y)))
+    (['x', 'abc'], ('ab', 'c'))
+    """
+    # 1. The symbols are a linked list in arrays, and the pairs a heap: a text may be long.
+    symbols = list(text)
+    count = len(symbols)
+    after = list(range(1, count + 1))
+    before = list(range(-1, count - 1))
+    heap: list[tuple[float, int, str, str]] = []
+
+    def add(at: int) -> None:
+        x, y = symbols[at], symbols[after[at]]
+        if (place := rank(x, y)) is not None:
+            heappush(heap, (place, at, x, y))
+
+    for at in range(count - 1):
+        add(at)
+    # 2. Merge the best pair until there is none. One that is no longer there is passed over.
+    last = None
+    while heap:
+        _, at, x, y = heappop(heap)
+        right = after[at]
+        if symbols[at] != x or right >= count or symbols[right] != y:
+            continue
+        last = (x, y)
+        symbols[at], symbols[right] = x + y, ""
+        after[at] = after[right]
+        if after[at] < count:
+            before[after[at]] = at
+            add(at)
+        if before[at] >= 0:
+            add(before[at])
+    return [symbol for symbol in symbols if symbol], last
+
+
+def by_text(ranks: Mapping[str, float]) -> Rank:
+    """Two neighbours have the rank of their text together."""
+    return lambda x, y: ranks.get(x + y)
+
+
+def by_pair(pairs: Mapping[Pair, float]) -> Rank:
+    """Two neighbours have a rank of their own."""
+    return lambda x, y: pairs.get((x, y))
+
+
+def pairs_that_make(pieces: Iterable[str], rank: Rank) -> dict[str, Pair]:
+    """For each of these pieces that can be made from several characters, the one pair that makes it.
+
+    >>> ranks = {"ab": 0, "bc": 1, "abc": 2, "abcd": 3, "cd": 9}
+    >>> pairs_that_make(ranks, by_text(ranks))
+    {'ab': ('a', 'b'), 'bc': ('b', 'c'), 'abc': ('ab', 'c'), 'abcd': ('abc', 'd'), 'cd': ('c', 'd')}
+    """
+    made: dict[str, Pair] = {}
+    for piece in pieces:
+        if len(piece) > _SHORT:
+            symbols, last = merged(piece, rank)
+            last = last if len(symbols) == 1 else None
+        else:
+            last = _last_pair(piece, rank)
+        if last is not None:
+            made[piece] = last
+    return made
+
+
+def _last_pair(text: str, rank: Rank) -> Pair | None:
+    """The pair that is merged last if all of a text becomes one symbol, and else None.
+
+    It is `merged` without a heap: for the pieces of a usual model, which are short, in half the time.
+    """
+    symbols = list(text)
+    ranks = [_NEVER if (place := rank(x, y)) is None else place for x, y in pairwise(symbols)]
+    x = y = ""
+    while ranks:
+        best = min(ranks)
+        if best == _NEVER:
+            return None
+        at = ranks.index(best)
+        x, y = symbols[at], symbols.pop(at + 1)
+        symbols[at] = x + y
+        del ranks[at]
+        if at < len(ranks):
+            ranks[at] = _NEVER if (place := rank(x + y, symbols[at + 1])) is None else place
+        if at:
+            ranks[at - 1] = _NEVER if (place := rank(symbols[at - 1], x + y)) is None else place
+    return (x, y) if y else None
+
+
+# --- From scores to pairs -------------------------------------------------------------------------
+
+
+def ordered(
+    made: Mapping[str, Pair], ranks: Mapping[str, float], texts: Collection[str] | None = None
+) -> list[str]:
+    """The pieces in the order in which their pairs are to be listed: by rank, and equals as they have to be.
+
+    Where scores make the leftmost of several equal pieces, the list has to have that one first. So we look
+    for texts on which the list differs, and put what has to be made there before what is made wrongly.
+    `texts` are the `candidates`, if they are known already.
+
+    >>> ranks = {"aa": 0, "aaa": 0}
+    >>> ordered(pairs_that_make(ranks, by_text(ranks)), ranks)
+    ['aaa', 'aa']
+    """
+    first: dict[str, set[str]] = defaultdict(set)
+    order = _sorted(made, ranks, first)
+    texts = candidates(made, ranks) if texts is None else texts
+    while True:
+        known = sum(map(len, first.values()))
+        for text in texts:
+            if (wrong := _wrong_step(text, made, ranks, order)) is not None:
+                first[wrong[1]].add(wrong[0])
+                try:
+                    order = _sorted(made, ranks, first)
+                except CycleError:  # this order is wrong, too, and `differences` will say where
+                    return list(order)
+        if sum(map(len, first.values())) == known:
+            return list(order)
+
+
+def differences(
+    made: Mapping[str, Pair],
+    ranks: Mapping[str, float],
+    order: Iterable[str],
+    texts: Collection[str] | None = None,
+) -> Iterator[str]:
+    """Texts on which a list of pairs differs from the scores, the shortest first; none if they never do.
+
+    `made` is what `pairs_that_make` gives for all pieces of these ranks; `order` has all of them, by rank.
+    """
+    theirs = by_pair({made[piece]: place for place, piece in enumerate(order)})
+    for text in candidates(made, ranks) if texts is None else texts:
+        if merged(text, by_text(ranks))[0] != merged(text, theirs)[0]:
+            yield text
+
+
+def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
+    """The texts xyz of two pairs (x, y) and (y, z) that can matter, the shortest first.
+
+    Only pieces of equal rank matter. If two different ones are parts of one piece, its own text shows it. Let
+    all those texts be the same by scores and by pairs. Then x, y and z become what they are in either, and
+    the question is what is ready first, (x, y) or (y, z). What waits for a rank is ready after all that
+    waits for lower ones. So this can differ only if a part of x + y and a part of y + z that are not the same
+    piece have the same rank.
+    """
+    # 1. The parts of each piece that share their rank with another piece.
+    counts = Counter(ranks[piece] for piece in made)
+    none: frozenset[str] = frozenset()
+    equals: dict[str, frozenset[str]] = {}
+    for piece in sorted(made, key=len):
+        left, right = (equals.get(part, none) for part in made[piece])
+        inside = left | right if left and right else left or right
+        if counts[ranks[piece]] > 1:
+            inside = inside | {piece}
+        if inside:
+            equals[piece] = inside
+    # 2. The pieces with two of them, and all two pieces with a symbol in common and a part of one rank.
+    texts = {piece for piece in equals if len({ranks[part] for part in equals[piece]}) < len(equals[piece])}
+    beginning: dict[tuple[str, float], list[tuple[str, str]]] = defaultdict(list)
+    for piece, parts in equals.items():
+        for part in parts:
+            beginning[made[piece][0], ranks[part]].append((part, piece))
+    for piece, parts in equals.items():
+        x, y = made[piece]
+        for part in parts:
+            found = beginning.get((y, ranks[part]))
+            if found:
+                texts.update(x + right for other, right in found if other != part)
+    return sorted(texts, key=lambda text: (len(text), text))
+
+
+def _sorted(
+    made: Mapping[str, Pair], ranks: Mapping[str, float], first: Mapping[str, Collection[str]]
+) -> dict[str, int]:
+    """The pieces by rank, with their places; `first` says which of equal rank must come before a piece."""
+    equals = defaultdict(list)
+    for piece in made:
+        equals[ranks[piece]].append(piece)
+    order: list[str] = []
+    for rank in sorted(equals):
+        # Longer ones first, which is right where a run grows from the left, and saves looking for it.
+        group = {piece: first.get(piece, ()) for piece in sorted(equals[rank], key=len, reverse=True)}
+        order += TopologicalSorter(group).static_order() if len(group) > 1 else group
+    return {piece: place for place, piece in enumerate(order)}
+
+
+def _wrong_step(
+    text: str, made: Mapping[str, Pair], ranks: Mapping[str, float], order: Mapping[str, int]
+) -> Pair | None:
+    """Where a list goes wrong in a text: a piece that has to be made first, and the one that is made.
+
+    The first step of the list that scores never take is wrong. Before it, one of the steps has to come that
+    scores do take, and that is possible there.
+    """
+
+    def theirs(x: str, y: str) -> float | None:
+        return order[x + y] if made.get(x + y) == (x, y) else None
+
+    if merged(text, by_text(ranks))[0] == merged(text, theirs)[0]:
+        return None
+    right = set(_steps(text, made, ranks))
+    symbols = list(text)
+    for at, piece in _steps(text, made, order):
+        if (at, piece) not in right:
+            possible = [other for step in _possible(symbols, made) if step in right for other in step[1:]]
+            equal = [other for other in possible if ranks[other] == ranks[piece] and other != piece]
+            return (min(equal, key=order.__getitem__), piece) if equal else None
+        _merge(symbols, at, piece)
+    return None
+
+
+def _steps(text: str, made: Mapping[str, Pair], ranks: Mapping[str, float]) -> Iterator[tuple[int, str]]:
+    """What is merged in a text, step by step: where it begins, and what it makes."""
+    symbols = list(text)
+    while possible := _possible(symbols, made):
+        at, piece = min(possible, key=lambda step: (ranks[step[1]], step[0]))
+        yield at, piece
+        _merge(symbols, at, piece)
+
+
+def _possible(symbols: Sequence[str], made: Mapping[str, Pair]) -> list[tuple[int, str]]:
+    places = accumulate(map(len, symbols), initial=0)
+    pairs = zip(places, pairwise(symbols), strict=False)
+    return [(at, x + y) for at, (x, y) in pairs if made.get(x + y) == (x, y)]
+
+
+def _merge(symbols: list[str], begin: int, piece: str) -> None:
+    at = list(accumulate(map(len, symbols), initial=0)).index(begin)
+    symbols[at : at + 2] = [piece]
+
+
+# --- From pairs to scores -------------------------------------------------------------------------
+
+
+def ranks_of(pieces: Iterable[str], pairs: Mapping[Pair, float]) -> dict[str, float]:
+    """The rank of each piece that a list of pairs can make. With these as scores, all texts stay the same.
+
+    >>> ranks_of(["ab", "abc", "cd"], {("a", "b"): 0, ("a", "bc"): 1, ("ab", "c"): 2, ("c", "d"): 3})
+    {'ab': 0, 'abc': 2, 'cd': 3}
+    """
+    return {piece: pairs[pair] for piece, pair in pairs_that_make(pieces, by_pair(pairs)).items()}

@@ -1,0 +1,108 @@
+"""The theorem of `cpbpe.model.pair_ranks`, on small vocabularies and every text over their letters."""
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from cpbpe.model.pair_ranks import (
+    Pair,
+    by_pair,
+    by_text,
+    differences,
+    merged,
+    ordered,
+    pairs_that_make,
+    ranks_of,
+)
+from tests.support import budget, zoo
+
+
+def texts(letters: str, longest: int) -> Iterator[str]:
+    for length in range(1, longest + 1):
+        yield from map("".join, product(letters, repeat=length))
+
+
+def vocabulary(chance: random.Random) -> dict[str, float]:
+    """A few words of few letters, with many equal ranks; half of them as training would give them."""
+    letters = chance.choice(["a", "ab", "ab", "ab", "abc"])
+    words = sorted(
+        {"".join(chance.choices(letters, k=chance.randint(2, 5))) for _ in range(chance.randint(1, 9))}
+    )
+    ranks = {word: float(chance.randrange(chance.choice([1, 1, 1, 2, 30]))) for word in words}
+    if chance.random() < 0.5:
+        for word in sorted(words, key=len):
+            ranks[word] = max(ranks[part] for part in words if part in word)
+    return ranks
+
+
+def listed(made: dict[str, Pair], order: list[str]) -> dict[Pair, float]:
+    return {made[piece]: place for place, piece in enumerate(order)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_they_differ_if_and_only_if_one_of_the_candidates_differs(seed: int) -> None:
+    chance = random.Random(seed)
+    outcomes = {True: 0, False: 0}
+    for _ in range(budget.examples(80)):
+        ranks = vocabulary(chance)
+        letters = "".join(sorted(set("".join(ranks))))
+        made = pairs_that_make(ranks, by_text(ranks))
+        order = ordered(made, ranks)
+        ours, theirs = by_text(ranks), by_pair(listed(made, order))
+        assert sorted(order) == sorted(made)
+        assert [ranks[piece] for piece in order] == sorted(map(ranks.__getitem__, made))
+        found = list(differences(made, ranks, order))
+        for text in found:
+            assert merged(text, ours)[0] != merged(text, theirs)[0], (ranks, text)
+        if not found:
+            for text in texts(letters, 8 if len(letters) < 3 else 6):
+                assert merged(text, ours)[0] == merged(text, theirs)[0], (ranks, text)
+        outcomes[bool(found)] += 1
+    assert min(outcomes.values()) > 0, outcomes
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_become_scores_without_exception(seed: int) -> None:
+    """Any list of pairs, with several for one piece, and pairs that can never be merged."""
+    chance = random.Random(seed)
+    for _ in range(budget.examples(80)):
+        words = {*vocabulary(chance), *"abc"}
+        splits = [(word[:at], word[at:]) for word in sorted(words) for at in range(1, len(word))]
+        pairs = [pair for pair in splits if words.issuperset(pair) and chance.random() < 0.8]
+        chance.shuffle(pairs)
+        ranks = {pair: float(rank) for rank, pair in enumerate(pairs)}
+        scores = ranks_of(words, ranks)
+        for text in texts("abc", 6):
+            assert merged(text, by_text(scores))[0] == merged(text, by_pair(ranks))[0], (pairs, text)
+
+
+def test_an_order_of_equals_is_found() -> None:
+    """Runs of spaces have equal scores in Mistral's models. They grow from the left: longer ones first."""
+    ranks = {"a" * length: 0.0 for length in range(2, 9)}
+    made = pairs_that_make(ranks, by_text(ranks))
+    order = ordered(made, ranks)
+    assert not list(differences(made, ranks, order))
+    assert next(differences(made, ranks, sorted(made, key=len))) == "aaaa"
+
+
+def test_no_order_of_equals_is_right() -> None:
+    ranks = {"ab": 0.0, "ba": 0.0}
+    made = pairs_that_make(ranks, by_text(ranks))
+    assert list(differences(made, ranks, ordered(made, ranks))) in (["aba"], ["bab"])
+
+
+@pytest.mark.parametrize("name", zoo.REAL)
+def test_real_models_agree(name: str) -> None:
+    import cpbpe
+
+    spec = cpbpe.Tokenizer.from_bytes(zoo.model(name)).spec
+    scores = spec.pieces.numbers()
+    ranks = {
+        text.decode(errors="replace"): -scores[id]
+        for id, text in enumerate(spec.pieces.texts)
+        if spec.pieces.types[id] == 1
+    }
+    made = pairs_that_make(ranks, by_text(ranks))
+    assert not list(differences(made, ranks, ordered(made, ranks)))

@@ -1,0 +1,267 @@
+"""tokenizer.json files as others write them: our ids are the library's, or the refusal's text differs."""
+
+import copy
+import random
+from collections.abc import Callable
+
+import pytest
+
+import cpbpe
+from cpbpe import PieceType, Tokenizer
+from cpbpe.model.formats.tokenizer_json import ReadJson, read, write
+from tests.support import budget, json_files, zoo
+from tests.support.json_files import (
+    Json,
+    added,
+    all_splits,
+    differing,
+    dumped,
+    gemma,
+    ids_of,
+    llama,
+    metaspace,
+    phi3,
+    texts_for,
+    theirs,
+    with_model,
+)
+
+
+def shuffled() -> Json:
+    content = copy.deepcopy(all_splits())
+    random.Random(budget.SEED).shuffle(content["model"]["merges"])
+    return content
+
+
+def thinned() -> Json:
+    """Many tokens that no merge makes, and that sentencepiece would make."""
+    content = shuffled()
+    return with_model(content, merges=content["model"]["merges"][::3])
+
+
+def merges_as_text() -> Json:
+    content = llama()
+    return with_model(content, merges=[" ".join(pair) for pair in content["model"]["merges"]])
+
+
+EXACT: dict[str, Callable[[], Json]] = {
+    "llama": llama,
+    "no fallback": lambda: llama(fallback=False),
+    "escaped first": lambda: {
+        **llama(),
+        "normalizer": {"type": "Sequence", "normalizers": [json_files.ESCAPE, json_files.PREFIX]},
+    },
+    "gemma": gemma,
+    "phi3": phi3,
+    "every split": all_splits,
+    "shuffled": shuffled,
+    "thinned": thinned,
+    "merges as text": merges_as_text,
+    "metaspace, never": lambda: metaspace("never", False),
+    "metaspace, never, split": lambda: metaspace("never", True),
+    "listed twice": lambda: with_model(
+        llama(), merges=[*llama()["model"]["merges"][:50], *llama()["model"]["merges"]]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_ids_are_the_same(name: str) -> None:
+    data = dumped(EXACT[name]())
+    found = read(data)
+    assert found.differences == ()
+    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
+    spelled = [token["content"] for token in EXACT[name]()["added_tokens"]]
+    for text in texts_for(found.spec, budget.examples(400), budget.SEED):
+        if not any(token in text for token in spelled if token not in ("<table>",)):
+            ids = tok.encode(text)
+            assert ids == ids_of(other, text), text
+            if not any("decoding" in note for note in found.notes):
+                assert tok.decode(ids) == other.decode(ids), text
+    # From then on, it is our own form.
+    again = write(found.spec).data
+    assert read(again).spec.pieces == found.spec.pieces
+    assert write(read(again).spec).data == again
+
+
+def test_what_the_forms_say() -> None:
+    found = read(dumped(llama()))
+    assert (found.add_bos, found.add_eos) == (True, False)
+    assert (found.spec.bos_id, found.spec.eos_id, found.spec.unk_id) == (1, 2, 0)
+    found = read(dumped(gemma()))
+    types = dict(zip(found.spec.pieces.texts, found.spec.pieces.types, strict=True))
+    assert types[b"<table>"] == PieceType.USER_DEFINED
+    assert found.spec.added == ((b"<start_of_turn>", 901),)
+    assert Tokenizer.from_spec(found.spec).encode_pieces("a<table>a") == ["a", "<table>", "a"]
+    found = read(dumped(phi3()))
+    assert found.spec.added == ((b"<|end|>", 900), (b"<|user|>", 901))
+    assert any("'</s>'" in note and "not special" in note for note in found.notes)
+    assert any("lstrip, rstrip" in note for note in found.notes)
+    unused = {piece.type for piece in read(dumped(thinned())).spec.pieces}
+    assert PieceType.UNUSED in unused
+
+
+def test_special_tokens_in_texts_are_the_same_where_they_are_allowed() -> None:
+    """Llama's form puts a prefix after a special token, as cpbpe does; Gemma's does not."""
+    for content in (llama(), gemma()):
+        data = dumped(content)
+        tok, other = Tokenizer.from_spec(read(data).spec), theirs(data)
+        other.encode_special_tokens = False
+        for text in ("<s>Hi</s> there", "</s>", "a<s> <s>b"):
+            assert tok.encode(text, allowed_special="all") == ids_of(other, text)
+
+
+def test_a_user_defined_token_between_special_ones() -> None:
+    """Ids of pieces have no gaps: what comes before a USER_DEFINED piece is a piece, too."""
+    content = gemma()
+    content["added_tokens"] = [
+        *content["added_tokens"][:3],
+        added(900, "<x>", True),
+        added(901, "<y>", False),
+    ]
+    found = read(dumped(content))
+    assert [piece.type for piece in found.spec.pieces][900:] == [PieceType.CONTROL, PieceType.USER_DEFINED]
+
+
+# --- Not exact ------------------------------------------------------------------------------------
+
+
+def unknown_made_by_merges() -> Json:
+    content = llama(fallback=False)
+    ids = content["model"]["vocab"]
+    vocab = {**{token: id for token, id in ids.items() if id < 890}, "<": 890, "u": 891, "<u": 892}
+    vocab = {token: id for id, token in enumerate(sorted(vocab, key=vocab.__getitem__))}
+    merges = [pair for pair in content["model"]["merges"] if {*pair, "".join(pair)} <= vocab.keys()]
+    content["added_tokens"] = []
+    content["post_processor"] = None
+    return with_model(content, vocab=vocab, merges=[["<", "u"], *merges], unk_token="<u")
+
+
+DIFFERENT: dict[str, tuple[Callable[[], Json], str]] = {
+    "metaspace, first": (lambda: metaspace("first", False), "begins with a space"),
+    "metaspace, always, split": (lambda: metaspace("always", True), "begins with a space"),
+    "unknown characters apart": (
+        lambda: with_model(llama(fallback=False), fuse_unk=False),
+        "fuse_unk is off",
+    ),
+    "ignore_merges": (lambda: with_model(thinned(), ignore_merges=True), "ignore_merges"),
+    "unknown made by merges": (unknown_made_by_merges, "merges make '<u'"),
+    "dropout": (lambda: with_model(llama(), dropout=0.1), "at random"),
+    "truncation": (
+        lambda: {
+            **llama(),
+            "truncation": {"max_length": 3, "direction": "Right", "strategy": "LongestFirst", "stride": 0},
+        },
+        "cuts every text to 3 tokens",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_is_refused_differs(name: str) -> None:
+    make, message = DIFFERENT[name]
+    data = dumped(make())
+    with pytest.raises(cpbpe.ConversionError, match="no SentencePiece model is exactly") as caught:
+        read(data)
+    assert message in str(caught.value)
+    with pytest.raises(cpbpe.ConversionError):
+        Tokenizer.from_bytes(data)
+    found = read(data, allow_differences=True)
+    assert found.differences == caught.value.differences
+    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
+    for _, text in found.differences:
+        if text is not None:
+            assert tok.encode(text) != ids_of(other, text)
+    # Apart from what was named, nothing differs.
+    if "space" in message:
+        texts = (
+            text for text in texts_for(found.spec, budget.examples(200)) if not text.startswith((" ", "▁"))
+        )
+        assert [t for t in differing(tok, other, texts) if tok.encode(t) != ids_of(other, t)] == []
+
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
+    "byte level": (lambda: {**llama(), "pre_tokenizer": BYTE_LEVEL}, "it is byte-level BPE (ByteLevel"),
+    "byte level in a sequence": (
+        lambda: {**llama(), "decoder": {"type": "Sequence", "decoders": [BYTE_LEVEL]}},
+        "it is byte-level BPE",
+    ),
+    "unigram": (
+        lambda: {**llama(), "model": {"type": "Unigram", "vocab": [["a", 0.0]]}},
+        "it is a Unigram model",
+    ),
+    "unigram without a type": (
+        lambda: {**llama(), "model": {"vocab": [["a", 0.0]]}},
+        "it is a Unigram model",
+    ),
+    "wordpiece": (
+        lambda: {**llama(), "model": {"type": "WordPiece", "vocab": {}}},
+        "WordPiece model (as in BERT)",
+    ),
+    "words": (
+        lambda: {**llama(), "model": {"type": "WordLevel", "vocab": {}}},
+        "WordLevel model (whole words)",
+    ),
+    "new model": (lambda: {**llama(), "model": {"type": "New", "vocab": {}}}, "model.type is 'New'"),
+    "normalizer": (
+        lambda: {**llama(), "normalizer": {"type": "NFKC"}},
+        "its normalizer is NFKC; SentencePiece BPE",
+    ),
+    "normalizers": (
+        lambda: {
+            **llama(),
+            "normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, json_files.ESCAPE]},
+        },
+        "its normalizer is Lowercase, Replace of {'String': ' '}; ",
+    ),
+    "pre-tokenizer": (
+        lambda: {**llama(), "pre_tokenizer": {"type": "Whitespace"}},
+        "its pre-tokenizer is Whitespace",
+    ),
+    "regular expression": (
+        lambda: {
+            **llama(),
+            "pre_tokenizer": {
+                "type": "Split",
+                "pattern": {"Regex": "\\d"},
+                "behavior": "Isolated",
+                "invert": False,
+            },
+        },
+        "its pre-tokenizer is Split of {'Regex': '",
+    ),
+    "prefix": (
+        lambda: with_model(llama(), continuing_subword_prefix="##"),
+        "continuing_subword_prefix is '##'",
+    ),
+    "suffix": (lambda: with_model(llama(), end_of_word_suffix="</w>"), "end_of_word_suffix is '</w>'"),
+    "post-processor": (
+        lambda: {
+            **llama(),
+            "post_processor": {"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]},
+        },
+        "its post-processor is BertProcessing",
+    ),
+    "unknown characters left out": (
+        lambda: with_model(llama(fallback=False), unk_token=None),
+        "leaves out unknown characters",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_sentencepiece_cannot_do_is_named(name: str) -> None:
+    make, message = CANNOT[name]
+    for allow in (False, True):
+        with pytest.raises(cpbpe.ModelError) as caught:
+            read(dumped(make()), allow_differences=allow)
+        assert message in str(caught.value)
+
+
+def test_a_model_of_another_form_becomes_a_model_file() -> None:
+    found: ReadJson = read(dumped(gemma()))
+    tok = Tokenizer.from_bytes(dumped(gemma()))
+    assert tok.to_bytes() == Tokenizer.from_bytes(tok.to_bytes()).to_bytes()
+    assert tok.spec.pieces == found.spec.pieces
+    assert zoo.parse(tok.to_bytes()).trainer_spec.model_type == zoo.parse(zoo.model("llama")).trainer_spec.BPE
