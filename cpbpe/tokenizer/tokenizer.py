@@ -1,4 +1,4 @@
-"""The Tokenizer, which users hold. What a call does has a file of its own, such as `plans` and `alignment`."""
+"""The Tokenizer, which users hold. What a call does has a file of its own, such as `plans` or `alignment`."""
 
 from __future__ import annotations
 
