@@ -171,6 +171,22 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """What a file says beside the model, in formats that have room for it.
+
+    No id depends on it, unless a call asks for that: it is kept, shown by `inspect`, and written again by
+    formats that can say it.
+    """
+
+    options: Mapping[str, bool] = field(default_factory=dict)
+    """The options of encoding that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Which token has which part ("bos", "eos", "pad", "mask", "eot", ...), as far as the file says it."""
+    chat_templates: Mapping[str, str] = field(default_factory=dict)
+    """The templates of conversations, by name; the usual one is "default"."""
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """A BPE model.
 
@@ -196,6 +212,8 @@ class ModelSpec:
     """Special tokens that were added to the model, with their ids."""
     settings: Settings = field(default=Settings(), repr=False)
     """What else the file records."""
+    carried: Carried = field(default=Carried(), repr=False)
+    """What the file says beside the model."""
     file: bytes | None = field(default=None, repr=False, compare=False)
     """The file it was read from, so that it can be saved as it was."""
 

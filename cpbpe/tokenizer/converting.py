@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, read_model_file
-from cpbpe.model.formats.sniff import is_tokenizer_json
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.formats import table
+from cpbpe.model.spec import Carried, ModelSpec
 
 
 class Saved(Protocol):
@@ -59,7 +59,7 @@ def convert(
 
     `source` is whatever `load` takes. If some text would get other ids, nothing is written, and a
     ConversionError says why; `allow_differences` converts all the same, and lists what differs. `add_bos` and
-    `add_eos` say whether a tokenizer.json puts these tokens around texts; None means as in the source. If the
+    `add_eos` say whether the file asks for these tokens around texts; None means as in the source. If the
     library tokenizers is installed, it encodes some texts first, and must give the same ids.
 
     >>> convert("tokenizer.model", "converted.json", add_bos=True).is_exact
@@ -69,66 +69,46 @@ def convert(
     """
     data = read_model_file(source)
     path = _path(target, "convert")
-    ends = {"add_bos": add_bos or False, "add_eos": add_eos or False}
-    differences: list[tuple[str, str | None]] = []
-    notes: list[str] = []
-    if is_tokenizer_json(data):
-        read = _json().read(data, allow_differences=allow_differences)
-        spec = read.spec
-        ends = {
-            "add_bos": read.add_bos if add_bos is None else add_bos,
-            "add_eos": read.add_eos if add_eos is None else add_eos,
-        }
-        differences += read.differences
-        notes += read.notes
-    else:
-        spec = _model_file().read(data)
-    if _is_json(path):
-        written = _json().write(spec, **ends, allow_differences=allow_differences)
-        content = written.data
-        differences += written.differences
-        notes += written.notes
-    else:
-        if add_bos or add_eos:
-            raise ValueError("add_bos and add_eos are for a tokenizer.json; a .model file cannot say that")
-        content = _model_file().write(spec)
-        if True in ends.values():
-            around = " and ".join(name[4:] for name in ends if ends[name])
-            notes.append(
-                f"a .model file does not say that texts get {around}: load it, and bind that with using()"
-            )
+    wanted = table.format_for(path)
+    # 1. The model, and around which texts it puts bos and eos.
+    given = table.format_of(data)
+    read = table.read(data, given, allow_differences=allow_differences)
+    spec = _with_ends(read.spec, {"add_bos": add_bos, "add_eos": add_eos})
+    # 2. The file.
+    written = table.write(spec, wanted, allow_differences=allow_differences)
+    differences = (*read.differences, *written.differences)
+    # 3. Before it is written, it is tried.
     tried = None
-    if not differences and (_is_json(path) or is_tokenizer_json(data)):
-        verifying = imported("cpbpe.tokenizer.verifying")
-        tried = verifying.tried(spec, content if _is_json(path) else data)
-    imported("cpbpe.model.writing").write_all({path: content})
-    return Conversion(path, tuple(differences), tuple(dict.fromkeys(notes)), tried)
+    if not differences:
+        files = {given.name: data, wanted.name: written.data}
+        tried = imported("cpbpe.tokenizer.verifying").tried(spec, files)
+    imported("cpbpe.model.writing").write_all({path: written.data})
+    notes = [*read.notes, *written.notes]
+    if wanted is table.MODEL and spec.carried != Carried():
+        notes.append("what the file says beside the model is in a field that only cpbpe reads")
+    return Conversion(path, differences, tuple(dict.fromkeys(notes)), tried)
 
 
 def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
     """Write the file of a tokenizer; the options that are bound to it decide what goes around texts."""
     name = _path(path, "save")
+    wanted = table.format_for(name)
     content = tokenizer.to_bytes()
-    if _is_json(name):
+    if wanted is not table.MODEL:
         bound = tokenizer.bound_options
-        ends = {option: bool(bound.get(option)) for option in ("add_bos", "add_eos")}
-        content = _json().write(tokenizer.spec, **ends).data
+        spec = _with_ends(tokenizer.spec, {end: bound.get(end) for end in ("add_bos", "add_eos")})
+        content = table.write(spec, wanted).data
     imported("cpbpe.model.writing").write_all({name: content})
+
+
+def _with_ends(spec: ModelSpec, ends: Mapping[str, bool | None]) -> ModelSpec:
+    """The model with these options; None means as it is."""
+    changed = {name: value for name, value in ends.items() if value is not None}
+    carried = replace(spec.carried, options={**spec.carried.options, **changed})
+    return replace(spec, carried=carried) if changed else spec
 
 
 def _path(path: str | os.PathLike[str], call: str) -> str:
     instead = "to write to an open file, use file.write(tok.to_bytes())"
     name: str = imported("cpbpe.model.writing").saving_path(path, call, instead)
     return name
-
-
-def _is_json(path: str) -> bool:
-    return path.lower().endswith(".json")
-
-
-def _json() -> Any:
-    return imported("cpbpe.model.formats.tokenizer_json")
-
-
-def _model_file() -> Any:
-    return imported("cpbpe.model.formats.sentencepiece")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, kept
-from cpbpe.model.spec import ModelSpec, PieceType, Settings
+from cpbpe.model.spec import Carried, ModelSpec, PieceType, Settings
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
 from cpbpe.tokenizer.special_tokens import SpecialTokens
@@ -75,6 +75,12 @@ class ModelFacts:
         """What the file says about itself."""
         settings: Settings = imported("cpbpe.model.formats.sentencepiece").read_settings(self.file)
         return settings
+
+    @kept
+    def carried(self) -> Carried:
+        """What the file says beside the model."""
+        carried: Carried = imported("cpbpe.model.formats.sentencepiece").read_carried(self.file)
+        return carried
 
     @kept
     def pad_id(self) -> int | None:

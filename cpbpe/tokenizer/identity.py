@@ -9,7 +9,7 @@ from typing import Any
 from cpbpe.engine.choice import load_engine, make_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported
-from cpbpe.model.formats.sniff import is_tokenizer_json
+from cpbpe.model.formats import table
 from cpbpe.model.spec import ModelSpec
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
@@ -42,13 +42,14 @@ def _model_file() -> Any:
 
 
 def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
-    """The model in the bytes of a `.model` file, or of a tokenizer.json."""
+    """The model in the bytes of a file of any format."""
     if not isinstance(file, (bytes, bytearray, memoryview)):
         hint = "; to load a file, use Tokenizer(path)" if isinstance(file, (str, os.PathLike)) else ""
         raise TypeError(f"from_bytes() takes the bytes of a model, not {type(file).__name__}{hint}")
     file = bytes(file)
-    if is_tokenizer_json(file):
-        return facts_of_spec(imported("cpbpe.model.formats.tokenizer_json").read(file).spec)
+    format = table.format_of(file)
+    if format is not table.MODEL:
+        return facts_of_spec(table.read(file, format).spec)
     return _facts(load_engine(file), file)
 
 

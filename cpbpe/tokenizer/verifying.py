@@ -7,7 +7,7 @@ what was proved.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from cpbpe.engine.choice import make_engine
@@ -22,11 +22,14 @@ _OLDEST = (0, 20)
 """The first version that reads merges as pairs."""
 
 
-def tried(spec: ModelSpec, data: bytes) -> str | None:
-    """With what a tokenizer.json was tried; None if the library is not installed, or too old.
+def tried(spec: ModelSpec, files: Mapping[str, bytes]) -> str | None:
+    """With what the files of a conversion, by their formats, were tried; None if no library is installed.
 
     A ConversionError shows a text that has other ids than in the model.
     """
+    data = files.get("tokenizer.json")
+    if data is None:
+        return None
     try:
         installed = version("tokenizers")
     except PackageNotFoundError:

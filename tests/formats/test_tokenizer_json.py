@@ -13,6 +13,7 @@ import cpbpe
 from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of, pre_tokenizer_of
+from cpbpe.model.spec import Carried
 from cpbpe.tokenizer import verifying
 from tests.support import budget, json_files, tiers, zoo
 from tests.support.json_files import differing, ids_of, spec_of, texts_for, theirs, written
@@ -126,19 +127,23 @@ def test_special_tokens_of_one_character() -> None:
     assert theirs(made.data).token_to_id("a") is None
 
 
+def with_ends(spec: ModelSpec, **options: bool) -> ModelSpec:
+    return replace(spec, carried=Carried(options))
+
+
 @pytest.mark.parametrize("bos", [False, True])
 @pytest.mark.parametrize("eos", [False, True])
 def test_bos_and_eos(bos: bool, eos: bool) -> None:
     tok = Tokenizer.from_bytes(zoo.model("llama"))
-    data = write(tok.spec, add_bos=bos, add_eos=eos).data
+    data = write(with_ends(tok.spec, add_bos=bos, add_eos=eos)).data
     other = theirs(data)
     assert other.encode("Hi").ids == tok.encode("Hi", add_bos=bos, add_eos=eos)
     pair = [id for text in ("Hi", "ab") for id in tok.encode(text, add_bos=bos, add_eos=eos)]
     assert other.encode("Hi", "ab").ids == pair
-    again = read(data)
-    assert (again.add_bos, again.add_eos) == (bos, eos)
+    asked = read(data).spec.carried.options
+    assert (asked.get("add_bos", False), asked.get("add_eos", False)) == (bos, eos)
     with pytest.raises(ValueError, match="defines no bos piece"):
-        write(spec_of("no-bos-empty-surface without rules"), add_bos=True)
+        write(with_ends(spec_of("no-bos-empty-surface without rules"), add_bos=True))
 
 
 @pytest.mark.parametrize("flags", range(16))
@@ -353,10 +358,11 @@ def test_converting(tmp_path: Path) -> None:
     assert cpbpe.convert(made, tmp_path / "same.json").is_exact
     assert (tmp_path / "same.json").read_bytes() == made.read_bytes()
     conversion = cpbpe.convert(made, back)
-    assert any("texts get bos" in note for note in conversion.notes)
+    assert any("only cpbpe reads" in note for note in conversion.notes)
+    assert cpbpe.load(back).spec.carried.options == {"add_bos": True}
+    assert cpbpe.convert(back, tmp_path / "same.json").is_exact
+    assert (tmp_path / "same.json").read_bytes() == made.read_bytes()
     assert cpbpe.load(back).encode("abra cadabra") == cpbpe.load(source).encode("abra cadabra")
-    with pytest.raises(ValueError, match=r"a \.model file cannot say that"):
-        cpbpe.convert(made, back, add_eos=True)
     source.write_bytes(zoo.model("defaults"))
     with pytest.raises(cpbpe.ConversionError, match="normalizer 'nmt_nfkc'"):
         cpbpe.convert(source, made)

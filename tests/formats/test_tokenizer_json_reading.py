@@ -8,7 +8,7 @@ import pytest
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
-from cpbpe.model.formats.tokenizer_json import ReadJson, read, write
+from cpbpe.model.formats.tokenizer_json import ReadModel, read, write
 from tests.support import budget, json_files, zoo
 from tests.support.json_files import (
     Json,
@@ -86,7 +86,7 @@ def test_ids_are_the_same(name: str) -> None:
 
 def test_what_the_forms_say() -> None:
     found = read(dumped(llama()))
-    assert (found.add_bos, found.add_eos) == (True, False)
+    assert found.spec.carried.options == {"add_bos": True}
     assert (found.spec.bos_id, found.spec.eos_id, found.spec.unk_id) == (1, 2, 0)
     found = read(dumped(gemma()))
     types = dict(zip(found.spec.pieces.texts, found.spec.pieces.types, strict=True))
@@ -260,7 +260,7 @@ def test_what_sentencepiece_cannot_do_is_named(name: str) -> None:
 
 
 def test_a_model_of_another_form_becomes_a_model_file() -> None:
-    found: ReadJson = read(dumped(gemma()))
+    found: ReadModel = read(dumped(gemma()))
     tok = Tokenizer.from_bytes(dumped(gemma()))
     assert tok.to_bytes() == Tokenizer.from_bytes(tok.to_bytes()).to_bytes()
     assert tok.spec.pieces == found.spec.pieces

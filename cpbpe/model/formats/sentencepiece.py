@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
+from cpbpe.model.formats.carried import TAG, carried_bytes, carried_of
 from cpbpe.model.formats.piece_messages import piece_messages
 from cpbpe.model.formats.sniff import describe
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
+from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
 
 if TYPE_CHECKING:
     from cpbpe.model.formats import model_pb2
@@ -62,6 +63,11 @@ def read_settings(data: bytes) -> Settings:
     return _settings(_parse(data))
 
 
+def read_carried(data: bytes) -> Carried:
+    """What a file that can be read says beside the model."""
+    return carried_of(_parse(data).Extensions[messages().carried]) if TAG in data else Carried()
+
+
 def spec_of_settings(settings: Settings) -> ModelSpec:
     """The model without pieces that a file with these settings would describe."""
     proto = messages().ModelProto()
@@ -84,6 +90,7 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
         special_pieces=(names[0], names[1], names[2], names[3]),
         added=tuple(map(_added_token, proto.Extensions[messages().added_tokens])),
         settings=_settings(proto),
+        carried=carried_of(proto.Extensions[messages().carried]),
         file=file,
     )
 
@@ -230,6 +237,8 @@ def write(spec: ModelSpec) -> bytes:
     if spec.denormalizer is not None:
         _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
     _add(proto, spec.added)
+    if carried := carried_bytes(spec.carried):
+        proto.Extensions[messages().carried] = carried
     others: bytes = proto.SerializeToString()
     return piece_messages(spec.pieces) + others
 
@@ -238,6 +247,14 @@ def added_fields(tokens: Mapping[str, int]) -> bytes:
     """Added tokens as bytes to append to a file: protobuf allows the fields of one message in parts."""
     proto = messages().ModelProto()
     _add(proto, [(text.encode(), id) for text, id in tokens.items()])
+    data: bytes = proto.SerializeToString()
+    return data
+
+
+def carried_field(carried: Carried) -> bytes:
+    """What is carried beside a model as bytes to append to its file, likewise."""
+    proto = messages().ModelProto()
+    proto.Extensions[messages().carried] = carried_bytes(carried)
     data: bytes = proto.SerializeToString()
     return data
 

@@ -11,7 +11,7 @@ listed.
 """
 
 from cpbpe.model.formats.tokenizer_json.reading import read
-from cpbpe.model.formats.tokenizer_json.values import Difference, ReadJson, Written
 from cpbpe.model.formats.tokenizer_json.writing import write
+from cpbpe.model.formats.values import Difference, ReadModel, Written
 
-__all__ = ["Difference", "ReadJson", "Written", "read", "write"]
+__all__ = ["Difference", "ReadModel", "Written", "read", "write"]

@@ -24,7 +24,7 @@ from itertools import groupby
 
 from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import normalized
-from cpbpe.model.formats.tokenizer_json.values import Difference
+from cpbpe.model.formats.values import Difference
 from cpbpe.model.pair_ranks import (
     Pair,
     by_pair,

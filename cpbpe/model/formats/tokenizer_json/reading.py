@@ -18,10 +18,10 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     refuse_byte_level,
     unknown_surface,
 )
-from cpbpe.model.formats.tokenizer_json.values import Difference, ReadJson, refuse
 from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
+from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
-from cpbpe.model.spec import ModelSpec, Pieces, PieceType
+from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 
 _OTHERS = {
     "Unigram": "it is a Unigram model",
@@ -32,7 +32,7 @@ _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True
 _BYTES = frozenset(piece.decode() for piece in validity.BYTE_PIECES)
 
 
-def read(data: bytes, *, allow_differences: bool = False) -> ReadJson:
+def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     """The model in a tokenizer.json, which gives the ids that `tokenizers` does.
 
     A ModelError says what SentencePiece BPE cannot do at all, or what is wrong with the file. If some text
@@ -64,6 +64,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadJson:
         ),
         special_pieces=names,
         added=added.beyond,
+        carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
     )
     validity.check(spec)
     # 3. What is not the same.
@@ -75,7 +76,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadJson:
     notes = [*steps.notes, *added.notes]
     if note := decoder_note(content, spec, Names(spec)):
         notes.append(note)
-    return ReadJson(spec, ends[0] is not None, ends[1] is not None, tuple(differences), tuple(notes))
+    return ReadModel(spec, tuple(differences), tuple(notes))
 
 
 def _refuse_others(content: Json, model: Json) -> None:

@@ -44,10 +44,11 @@ def in_gaps(spec: ModelSpec) -> dict[str, int]:
     return {text.decode(): id for text, id in spec.added}
 
 
-def post_processor(spec: ModelSpec, names: Names, add_bos: bool, add_eos: bool) -> Json | None:
+def post_processor(spec: ModelSpec, names: Names) -> Json | None:
     """What puts bos and eos around a text, and around each of a pair."""
     ids = []
-    for wanted, id, name in ((add_bos, spec.bos_id, "bos"), (add_eos, spec.eos_id, "eos")):
+    for id, name in ((spec.bos_id, "bos"), (spec.eos_id, "eos")):
+        wanted = spec.carried.options.get(f"add_{name}", False)
         if wanted and id is None:
             raise ValueError(f"add_{name}=True, but this model defines no {name} piece of type CONTROL")
         ids.append(id if wanted else None)

@@ -25,7 +25,7 @@ from cpbpe.model.formats.tokenizer_json.spaces import (
 )
 from cpbpe.model.formats.tokenizer_json.spaces import replace as replace_step
 from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
-from cpbpe.model.formats.tokenizer_json.values import Difference
+from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, NormalizerSpec
 
 _BYTE_LEVEL = (

@@ -14,20 +14,18 @@ from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging
 from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, decoder_of, normalizer_of, sequence
 from cpbpe.model.formats.tokenizer_json.user_defined import pre_tokenizer_of
-from cpbpe.model.formats.tokenizer_json.values import Difference, Written, refuse
+from cpbpe.model.formats.values import Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec
 
 ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 
 
-def write(
-    spec: ModelSpec, *, add_bos: bool = False, add_eos: bool = False, allow_differences: bool = False
-) -> Written:
+def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     """The tokenizer.json of a model, with which `tokenizers` returns the ids that sentencepiece does.
 
-    `add_bos` and `add_eos` make a post-processor that puts these pieces around every text. If some text would
-    get other ids, or its ids another text, a ConversionError says why; with `allow_differences` the file is
-    made, and what differs is listed in the result.
+    If the model carries the options `add_bos` or `add_eos`, a post-processor puts these pieces around every
+    text. If some text would get other ids, or its ids another text, a ConversionError says why; with
+    `allow_differences` the file is made, and what differs is listed in the result.
     """
     validity.check(spec)
     names = Names(spec)
@@ -59,7 +57,7 @@ def write(
         "added_tokens": special.added_tokens(names),
         "normalizer": _normalizer(spec),
         "pre_tokenizer": pre_tokenizer_of(names.user_defined, cuts),
-        "post_processor": special.post_processor(spec, names, add_bos, add_eos),
+        "post_processor": special.post_processor(spec, names),
         "decoder": decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private),
         "model": model,
     }

@@ -1,4 +1,8 @@
-"""What writing and reading a tokenizer.json return, and what they say when the result is not exact."""
+"""What readers and writers of a format return, and what they say when the result is not exact.
+
+The module or folder of a format has `read(data, *, allow_differences=False)`, which returns a `ReadModel`,
+and `write(spec, *, allow_differences=False)`, which returns a `Written`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """A tokenizer.json, and what is not the same with it."""
+    """A file of another format, and what is not the same with it."""
 
     data: bytes
     """The file."""
@@ -32,17 +36,13 @@ class Written:
 
 
 @dataclass(frozen=True)
-class ReadJson:
-    """The model in a tokenizer.json, and what is not the same with it."""
+class ReadModel:
+    """The model in a file of another format, and what is not the same with it."""
 
     spec: ModelSpec
     """The model as a value."""
-    add_bos: bool = False
-    """Whether the file's post-processor puts the bos piece in front of every text."""
-    add_eos: bool = False
-    """Whether it puts the eos piece at the end."""
     differences: tuple[Difference, ...] = ()
-    """Why some texts get other ids than in tokenizers; empty if there is no such text."""
+    """Why some texts get other ids than in the library whose format it is; empty if there is no such text."""
     notes: tuple[str, ...] = ()
     """What differs only in texts that spell out an added token, or in decoding."""
 

@@ -1,0 +1,73 @@
+"""The formats that models are read from and written to, and how to tell which one a file is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cpbpe.lazy import imported
+from cpbpe.model.formats import sniff
+from cpbpe.model.formats.values import ReadModel, Written
+from cpbpe.model.spec import ModelSpec
+
+
+class Format(NamedTuple):
+    """A format. Its module has `read` and `write`, see `values`."""
+
+    name: str
+    """Its name in messages, and for the options `--from` and `--to`."""
+    module: str
+    """The module that reads and writes it, imported when it is needed."""
+    suffixes: tuple[str, ...]
+    """How the names of its files end."""
+    begins: Callable[[bytes], bool]
+    """Whether data is meant to be a file of this format. (It may still be broken.)"""
+
+
+MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda data: True)
+"""SentencePiece's own. Whatever is nothing else is taken for one, whose reader says what it is instead."""
+
+OTHERS = (
+    Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
+)
+"""The other formats, in the order in which they are tried."""
+
+FORMATS = {format.name: format for format in (MODEL, *OTHERS)}
+"""All of them by name."""
+
+
+def format_of(data: bytes) -> Format:
+    """The format of a file.
+
+    >>> format_of(b'{"version": "1.0", "added_tokens": []}').name
+    'tokenizer.json'
+    """
+    return next((format for format in OTHERS if format.begins(data)), MODEL)
+
+
+def format_for(path: str) -> Format:
+    """The format to write, by the end of a file's name. A name of no format means a `.model`.
+
+    >>> format_for("my/Tokenizer.JSON").name, format_for("my.spm").name
+    ('tokenizer.json', 'model')
+    """
+    name = path.lower()
+    return next((format for format in OTHERS if name.endswith(format.suffixes)), MODEL)
+
+
+def read(data: bytes, format: Format, *, allow_differences: bool = False) -> ReadModel:
+    """The model in a file of a format."""
+    module: Any = imported(format.module)
+    if format is MODEL:
+        return ReadModel(module.read(data))
+    result: ReadModel = module.read(data, allow_differences=allow_differences)
+    return result
+
+
+def write(spec: ModelSpec, format: Format, *, allow_differences: bool = False) -> Written:
+    """The file of a model in a format."""
+    module: Any = imported(format.module)
+    if format is MODEL:
+        return Written(module.write(spec))
+    result: Written = module.write(spec, allow_differences=allow_differences)
+    return result
