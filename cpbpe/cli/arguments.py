@@ -12,9 +12,9 @@ from typing import Any
 from cpbpe.cli.flags import flag
 from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_number
+from cpbpe.cli.reading import add_reading
 from cpbpe.cli.train_flags import OPTIONS
-from cpbpe.corpus.kinds import FORMATS
-from cpbpe.spelling import listed, spelled
+from cpbpe.spelling import spelled
 from cpbpe.training.argument_checks import checked_memory_limit
 from cpbpe.training.option_table import GROUPS
 from cpbpe.training.options import PRESETS, TrainOptions, preset
@@ -34,19 +34,7 @@ def add_corpus(parser: Parser) -> None:
     parser.add_argument("--input", action="append", type=_list, help=argparse.SUPPRESS)
     parser.add_argument("--model-type", help=argparse.SUPPRESS)
     reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        "--format",
-        type=one_of(FORMATS),
-        help=f"the format of all files, whatever they are called: {listed(list(FORMATS))}",
-    )
-    reading.add_argument(
-        "--field", default="text", help="which field of a .jsonl file contains the text (default: text)"
-    )
-    reading.add_argument(
-        "--column",
-        help="which column of a .parquet, .arrow or .csv file contains the text, by name or by number, from "
-        "1 (default: text; needed for .csv)",
-    )
+    add_reading(reading, ".parquet, .arrow or .csv")
     reading.add_argument(
         "--threads",
         type=whole_number,

@@ -8,9 +8,8 @@ from collections.abc import Collection
 from typing import Any
 
 from cpbpe.cli.flags import flag
-from cpbpe.cli.parsing import OneOf, Parser, number, whole_number
-from cpbpe.corpus.kinds import FORMATS
-from cpbpe.spelling import listed
+from cpbpe.cli.parsing import Parser, number, whole_number
+from cpbpe.cli.reading import add_reading
 from cpbpe.tokenizer.options import DECODE, ENCODE
 
 _MEANINGS = {
@@ -58,20 +57,7 @@ def decode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
     """How documents are read."""
     reading = parser.add_argument_group("reading")
-    reading.add_argument(
-        format_flag,
-        dest="input_format",
-        type=OneOf(FORMATS),
-        help=f"the format of all files, whatever they are called: {listed(list(FORMATS))}",
-    )
-    reading.add_argument(
-        "--field", default="text", help="which field of a .jsonl file contains the text (default: text)"
-    )
-    reading.add_argument(
-        "--column",
-        help="which column of a .parquet, .arrow, .tsv or .csv file contains the text, by name or by number, "
-        "from 1 (default: text; needed for .csv)",
-    )
+    add_reading(reading, ".parquet, .arrow, .tsv or .csv", format_flag, "input_format")
     reading.add_argument(
         "--whole", action="store_true", help="take each text file as one text, newlines included"
     )

@@ -6,7 +6,8 @@ IPC file format, also called Feather version 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from cpbpe.lazy import imported, numpy
@@ -40,10 +41,13 @@ class _Tables(Format):
         (name,) = self.first_files(shard.split, shard.number)
         file = pyarrow.PythonFile(_Writable(out.create(name)), "w")
         batches = (_batch(pyarrow, schema, shard, chunk) for chunk in shard.chunks())
-        self._write(pyarrow, file, schema, batches)
+        with self._writer(file, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
 
-    def _write(self, pyarrow: Any, file: Any, schema: Any, batches: Iterator[Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _writer(self, file: Any, schema: Any) -> Any:
+        """What writes batches to a file, as pyarrow has it: a context manager with `write_batch`."""
 
 
 class Parquet(_Tables):
@@ -51,10 +55,8 @@ class Parquet(_Tables):
 
     name = "parquet"
 
-    def _write(self, pyarrow: Any, file: Any, schema: Any, batches: Iterator[Any]) -> None:
-        with imported("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd") as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+    def _writer(self, file: Any, schema: Any) -> Any:
+        return imported("pyarrow.parquet").ParquetWriter(file, schema, compression="zstd")
 
 
 class Arrow(_Tables):
@@ -62,10 +64,8 @@ class Arrow(_Tables):
 
     name = "arrow"
 
-    def _write(self, pyarrow: Any, file: Any, schema: Any, batches: Iterator[Any]) -> None:
-        with imported("pyarrow.ipc").new_file(file, schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+    def _writer(self, file: Any, schema: Any) -> Any:
+        return imported("pyarrow.ipc").new_file(file, schema)
 
 
 class _Writable:
