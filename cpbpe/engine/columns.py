@@ -7,7 +7,7 @@ from typing import TypedDict
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
 
 NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool]
-"""Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space."""
+"""Name, charsmap, and the other fields of `NormalizerSpec` in their order."""
 
 
 class Columns(TypedDict):

@@ -143,7 +143,7 @@ class Normalizer:
             if rewritten != b" ":
                 break
             at += used
-        # The dummy prefix. Whether the text begins with a space shows where the first character is that stays.
+        # The dummy prefix. Whether the text begins with a space shows in the first character that stays.
         begin, prefix = at, self.spec.add_dummy_prefix and not self.spec.suffix
         while prefix and not self.spec.prefix_before_space and at < len(text):
             rewritten, used = self.rewrite(text, at, keep_invalid)

@@ -225,7 +225,7 @@ impl Normalizer {
             rewriting.at += used;
             rewriting.check()?;
         }
-        // 2. The dummy prefix. Whether the text begins with a space shows where the first character is that stays.
+        // 2. The dummy prefix. Whether the text begins with a space shows in the first character that stays.
         let (begin, mut prefix) = (rewriting.at, options.add_dummy_prefix && !options.suffix);
         while prefix && !options.prefix_before_space && rewriting.at < text.len() {
             let (rewritten, used) = rewriting.next();

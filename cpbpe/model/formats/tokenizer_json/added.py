@@ -73,7 +73,9 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
             continue
         if is_special or "▁" not in text or text not in vocab:
             found.control.add(text)
-    found.control.discard(unknown or "")
+    if unknown in found.control:
+        found.control.discard(unknown)
+        found.notes.append(f"tokenizers finds the unknown token {unknown} in every text that spells it out")
     # 2. Pieces are all up to the first gap, and then up to the last USER_DEFINED one.
     tokens = {id: text for text, id in {**vocab, **ids}.items()}
     size = next(id for id in range(len(tokens) + 1) if id not in tokens)

@@ -18,7 +18,7 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     refuse_byte_level,
     unknown_surface,
 )
-from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
+from cpbpe.model.formats.tokenizer_json.writing import isolating
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
 from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
@@ -29,6 +29,7 @@ _OTHERS = {
     "WordLevel": "it is a WordLevel model (whole words)",
 }
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+_UNKNOWN = "<unk>"
 _BYTES = frozenset(piece.decode() for piece in validity.BYTE_PIECES)
 
 
@@ -64,12 +65,15 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         ),
         special_pieces=names,
         added=added.beyond,
-        carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
+        carried=Carried(
+            {name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}
+            | steps.options
+        ),
     )
     validity.check(spec)
     # 3. What is not the same.
     differences = [*steps.differences, *vocabulary.differences, *_settings_that_cut(content)]
-    if steps.user_defined is not None and pre_tokenizer(spec) != content.get("pre_tokenizer"):
+    if steps.user_defined is not None and isolating(spec) != steps.isolating:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
     if not allow_differences:
         refuse(differences, "no SentencePiece model is exactly this tokenizer.json", _ALLOW)
@@ -145,6 +149,8 @@ class _Vocabulary:
         self.byte_fallback = member(model, "byte_fallback", bool, "model", False)
         self.unknown = member(model, "unk_token", str, "model", "") or None
         vocab = _checked_vocab(member(model, "vocab", dict, "model"))
+        if self.unknown is None and self.byte_fallback and _UNKNOWN in vocab:
+            self.unknown = _UNKNOWN  # transformers leaves out the name, because no text needs the token
         self.added = read_added(self.allow_added, vocab, self.steps, self.unknown)
         tokens = [*self.added.pieces_of(vocab)]
         self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
