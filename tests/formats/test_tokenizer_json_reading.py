@@ -53,6 +53,7 @@ EXACT: dict[str, Callable[[], Json]] = {
         "normalizer": {"type": "Sequence", "normalizers": [json_files.ESCAPE, json_files.PREFIX]},
     },
     "gemma": gemma,
+    "gemma without a byte": lambda: without_a_byte(),
     "phi3": phi3,
     "every split": all_splits,
     "shuffled": shuffled,
@@ -117,6 +118,52 @@ def test_special_tokens_in_texts_are_the_same_where_they_are_allowed() -> None:
         other.encode_special_tokens = False
         for text in ("<s>Hi</s> there", "</s>", "a<s> <s>b"):
             assert tok.encode(text, allowed_special="all") == ids_of(other, text)
+
+
+def without_a_byte() -> Json:
+    """As Gemma's files (there it is a tab): the BYTE piece of a DEL character is called by the character, which is a part of longer tokens."""
+    content = gemma()
+    ids: dict[str, int] = content["model"]["vocab"]
+    content["model"]["vocab"] = {
+        {"<0x7F>": "\x7f", "es": "\x7f\x7f", "ing": "\x7fa"}.get(token, token): id
+        for token, id in ids.items()
+    }
+    merges = [pair for pair in content["model"]["merges"] if not {"es", "ing"} & {*pair, "".join(pair)}]
+    return with_model(content, merges=[["\x7f", "a"], ["\x7f", "\x7f"], *merges])
+
+
+def test_a_byte_that_is_called_by_its_character() -> None:
+    data = dumped(without_a_byte())
+    found = read(data)
+    assert found.spec.pieces[130] == (b"<0x7F>", 0, PieceType.BYTE)
+    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
+    for text in (
+        "\x7f",
+        "\x7fa",
+        "\x7f\x7fa",
+        "\x7f\x7f\x7fb",
+        "<0x7F>",
+        "\x7f<0x7F>\x7f\x7f",
+        "a\x7fés\x7f",
+    ):
+        assert tok.encode(text) == ids_of(other, text), text
+        assert tok.decode(tok.encode(text)) == other.decode(tok.encode(text)) == text
+    assert write(found.spec).differences == ()
+    assert read(write(found.spec).data).spec.pieces == found.spec.pieces
+    assert json.loads(write(found.spec).data)["model"]["vocab"]["\x7f"] == 130
+
+
+def test_added_tokens_in_normalized_text_and_in_text() -> None:
+    """The library looks for one kind between the others, so that only one can be USER_DEFINED."""
+    content = gemma()
+    content["added_tokens"] += [added(902, "table>x", False, normalized=True)]
+    data = dumped(content)
+    found = read(data)
+    assert found.spec.pieces[900].type == PieceType.USER_DEFINED
+    assert any("'table>x' are not special in the file" in note for note in found.notes)
+    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
+    for text in ("<table>x", "<table>", "a<table>a", "<table>b table"):
+        assert tok.encode(text) == ids_of(other, text), text
 
 
 @pytest.mark.parametrize("scheme", ["always", "first"])

@@ -140,6 +140,8 @@ class _Vocabulary:
     byte_fallback: bool = field(init=False)
     unknown: str | None = field(init=False)
     added: Added = field(init=False)
+    bytes: dict[str, str] = field(init=False)
+    """Tokens that stand for BYTE pieces, which the vocabulary does not have by their own names."""
     rows: list[tuple[str, PieceType]] = field(init=False)
     """The text and the type of each piece, as far as they do not depend on the merges."""
     differences: list[Difference] = field(init=False, default_factory=list)
@@ -161,6 +163,8 @@ class _Vocabulary:
                 "model.unk_token is missing: tokenizers leaves out unknown characters, and SentencePiece "
                 "never does"
             )
+        missing = {chr(int(byte[3:5], 16)): byte for byte in _BYTES - vocab.keys() if byte < "<0x80>"}
+        self.bytes = missing if missing.keys() <= vocab.keys() else {}
         self.rows = [self._row(token, id) for id, token in enumerate(tokens)]
         self._settings()
 
@@ -208,8 +212,8 @@ class _Vocabulary:
             return text, PieceType.CONTROL
         if token in self.added.user_defined or token in (self.steps.user_defined or ()):
             return text, PieceType.USER_DEFINED
-        if self.byte_fallback and token in _BYTES:
-            return text, PieceType.BYTE
+        if self.byte_fallback and (token in _BYTES or token in self.bytes):
+            return self.bytes.get(token, text), PieceType.BYTE
         if text == "\0" and token == text:
             self.differences.append(Difference("SentencePiece never finds a piece that is one NUL", "\0"))
         return text, PieceType.UNUSED if token[0] == HIDDEN else PieceType.NORMAL
