@@ -112,7 +112,7 @@ def test_real_models_agree(name: str) -> None:
 
 
 def test_many_equal_scores_are_refused_soon() -> None:
-    """Among 27,000 pieces of one score, the first text that shows it is found without sorting all each time."""
+    """Among 27,000 pieces of one score, the text that shows it is found without sorting all each time."""
     import cpbpe
 
     spec = cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0])).spec
