@@ -176,6 +176,10 @@ class Merging:
                 found = symbol in names.ranks and (symbol not in names.unused or depth > MAX_SPLIT_DEPTH)
                 yield symbol if found or symbol in names.bytes else UNKNOWN + symbol
 
+    def pieces_of(self, text: str) -> list[str]:
+        """The pieces of a normalized text in sentencepiece; an unknown character has UNKNOWN in front."""
+        return list(self._ours(text))
+
     def _others(self, text: str) -> Iterator[str]:
         """The same in the other library."""
         known = self.names.characters
