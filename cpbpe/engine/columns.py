@@ -6,8 +6,8 @@ from typing import TypedDict
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
 
-NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool]
-"""Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix."""
+NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool]
+"""Name, charsmap, and the other fields of `NormalizerSpec` in their order."""
 
 
 class Columns(TypedDict):
@@ -65,6 +65,7 @@ def _normalizer_columns(spec: NormalizerSpec) -> NormalizerColumns:
         spec.remove_extra_whitespaces,
         spec.escape_whitespaces,
         spec.suffix,
+        spec.prefix_before_space,
     )
 
 

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import accumulate, pairwise
 
@@ -156,20 +155,20 @@ def ordered(
     >>> ordered(pairs_that_make(ranks, by_text(ranks)), ranks)
     ['aaa', 'aa']
     """
-    first: dict[str, set[str]] = defaultdict(set)
-    order = _sorted(made, ranks, first)
+    order = _Order(made, ranks)
     texts = candidates(made, ranks) if texts is None else texts
-    while True:
-        known = sum(map(len, first.values()))
+    known: set[Pair] = set()
+    before = -1
+    while len(known) > before:
+        before = len(known)
         for text in texts:
-            if (wrong := _wrong_step(text, made, ranks, order)) is not None:
-                first[wrong[1]].add(wrong[0])
-                try:
-                    order = _sorted(made, ranks, first)
-                except CycleError:  # this order is wrong, too, and `differences` will say where
-                    return list(order)
-        if sum(map(len, first.values())) == known:
-            return list(order)
+            wrong = _wrong_step(text, made, ranks, order.places)
+            if wrong is None or wrong in known:
+                continue
+            known.add(wrong)
+            if not order.put(*wrong):  # this order is wrong, too, and `differences` will say where
+                return order.pieces()
+    return order.pieces()
 
 
 def differences(
@@ -223,19 +222,52 @@ def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str
     return sorted(texts, key=lambda text: (len(text), text))
 
 
-def _sorted(
-    made: Mapping[str, Pair], ranks: Mapping[str, float], first: Mapping[str, Collection[str]]
-) -> dict[str, int]:
-    """The pieces by rank, with their places; `first` says which of equal rank must come before a piece."""
-    equals = defaultdict(list)
-    for piece in made:
-        equals[ranks[piece]].append(piece)
-    order: list[str] = []
-    for rank in sorted(equals):
+class _Order:
+    """The pieces by rank, with their places, in which one piece after the other is put before another.
+
+    Each time as little as possible changes: only pieces between the two move. (To sort all of them each time
+    took 33 s where 32,000 pieces have one score; this takes 0.1 s.)
+    """
+
+    def __init__(self, made: Iterable[str], ranks: Mapping[str, float]):
         # Longer ones first, which is right where a run grows from the left, and saves looking for it.
-        group = {piece: first.get(piece, ()) for piece in sorted(equals[rank], key=len, reverse=True)}
-        order += TopologicalSorter(group).static_order() if len(group) > 1 else group
-    return {piece: place for place, piece in enumerate(order)}
+        order = sorted(made, key=lambda piece: (ranks[piece], -len(piece)))
+        self.places = {piece: place for place, piece in enumerate(order)}
+        """Where each piece is."""
+        self._before: dict[str, set[str]] = defaultdict(set)
+        self._after: dict[str, set[str]] = defaultdict(set)
+
+    def pieces(self) -> list[str]:
+        """The pieces in this order."""
+        return sorted(self.places, key=self.places.__getitem__)
+
+    def put(self, first: str, second: str) -> bool:
+        """Put a piece before another, from now on; False if it must come after that."""
+        # 1. What must come after the second one, and now is before the first; and the other way round.
+        places = self.places
+        begin, end = places[second], places[first]
+        late = self._reached(second, self._after, lambda place: place <= end)
+        if first in late:
+            return False
+        early = self._reached(first, self._before, lambda place: place >= begin)
+        # 2. They share their places anew.
+        moved = sorted(early, key=places.__getitem__) + sorted(late, key=places.__getitem__)
+        places.update(zip(moved, sorted(map(places.__getitem__, moved)), strict=True))
+        self._after[first].add(second)
+        self._before[second].add(first)
+        return True
+
+    def _reached(
+        self, piece: str, steps: Mapping[str, set[str]], is_between: Callable[[int], bool]
+    ) -> set[str]:
+        """A piece and all those that its constraints lead to, as far as they are between two places."""
+        found, waiting = {piece}, [piece]
+        while waiting:
+            for other in steps.get(waiting.pop(), ()):
+                if other not in found and is_between(self.places[other]):
+                    found.add(other)
+                    waiting.append(other)
+        return found
 
 
 def _wrong_step(

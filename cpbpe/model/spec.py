@@ -138,6 +138,9 @@ class NormalizerSpec:
     """Write a space as U+2581."""
     suffix: bool = False
     """`add_dummy_prefix` puts its space at the end instead of in front."""
+    prefix_before_space: bool = True
+    """`add_dummy_prefix` puts a space also in front of what begins with one (or with U+2581, if spaces are
+    escaped). sentencepiece always does; the pre-tokenizer Metaspace of `tokenizers` does not."""
 
 
 @dataclass(frozen=True)

@@ -143,11 +143,19 @@ class Normalizer:
             if rewritten != b" ":
                 break
             at += used
+        # The dummy prefix. Whether the text begins with a space shows in the first character that stays.
+        begin, prefix = at, self.spec.add_dummy_prefix and not self.spec.suffix
+        while prefix and not self.spec.prefix_before_space and at < len(text):
+            rewritten, used = self.rewrite(text, at, keep_invalid)
+            kept = rewritten.lstrip(b" ") if squeeze else rewritten
+            if kept:
+                prefix = not kept.startswith((b" ", space))
+                break
+            at += used
         if at == len(text):
             return b"", [at]
-
-        if self.spec.add_dummy_prefix and not self.spec.suffix:
-            add(b" ", at)
+        if prefix:
+            add(b" ", begin)
 
         drop_spaces = squeeze  # at the beginning, and after a space
         while at < len(text):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, read_model_file
 from cpbpe.model.formats import table
+from cpbpe.model.formats.values import Written
 from cpbpe.model.spec import Carried, ModelSpec
 
 
@@ -76,6 +77,8 @@ def convert(
     spec = _with_ends(read.spec, {"add_bos": add_bos, "add_eos": add_eos})
     # 2. The file.
     written = table.write(spec, wanted, allow_differences=allow_differences)
+    if wanted is table.MODEL and not spec.normalizer.prefix_before_space:
+        written = imported("cpbpe.tokenizer.own_fields").checked(spec, written, allow_differences)
     differences = (*read.differences, *written.differences)
     # 3. Before it is written, it is tried.
     tried = None
@@ -94,6 +97,8 @@ def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
     name = _path(path, "save")
     wanted = table.format_for(name)
     content = tokenizer.to_bytes()
+    if wanted is table.MODEL and not tokenizer.spec.normalizer.prefix_before_space:
+        imported("cpbpe.tokenizer.own_fields").checked(tokenizer.spec, Written(content), False)
     if wanted is not table.MODEL:
         bound = tokenizer.bound_options
         spec = _with_ends(tokenizer.spec, {end: bound.get(end) for end in ("add_bos", "add_eos")})

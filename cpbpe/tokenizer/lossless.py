@@ -144,6 +144,11 @@ def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
             "The dummy prefix is a plain space, and decoding keeps it: escape_whitespaces is off.",
             ["a"],
         )
+    if normalizer.add_dummy_prefix and not (normalizer.suffix or normalizer.prefix_before_space):
+        yield (
+            "Text that begins with a space gets no dummy prefix, and decoding drops its first space.",
+            [" a", " "],
+        )
     if not _has_piece(types, "▁"):
         yield (
             "A space that merges with nothing does not come back: text cannot yield the piece '▁'.",

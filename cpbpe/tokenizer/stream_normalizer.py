@@ -85,25 +85,29 @@ class StreamNormalizer:
             made += shape.space
         return made
 
-    def _start(self) -> bytes:
-        """The dummy prefix, now that the text is known not to be empty."""
+    def _start(self, first: bytes) -> bytes:
+        """The dummy prefix, now that the text is known not to be empty, and with what it begins."""
         self._started = True
-        return self.shape.space if self._prefix and not self.shape.spec.suffix else b""
+        spec, space = self.shape.spec, self.shape.space
+        if spec.suffix or not (spec.prefix_before_space or not first.startswith((b" ", space))):
+            return b""
+        return space if self._prefix else b""
 
     def _simple(self, data: bytes, whole: bool, final: bool) -> bytes:
-        front = self._start() if data and not self._started else b""
         if not whole:
             text, used = certain(data, final)
             self._pending = data[used:]
             data = text.encode()
+        front = self._start(data) if data and not self._started else b""
         return front + data.replace(b" ", self.shape.space)
 
     def _rewrite(self, data: bytes, final: bool) -> bytes:
         """Rewrite everything that more text cannot change, and keep the rest."""
         squeeze, space, run = self.shape.spec.remove_extra_whitespaces, self.shape.space, self.shape.run
         parts: list[bytes] = []
-        if data and not squeeze and not self._started:
-            parts.append(self._start())
+        early = self.shape.spec.prefix_before_space or self.shape.spec.suffix
+        if data and not squeeze and early and not self._started:
+            parts.append(self._start(data))
         at = 0
         while at < len(data):
             found = run.match(data, at) if run else None
@@ -112,12 +116,12 @@ class StreamNormalizer:
                 break
             rewritten, used = step
             at += used
-            if not self._started:
-                if rewritten == b" ":
-                    continue
-                parts.append(self._start())
+            if not self._started and squeeze and rewritten == b" ":
+                continue
             if self._drop_spaces:
                 rewritten = rewritten.lstrip(b" ")
+            if not self._started and (early or rewritten):
+                parts.append(self._start(rewritten))
             if rewritten:
                 self._drop_spaces = squeeze and rewritten.endswith(b" ")
                 parts.append(rewritten.replace(b" ", space))

@@ -1,6 +1,7 @@
 """The theorem of `cpbpe.model.pair_ranks`, on small vocabularies and every text over their letters."""
 
 import random
+import time
 from collections.abc import Iterator
 from itertools import product
 
@@ -10,12 +11,14 @@ from cpbpe.model.pair_ranks import (
     Pair,
     by_pair,
     by_text,
+    candidates,
     differences,
     merged,
     ordered,
     pairs_that_make,
     ranks_of,
 )
+from cpbpe.model.spec import PieceType
 from tests.support import budget, zoo
 
 
@@ -106,3 +109,24 @@ def test_real_models_agree(name: str) -> None:
     }
     made = pairs_that_make(ranks, by_text(ranks))
     assert not list(differences(made, ranks, ordered(made, ranks)))
+
+
+def test_many_equal_scores_are_refused_soon() -> None:
+    """Among 27,000 pieces of one score, the text that shows it is found without sorting all each time."""
+    import cpbpe
+
+    spec = cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0])).spec
+    ranks = {
+        text.decode(): 0.0
+        for text, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
+        if type == PieceType.NORMAL
+    }
+    begin = time.process_time()
+    made = pairs_that_make(ranks, by_text(ranks))
+    texts = candidates(made, ranks)
+    order = ordered(made, ranks, texts)
+    found = next(differences(made, ranks, order, texts))
+    seconds = time.process_time() - begin
+    theirs = by_pair(listed(made, order))
+    assert merged(found, by_text(ranks))[0] != merged(found, theirs)[0]
+    assert seconds < 15, seconds  # 33 s where all were sorted each time, 2 s now

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import tokenizers
 
 import cpbpe
 from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
-from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of, pre_tokenizer_of
+from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of, splits_of
 from cpbpe.model.spec import Carried
 from cpbpe.tokenizer import verifying
 from tests.support import budget, json_files, tiers, zoo
@@ -146,22 +147,25 @@ def test_bos_and_eos(bos: bool, eos: bool) -> None:
         write(with_ends(spec_of("no-bos-empty-surface without rules"), add_bos=True))
 
 
-@pytest.mark.parametrize("flags", range(16))
+@pytest.mark.parametrize("flags", range(32))
 def test_every_way_to_treat_spaces(flags: int) -> None:
     spec = spec_of("identity-no-fallback")
-    prefix, squeeze, escape, suffix = (bool(flags & 1 << bit) for bit in range(4))
+    prefix, squeeze, escape, suffix, before_space = (bool(flags & 1 << bit) for bit in range(5))
     rules = replace(
         spec.normalizer,
         add_dummy_prefix=prefix,
         remove_extra_whitespaces=squeeze,
         escape_whitespaces=escape,
         suffix=suffix,
+        prefix_before_space=before_space,
     )
     for fallback in (False, True):
         base = spec_of("llama") if fallback else spec
         made = replace(base, normalizer=rules, file=None)
         tok = Tokenizer.from_spec(made)
-        other = theirs(write(made).data)
+        data = write(made).data
+        assert write(read(data).spec).data == data
+        other = theirs(data)
         some = [
             "",
             " ",
@@ -220,12 +224,10 @@ def test_what_stands_between_user_defined_pieces() -> None:
     ],
 )
 def test_regular_expressions_of_user_defined_pieces(pieces: list[str]) -> None:
-    step = pre_tokenizer_of(pieces, {})
-    assert sorted(pieces_of(step) or ()) == sorted(pieces)
-    assert sorted(pieces_of(pre_tokenizer_of(pieces, {"<s>": 1})) or ()) == sorted(pieces)
-    assert pieces_of({"type": "Split", "pattern": {"Regex": "a+"}}) is None
-    assert pieces_of({"type": "Split", "pattern": {"Regex": "(?:a|b"}}) is None
-    assert pieces_of({"type": "Split", "pattern": {"Regex": "a)|b"}}) is None
+    assert sorted(pieces_of(splits_of(pieces, {})) or ()) == sorted(pieces)
+    assert sorted(pieces_of(splits_of(pieces, {"<s>": 1})) or ()) == sorted(pieces)
+    for pattern in ("a+", "(?:a|b", "a)|b"):
+        assert pieces_of([{"type": "Split", "pattern": {"Regex": pattern}}]) is None
 
 
 # --- Refused --------------------------------------------------------------------------------------
@@ -346,6 +348,30 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     with pytest.raises(cpbpe.ConversionError, match="splits UNUSED"):
         Tokenizer.from_bytes(zoo.model("unused")).save(path)
     assert cpbpe.load(path).encode("Hi") == tok.encode("Hi")  # nothing was written
+
+
+def test_a_prefix_only_where_no_space_is(tmp_path: Path) -> None:
+    """sentencepiece cannot do that: a .model file is written only if differences are allowed."""
+    spec = spec_of("user-defined-llama")
+    spec = replace(spec, normalizer=replace(spec.normalizer, prefix_before_space=False), file=None)
+    source, made, again = tmp_path / "tokenizer.json", tmp_path / "a.model", tmp_path / "b.json"
+    tok = Tokenizer.from_spec(spec)
+    tok.save(source)
+    for write_it in (lambda: cpbpe.convert(source, made), lambda: tok.save(made)):
+        with pytest.raises(
+            cpbpe.ConversionError, match=r"in front of every text.*in the text ' a'"
+        ) as caught:
+            write_it()
+        assert not made.exists()
+    shown = caught.value.differences[0][1] or ""
+    conversion = cpbpe.convert(source, made, allow_differences=True)
+    assert conversion.differences == caught.value.differences
+    sp = sentencepiece.SentencePieceProcessor(model_file=str(made))
+    assert sp.encode(shown) != tok.encode(shown)
+    assert sp.encode("a b") == tok.encode("a b")
+    assert cpbpe.load(made).encode(shown) == tok.encode(shown)
+    assert cpbpe.convert(made, again).is_exact
+    assert again.read_bytes() == source.read_bytes()
 
 
 def test_converting(tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ fn engine(chance: &mut Chance) -> Engine {
             remove_extra_whitespaces: chance.below(2) == 0,
             escape_whitespaces: chance.below(5) > 0,
             suffix: chance.below(4) == 0,
+            prefix_before_space: chance.below(3) > 0,
         },
         denormalizer: None,
         added: Vec::new(),

@@ -9,13 +9,21 @@ use cpbpe::{Columns, NormalizerOptions};
 
 use crate::errors::halted;
 
-/// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix.
-pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool);
+/// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space.
+pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool, bool);
 
 /// A normalizer that came from Python.
 pub fn normalizer_of(given: NormalizerTuple) -> NormalizerOptions {
-    let (name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix) = given;
-    NormalizerOptions { name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix }
+    let (name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, before_space) = given;
+    NormalizerOptions {
+        name,
+        charsmap,
+        add_dummy_prefix,
+        remove_extra_whitespaces,
+        escape_whitespaces,
+        suffix,
+        prefix_before_space: before_space,
+    }
 }
 
 /// Numbers of four bytes that came from Python.
@@ -40,6 +48,7 @@ pub fn dict_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> 
             options.remove_extra_whitespaces,
             options.escape_whitespaces,
             options.suffix,
+            options.prefix_before_space,
         )
     };
     let [unk, bos, eos, pad] = &columns.special_pieces;

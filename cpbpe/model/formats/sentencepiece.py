@@ -83,7 +83,10 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
     names = [getattr(trainer, name) or default for name, default in zip(_NAMES, _DEFAULT_NAMES, strict=True)]
     return ModelSpec(
         pieces=pieces,
-        normalizer=normalizer_of(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
+        normalizer=replace(
+            normalizer_of(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
+            prefix_before_space=proto.Extensions[messages().prefix_before_space],
+        ),
         denormalizer=normalizer_of(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
         byte_fallback=trainer.byte_fallback,
         unk_surface=trainer.unk_surface,
@@ -239,6 +242,8 @@ def write(spec: ModelSpec) -> bytes:
     _add(proto, spec.added)
     if carried := carried_bytes(spec.carried):
         proto.Extensions[messages().carried] = carried
+    if not spec.normalizer.prefix_before_space:
+        proto.Extensions[messages().prefix_before_space] = False
     others: bytes = proto.SerializeToString()
     return piece_messages(spec.pieces) + others
 

@@ -175,7 +175,7 @@ impl Engine {
         check: Check,
         spans: &mut Vec<[i64; 2]>,
     ) -> Result<bool, Halt> {
-        let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
+        let prefix = usize::from(self.normalizer.prefixes(text));
         // What was encoded is the dummy prefix, a byte and a character that the text does not have, and the text.
         let byte_at = |at: usize| if at < prefix { b' ' } else { text[at - prefix] };
         let place_of = |place: Place| if characters { place.characters } else { place.bytes }.saturating_sub(prefix);
@@ -192,7 +192,7 @@ impl Engine {
         check: Check,
         spans: &mut Vec<[i64; 2]>,
     ) -> Result<bool, Halt> {
-        let prefix = usize::from(self.normalizer.options.add_dummy_prefix);
+        let prefix = usize::from(self.normalizer.prefixes(text));
         let mut wide = memchr::memmem::find_iter(text, utf8::SPACE).peekable();
         let mut more = 0; // how many bytes the compact text has saved so far
         let place_of = |place: Place| {

@@ -303,7 +303,7 @@ impl Engine {
         }
         let vocab = &self.vocab;
         let way = Way::of(vocab, true);
-        let prefix = self.normalizer.options.add_dummy_prefix;
+        let prefix = self.normalizer.prefixes(text);
         if let Way::Chunks(joinable) = way {
             if encode_compact(vocab, joinable, text, prefix, check, buffers, out)? {
                 return Ok(());
@@ -415,7 +415,7 @@ impl Engine {
     pub(crate) fn compact(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
         out.clear();
         out.grow(text.len() + 1)?;
-        out.extend_from_slice(if self.normalizer.options.add_dummy_prefix { b" " } else { b"" });
+        out.extend_from_slice(if self.normalizer.prefixes(text) { b" " } else { b"" });
         out.extend_from_slice(text);
         make_compact(out);
         Ok(())

@@ -39,7 +39,7 @@ impl Engine {
         let vocab = &self.vocab;
         let mut normalized = Vec::new();
         let (compact, prefix) = if self.is_plain(text, valid) && memchr::memmem::find(text, utf8::SPACE).is_none() {
-            (text, self.normalizer.options.add_dummy_prefix)
+            (text, self.normalizer.prefixes(text))
         } else {
             let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
             if let Way::Whole { .. } = way {

@@ -36,6 +36,8 @@ pub struct NormalizerOptions {
     pub escape_whitespaces: bool,
     /// `add_dummy_prefix` puts the space at the end.
     pub suffix: bool,
+    /// Put a space in front also of what begins with one.
+    pub prefix_before_space: bool,
 }
 
 impl Default for NormalizerOptions {
@@ -47,6 +49,7 @@ impl Default for NormalizerOptions {
             remove_extra_whitespaces: true,
             escape_whitespaces: true,
             suffix: false,
+            prefix_before_space: true,
         }
     }
 }
@@ -127,6 +130,17 @@ impl Normalizer {
             && !(options.suffix && options.add_dummy_prefix)
     }
 
+    /// Whether a text gets a dummy prefix, if this `is_plain`.
+    #[inline]
+    pub fn prefixes(&self, text: &[u8]) -> bool {
+        self.options.add_dummy_prefix && (self.options.prefix_before_space || !self.begins_with_space(text))
+    }
+
+    /// Whether a text begins with a space, or with what a space is written as.
+    fn begins_with_space(&self, text: &[u8]) -> bool {
+        text.first() == Some(&b' ') || self.options.escape_whitespaces && text.starts_with(SPACE)
+    }
+
     /// Whether normalized text is always UTF-8, if the user-defined pieces are.
     pub fn is_utf8(&self) -> bool {
         self.charsmap.as_ref().is_none_or(|charsmap| charsmap.is_utf8())
@@ -152,7 +166,7 @@ impl Normalizer {
     pub fn escape(&self, text: &[u8], check: Check, out: &mut Vec<u8>) -> Result<(), Halt> {
         debug_assert!(self.is_plain());
         out.grow(text.len() + text.len() / 4 + BLOCK)?;
-        if self.options.add_dummy_prefix && !text.is_empty() {
+        if self.prefixes(text) && !text.is_empty() {
             out.extend_from_slice(SPACE);
         }
         for part in text.chunks(CHECK_BYTES) {
@@ -211,13 +225,24 @@ impl Normalizer {
             rewriting.at += used;
             rewriting.check()?;
         }
+        // 2. The dummy prefix. Whether the text begins with a space shows in the first character that stays.
+        let (begin, mut prefix) = (rewriting.at, options.add_dummy_prefix && !options.suffix);
+        while prefix && !options.prefix_before_space && rewriting.at < text.len() {
+            let (rewritten, used) = rewriting.next();
+            let kept = if squeeze { without_spaces(rewritten) } else { rewritten };
+            if !kept.is_empty() {
+                prefix = !self.begins_with_space(kept);
+                break;
+            }
+            rewriting.at += used;
+            rewriting.check()?;
+        }
         if rewriting.at == text.len() {
             return rewriting.origins.add(1, text.len());
         }
-        // 2. The dummy prefix.
         rewriting.out.grow(text.len() + text.len() / 4 + BLOCK)?;
-        if options.add_dummy_prefix && !options.suffix {
-            rewriting.add(b" ", rewriting.at)?;
+        if prefix {
+            rewriting.add(b" ", begin)?;
         }
         // 3. The text, rewritten, a valid part after the other. Spaces are dropped after a space, and at the beginning.
         while rewriting.at < text.len() {
@@ -240,6 +265,15 @@ impl Normalizer {
         }
         rewriting.origins.add(1, end)
     }
+}
+
+/// A text without the spaces at its beginning.
+#[inline]
+fn without_spaces(mut text: &[u8]) -> &[u8] {
+    while let [b' ', rest @ ..] = text {
+        text = rest;
+    }
+    text
 }
 
 /// Less than a block, with zeros after it.
@@ -339,8 +373,8 @@ impl<'a, O: Origins> Rewriting<'a, O> {
     /// Rewrite what comes next.
     fn step(&mut self) -> Result<(), Halt> {
         let (mut rewritten, used) = self.next();
-        while self.drop_spaces && rewritten.first() == Some(&b' ') {
-            rewritten = &rewritten[1..];
+        if self.drop_spaces {
+            rewritten = without_spaces(rewritten);
         }
         if let Some(last) = rewritten.last() {
             self.drop_spaces = self.normalizer.options.remove_extra_whitespaces && *last == b' ';

@@ -155,7 +155,7 @@ impl Cutter {
         compact.clear();
         if self.plain && facts.clean {
             compact.grow(sentence.len() + 1 + PADDING)?;
-            if self.normalizer.options.add_dummy_prefix {
+            if self.normalizer.prefixes(sentence) {
                 compact.push(b' ');
             }
             compact.extend_from_slice(sentence);

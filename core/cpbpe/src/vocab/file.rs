@@ -11,6 +11,8 @@ use crate::vocab::piece_type::NORMAL;
 
 /// The field of a token that was added; `proto/cpbpe_model.proto` has the same number.
 const ADDED: u32 = 41700;
+/// The same for whether text that begins with a space gets a dummy prefix.
+const PREFIX_BEFORE_SPACE: u32 = 41702;
 
 const BPE: u32 = 2;
 
@@ -112,7 +114,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
         added: Vec::new(),
     };
     let mut model_type = 1;
-    let mut suffix = false;
+    let (mut suffix, mut before_space) = (false, true);
     let mut fields = Fields::new(data);
     while let Some((number, value)) = fields.next()? {
         match (number, value) {
@@ -124,7 +126,8 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
             }
             (4, Value::Bytes(_)) => {}
             (ADDED, Value::Bytes(message)) => columns.added.push(added(message)?),
-            (1..=5 | ADDED, _) => return None,
+            (PREFIX_BEFORE_SPACE, Value::Varint(value)) => before_space = value != 0,
+            (1..=5 | ADDED | PREFIX_BEFORE_SPACE, _) => return None,
             _ => {}
         }
     }
@@ -134,6 +137,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
         }
     }
     columns.normalizer.suffix = suffix;
+    columns.normalizer.prefix_before_space = before_space;
     Some((columns, model_type))
 }
 

@@ -54,6 +54,7 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
     ids: dict[str, int] = {}
     free = len(vocab)
     loose: list[str] = []
+    kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
     for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
         where = f"added_tokens[{place}]"
         text, id = _checked(typed(token, dict, where), where)
@@ -69,11 +70,17 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
         if any(member(token, flag, bool, where, False) for flag in _FLAGS):
             loose.append(text)
         elif not is_special and _can_be_user_defined(text, steps):
-            found.user_defined.add(text)
-            continue
+            # Those that are to be normalized are looked for between the others, not side by side with them.
+            normalized = member(token, "normalized", bool, where, False)
+            kind = normalized if kind is None else kind
+            if normalized == kind:
+                found.user_defined.add(text)
+                continue
         if is_special or "▁" not in text or text not in vocab:
             found.control.add(text)
-    found.control.discard(unknown or "")
+    if unknown in found.control:
+        found.control.discard(unknown)
+        found.notes.append(f"tokenizers finds the unknown token {unknown} in every text that spells it out")
     # 2. Pieces are all up to the first gap, and then up to the last USER_DEFINED one.
     tokens = {id: text for text, id in {**vocab, **ids}.items()}
     size = next(id for id in range(len(tokens) + 1) if id not in tokens)

@@ -5,7 +5,7 @@ come on top:
 
 **Characters that are no tokens.** sentencepiece merges the characters of a text whether they are pieces or
 not. A pair of the other library consists of two tokens. So a piece with a character that is no token cannot
-be listed.
+be listed. (Single bytes are tokens if there is byte fallback, see `names`.)
 
 **UNUSED pieces** are merged, and at the end split again into the pair that made them. The list has no such
 thing. If no other piece is made from an UNUSED one, it can be left out: what is never merged need not be
@@ -174,7 +174,11 @@ class Merging:
                 waiting += [(part, depth + 1) for part in reversed(self.made[symbol])]
             else:
                 found = symbol in names.ranks and (symbol not in names.unused or depth > MAX_SPLIT_DEPTH)
-                yield symbol if found else UNKNOWN + symbol
+                yield symbol if found or symbol in names.bytes else UNKNOWN + symbol
+
+    def pieces_of(self, text: str) -> list[str]:
+        """The pieces of a normalized text in sentencepiece; an unknown character has UNKNOWN in front."""
+        return list(self._ours(text))
 
     def _others(self, text: str) -> Iterator[str]:
         """The same in the other library."""

@@ -4,6 +4,10 @@ In the other library, a token is found if it is one character of the text, or ma
 does not matter. sentencepiece never finds a CONTROL, UNKNOWN or UNUSED piece that is one character, nor the
 piece that is one NUL. These are called by another name, with a NUL in front, which is more than one character
 and made by no pair. (No other piece contains a NUL.) The decoder removes it again.
+
+sentencepiece also merges characters that are no pieces; a pair of the other library consists of tokens. Where
+such a character is a single byte, and the model has BYTE pieces, there is a way (Gemma's files know it): the
+BYTE piece is called by the character. The text has the same id, and the character is a token.
 """
 
 from __future__ import annotations
@@ -38,8 +42,25 @@ class Names:
             for text, type in zip(self.texts, self.types, strict=True)
         ]
         """What each is called in the file."""
+        bytes = self._bytes_as_characters()
+        for character, id in bytes.items():
+            self.names[id] = character
+        self.bytes = frozenset(bytes)
+        """The characters that BYTE pieces are called by."""
         self.has_hidden = any(name[0] == HIDDEN for name in self.names)
         """Whether a name is another than the text."""
+
+    def _bytes_as_characters(self) -> dict[str, int]:
+        """The ids of BYTE pieces that are called by a character: one that only longer pieces hold."""
+        if not self.spec.byte_fallback:
+            return {}
+        longer = "".join(text for text in self.ranks if len(text) > 1)
+        alone = {text for text in self.texts if len(text) == 1}
+        return {
+            character: self.spec.ids[b"<0x%02X>" % ord(character)]
+            for character in sorted({*longer} - alone)
+            if character.isascii()
+        }
 
     def _of(self, *types: PieceType) -> list[str]:
         return [text for text, type in zip(self.texts, self.types, strict=True) if type in types]

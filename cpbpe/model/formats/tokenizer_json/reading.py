@@ -8,9 +8,10 @@ from typing import Any
 from cpbpe.model import validity
 from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import Added, read_added
+from cpbpe.model.formats.tokenizer_json.both import Both, Suspect
 from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
 from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
-from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, normalized
+from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json
 from cpbpe.model.formats.tokenizer_json.steps import (
     Steps,
     decoder_note,
@@ -18,7 +19,7 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     refuse_byte_level,
     unknown_surface,
 )
-from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
+from cpbpe.model.formats.tokenizer_json.writing import isolating
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
 from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
@@ -29,6 +30,9 @@ _OTHERS = {
     "WordLevel": "it is a WordLevel model (whole words)",
 }
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+_UNKNOWN = "<unk>"
+_TRIED = 100
+"""On this many texts it is tried whether something shows."""
 _BYTES = frozenset(piece.decode() for piece in validity.BYTE_PIECES)
 
 
@@ -64,12 +68,19 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         ),
         special_pieces=names,
         added=added.beyond,
-        carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
+        carried=Carried(
+            {name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}
+            | steps.options
+        ),
     )
     validity.check(spec)
     # 3. What is not the same.
     differences = [*steps.differences, *vocabulary.differences, *_settings_that_cut(content)]
-    if steps.user_defined is not None and pre_tokenizer(spec) != content.get("pre_tokenizer"):
+    if vocabulary.suspects:
+        ignores = member(model, "ignore_merges", bool, "model", False)
+        both = Both(spec, vocabulary.vocab, vocabulary.pairs, vocabulary.unknown, ignores, steps.splits)
+        differences += filter(None, map(both.difference, vocabulary.suspects))
+    if steps.user_defined is not None and isolating(spec) != steps.isolating:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
     if not allow_differences:
         refuse(differences, "no SentencePiece model is exactly this tokenizer.json", _ALLOW)
@@ -135,16 +146,24 @@ class _Vocabulary:
     allow_added: Any
     byte_fallback: bool = field(init=False)
     unknown: str | None = field(init=False)
+    vocab: dict[str, int] = field(init=False)
     added: Added = field(init=False)
+    bytes: dict[str, str] = field(init=False)
+    """Tokens that stand for BYTE pieces, which the vocabulary does not have by their own names."""
     rows: list[tuple[str, PieceType]] = field(init=False)
     """The text and the type of each piece, as far as they do not depend on the merges."""
     differences: list[Difference] = field(init=False, default_factory=list)
+    """What is never the same."""
+    suspects: list[Suspect] = field(init=False, default_factory=list)
+    """What may not be the same."""
 
     def __post_init__(self) -> None:
         model = self.model
         self.byte_fallback = member(model, "byte_fallback", bool, "model", False)
         self.unknown = member(model, "unk_token", str, "model", "") or None
-        vocab = _checked_vocab(member(model, "vocab", dict, "model"))
+        self.vocab = vocab = _checked_vocab(member(model, "vocab", dict, "model"))
+        if self.unknown is None and self.byte_fallback and _UNKNOWN in vocab:
+            self.unknown = _UNKNOWN  # transformers leaves out the name, because no text needs the token
         self.added = read_added(self.allow_added, vocab, self.steps, self.unknown)
         tokens = [*self.added.pieces_of(vocab)]
         self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
@@ -155,6 +174,8 @@ class _Vocabulary:
                 "model.unk_token is missing: tokenizers leaves out unknown characters, and SentencePiece "
                 "never does"
             )
+        missing = {chr(int(byte[3:5], 16)): byte for byte in _BYTES - vocab.keys() if byte < "<0x80>"}
+        self.bytes = missing if missing.keys() <= vocab.keys() else {}
         self.rows = [self._row(token, id) for id, token in enumerate(tokens)]
         self._settings()
 
@@ -176,8 +197,8 @@ class _Vocabulary:
                     )
                 )
         if unknown is not None and len(unknown) == 1:
-            self.differences.append(
-                Difference("its unknown token is a character, which texts may hold", unknown * 2)
+            self.suspects.append(
+                Suspect("its unknown token is a character, which texts may hold", (unknown,))
             )
 
     def _absent(self) -> str:
@@ -202,8 +223,8 @@ class _Vocabulary:
             return text, PieceType.CONTROL
         if token in self.added.user_defined or token in (self.steps.user_defined or ()):
             return text, PieceType.USER_DEFINED
-        if self.byte_fallback and token in _BYTES:
-            return text, PieceType.BYTE
+        if self.byte_fallback and (token in _BYTES or token in self.bytes):
+            return self.bytes.get(token, text), PieceType.BYTE
         if text == "\0" and token == text:
             self.differences.append(Difference("SentencePiece never finds a piece that is one NUL", "\0"))
         return text, PieceType.UNUSED if token[0] == HIDDEN else PieceType.NORMAL
@@ -240,18 +261,25 @@ class _Vocabulary:
         made = [text for text in never if text in ranks]
         made += [x + y for x, y in self.pairs if x in never or y in never]
         if made:
-            shortest = min(made, key=len)
-            self.differences.append(Difference(f"merges make {shortest!r}, or use it", shortest))
-        if member(self.model, "ignore_merges", bool, "model", False) and self.steps.user_defined is None:
-            rules = self.steps.normalizer
-            for text, type in self.rows:
-                if len(text) > 1 and type != PieceType.CONTROL and (text not in ranks or text in never):
-                    given = text.replace(SPACE, " ")
-                    given = given[1:] if rules.add_dummy_prefix and not rules.suffix else given
-                    if normalized(rules, given) == text and type != PieceType.USER_DEFINED:
-                        reason = f"a text that is the token {text!r} is not merged (ignore_merges)"
-                        self.differences.append(Difference(reason, given))
-                        break
+            made = sorted({*made}, key=lambda text: (len(text), text))
+            self.suspects.append(Suspect(f"merges make {made[0]!r}, or use it", tuple(made[:_TRIED])))
+        ignores = member(self.model, "ignore_merges", bool, "model", False)
+        whole = self.steps.user_defined
+        if whole is not None and not ignores:
+            apart = sorted(text for text in whole if len(text) > 1 and text not in ranks)
+            if apart:
+                reason = f"{apart[0]!r} is isolated, but not taken whole (ignore_merges is off)"
+                self.differences.append(Difference(reason, apart[0]))
+        elif ignores and whole is None:
+            texts = [
+                text
+                for text, type in self.rows
+                if len(text) > 1
+                and type not in (PieceType.CONTROL, PieceType.USER_DEFINED)
+                and (text not in ranks or text in never)
+            ]
+            reason = "a text that is a token is not merged (ignore_merges)"
+            self.suspects.append(Suspect(reason, tuple(texts), is_certain=False))
 
 
 def _checked_vocab(vocab: Json) -> dict[str, int]:

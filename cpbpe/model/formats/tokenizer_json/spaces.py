@@ -2,8 +2,9 @@ r"""How spaces are written: the normalizer and the decoder of a tokenizer.json, 
 
 The other library has no options for this, but a list of steps. They are made of four ideas:
 
-- *Prepend* puts U+2581 in front of every text that is not empty. (The pre-tokenizer Metaspace does not, if a
-  space is there already, but sentencepiece does.)
+- *Prepend* puts U+2581 in front of every text that is not empty, as sentencepiece does. The pre-tokenizer
+  *Metaspace* does not, if a space is there already: it is for models with `prefix_before_space` off. Its
+  scheme "first" leaves out the prefix after special tokens, "always" does not.
 - *Replace* with a regular expression removes spaces at both ends, and makes one of several. sentencepiece
   looks for spaces at the beginning before it escapes them, and at the end afterwards. So at the end it also
   removes a U+2581 that was in the text itself.
@@ -62,9 +63,12 @@ def normalizer_of(spec: NormalizerSpec) -> Json | None:
     steps: list[Json] = []
     if spec.remove_extra_whitespaces:
         steps += [replace_regex(r"\A +", ""), replace_regex(" {2,}", " ")]
-    if spec.add_dummy_prefix and not spec.suffix:
-        steps.append({"type": "Prepend", "prepend": space})
-    if spec.escape_whitespaces:
+    if spec.add_dummy_prefix and not spec.suffix and not by_metaspace(spec):
+        if spec.prefix_before_space:
+            steps.append({"type": "Prepend", "prepend": space})
+        else:
+            steps.append(replace_regex(rf"\A(?=[^{space}])", space))
+    if spec.escape_whitespaces and (spec.remove_extra_whitespaces or not by_metaspace(spec)):
         steps.append(replace(" ", SPACE))
     if spec.add_dummy_prefix and spec.suffix:
         steps.append(replace_regex(r"(?!\A)\z", space))
@@ -73,6 +77,18 @@ def normalizer_of(spec: NormalizerSpec) -> Json | None:
     elif spec.remove_extra_whitespaces:
         steps.append(replace_regex(rf"{space}+\z", ""))
     return sequence("normalizers", steps)
+
+
+def by_metaspace(spec: NormalizerSpec) -> bool:
+    """Whether the dummy prefix is what the pre-tokenizer Metaspace does."""
+    prefix = spec.add_dummy_prefix and not spec.suffix
+    return prefix and spec.escape_whitespaces and not spec.prefix_before_space
+
+
+def metaspace_of(after_special: bool) -> Json:
+    """The pre-tokenizer Metaspace, which escapes spaces, too. `after_special`: a prefix also after these."""
+    scheme = "always" if after_special else "first"
+    return {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": False}
 
 
 def normalized(spec: NormalizerSpec, text: str) -> str:
@@ -87,7 +103,8 @@ def normalized(spec: NormalizerSpec, text: str) -> str:
     if not text:
         return ""
     if spec.add_dummy_prefix and not spec.suffix:
-        text = " " + text
+        has_space = not spec.prefix_before_space and text.startswith((" ", space))
+        text = text if has_space else " " + text
     text = text.replace(" ", space)
     if spec.remove_extra_whitespaces:
         text = text.rstrip(space)

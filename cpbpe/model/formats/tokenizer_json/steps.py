@@ -18,6 +18,7 @@ from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import (
     SPACE,
     Json,
+    by_metaspace,
     decoder_of,
     drops_space,
     escaped,
@@ -44,8 +45,12 @@ class Steps:
     """The options."""
     user_defined: frozenset[str] | None = None
     """The pieces that the pre-tokenizer isolates; None if it does not."""
+    isolating: list[Json] = field(default_factory=list)
+    """The steps that do so."""
     splits: bool = False
     """Whether nothing is merged across the beginning of a U+2581."""
+    options: dict[str, bool] = field(default_factory=dict)
+    """What the file asks for, as `Carried.options`."""
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -70,17 +75,17 @@ def read_steps(content: Json) -> Steps:
     if normalizers and normalizers[0]["type"] == "Precompiled":
         charsmap = charsmap_of(normalizers.pop(0)) or wrong("its charsmap (Precompiled) cannot be read")
         differences.append(Difference("tokenizers applies the rules of a charsmap in another way"))
-    if any(step["type"] == "Metaspace" for step in pre_tokenizers):
-        found = _metaspace(normalizers, pre_tokenizers)
+    splits = pre_tokenizers
+    if pre_tokenizers and pre_tokenizers[0]["type"] == "Metaspace":
+        found = _metaspace(normalizers, pre_tokenizers[0])
+        splits = pre_tokenizers[1:]
     else:
         found = Steps(_spaces(normalizers))
-        user_defined = pieces_of(content.get("pre_tokenizer"))
-        if user_defined is not None:
-            found.user_defined = frozenset(user_defined)
-        elif pre_tokenizers and not (
-            found.normalizer.escape_whitespaces and _splits_at_spaces(pre_tokenizers)
-        ):
-            _cannot("pre-tokenizer", pre_tokenizers)
+    user_defined = None if found.splits else pieces_of(splits)
+    if user_defined is not None:
+        found.user_defined, found.isolating = frozenset(user_defined), splits
+    elif splits and not (found.normalizer.escape_whitespaces and _splits_at_spaces(splits)):
+        _cannot("pre-tokenizer", pre_tokenizers)
     found.normalizer = replace(
         found.normalizer, charsmap=charsmap, name="precompiled" if charsmap else "identity"
     )
@@ -94,36 +99,40 @@ def _spaces(steps: list[Json]) -> NormalizerSpec:  # noqa: RET503 (`_cannot` rai
     prepend = {"type": "Prepend", "prepend": SPACE}
     if steps == [_ESCAPE, prepend]:  # the other way round is the same
         given = [prepend, _ESCAPE]
-    for prefix, squeeze, escape, suffix in product((False, True), repeat=4):
-        spec = NormalizerSpec("", b"", prefix, squeeze, escape, suffix)
-        if steps_of(normalizer_of(spec), "normalizers", "") == given and (prefix or not suffix):
+    for flags in product((False, True), repeat=5):
+        spec = NormalizerSpec("", b"", *flags)
+        prefix = spec.add_dummy_prefix
+        means_nothing = (spec.suffix and not prefix) or (
+            not spec.prefix_before_space and (spec.suffix or not prefix)
+        )
+        if means_nothing or by_metaspace(spec):
+            continue
+        if steps_of(normalizer_of(spec), "normalizers", "") == given:
             return spec
     _cannot("normalizer", steps)
 
 
-def _metaspace(normalizers: list[Json], pre_tokenizers: list[Json]) -> Steps:
+def _metaspace(normalizers: list[Json], step: Json) -> Steps:
     """The pre-tokenizer Metaspace, which escapes spaces and puts a prefix in front, unless one is there."""
-    step = pre_tokenizers[0]
-    if normalizers and normalizers != [_ESCAPE]:
-        _cannot("normalizer (before Metaspace)", normalizers)
-    if len(pre_tokenizers) > 1 or step.get("replacement") != SPACE:
-        _cannot("pre-tokenizer", pre_tokenizers)
+    if step.get("replacement") != SPACE:
+        _cannot("pre-tokenizer", [step])
     scheme = step.get("prepend_scheme")
     if scheme is None:
         scheme = "always" if step.get("add_prefix_space", True) else "never"
     if scheme not in ("always", "first", "never"):
         wrong(f"pre_tokenizer.prepend_scheme must be always, first or never, and is {shown(scheme)}")
-    found = Steps(
-        NormalizerSpec("", b"", scheme != "never", False), splits=step.get("split", True) is not False
-    )
-    if scheme != "never":
-        found.differences.append(
-            Difference("Metaspace puts no prefix before a text that begins with a space", " a")
-        )
-    if scheme == "first":
-        found.notes.append(
-            "text after a special token gets no prefix: pass prefix_after_special=False where one is allowed"
-        )
+    rules = _spaces(normalizers or [_ESCAPE])
+    if not rules.escape_whitespaces or rules.suffix:
+        _cannot("normalizer (before Metaspace)", normalizers)
+    found = Steps(rules, splits=step.get("split", True) is not False)
+    if scheme != "never" and not rules.add_dummy_prefix:
+        found.normalizer = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
+        if scheme == "first":
+            found.options["prefix_after_special"] = False
+            found.notes.append(
+                "text after a special token gets no prefix: pass prefix_after_special=False where one is "
+                "allowed"
+            )
     return found
 
 

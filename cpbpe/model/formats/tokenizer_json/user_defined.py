@@ -12,23 +12,23 @@ a place where nothing is merged anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from cpbpe.model.formats.tokenizer_json.spaces import Json, escaped, sequence, unescaped
+from cpbpe.model.formats.tokenizer_json.spaces import Json, escaped, unescaped
 
 
-def pre_tokenizer_of(pieces: Iterable[str], cuts: Mapping[str, int]) -> Json | None:
-    """The pre-tokenizer for user-defined pieces, and for texts that have to be cut at these places."""
+def splits_of(pieces: Iterable[str], cuts: Mapping[str, int]) -> list[Json]:
+    """The pre-tokenizers for user-defined pieces, and for texts that have to be cut at these places."""
     pieces = sorted(pieces)
     if not pieces:
-        return None
+        return []
     steps = [_split(_alternatives(pieces))]
     if cuts:
         parts = (rf"{escaped(text[:at])}(?={escaped(text[at:])}\z)" for text, at in sorted(cuts.items()))
         steps.append(_split(rf"\A(?:{'|'.join(parts)})"))
-    return sequence("pretokenizers", steps)
+    return steps
 
 
 def _split(pattern: str) -> Json:
@@ -55,12 +55,9 @@ def _alternatives(words: list[str]) -> str:
     return f"{escaped(start)}(?:{inner}){optional}" if len(groups) > 1 or optional else escaped(start) + inner
 
 
-def pieces_of(pre_tokenizer: Any) -> list[str] | None:
-    """The user-defined pieces of a pre-tokenizer of this kind, or None if it is of another."""
-    steps = [pre_tokenizer]
-    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
-        steps = pre_tokenizer.get("pretokenizers") or [None]
-    first = steps[0]
+def pieces_of(steps: Sequence[Any]) -> list[str] | None:
+    """The user-defined pieces of pre-tokenizers of this kind, or None if they are of another."""
+    first = steps[0] if steps else None
     if not isinstance(first, dict) or first.get("type") != "Split":
         return None
     pattern = first["pattern"].get("Regex") if isinstance(first.get("pattern"), dict) else None

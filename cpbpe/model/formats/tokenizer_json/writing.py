@@ -12,8 +12,17 @@ from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.charsmaps import lost_accent, precompiled
 from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging
 from cpbpe.model.formats.tokenizer_json.names import Names
-from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json, decoder_of, normalizer_of, sequence
-from cpbpe.model.formats.tokenizer_json.user_defined import pre_tokenizer_of
+from cpbpe.model.formats.tokenizer_json.spaces import (
+    HIDDEN,
+    SPACE,
+    Json,
+    by_metaspace,
+    decoder_of,
+    metaspace_of,
+    normalizer_of,
+    sequence,
+)
+from cpbpe.model.formats.tokenizer_json.user_defined import splits_of
 from cpbpe.model.formats.values import Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec
 
@@ -56,7 +65,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "padding": None,
         "added_tokens": special.added_tokens(names),
         "normalizer": _normalizer(spec),
-        "pre_tokenizer": pre_tokenizer_of(names.user_defined, cuts),
+        "pre_tokenizer": _pre_tokenizer(names, cuts),
         "post_processor": special.post_processor(spec, names),
         "decoder": decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private),
         "model": model,
@@ -65,11 +74,19 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     return Written(data, tuple(differences), tuple(_notes(spec, names)))
 
 
-def pre_tokenizer(spec: ModelSpec) -> Json | None:
-    """The pre-tokenizer for the USER_DEFINED pieces of a model."""
+def isolating(spec: ModelSpec) -> list[Json]:
+    """The pre-tokenizers for the USER_DEFINED pieces of a model."""
     names = Names(spec)
-    cuts = _cuts(Merging(names), []) if names.user_defined else {}
-    return pre_tokenizer_of(names.user_defined, cuts)
+    return splits_of(names.user_defined, _cuts(Merging(names), []) if names.user_defined else {})
+
+
+def _pre_tokenizer(names: Names, cuts: dict[str, int]) -> Json | None:
+    spec = names.spec
+    steps = splits_of(names.user_defined, cuts)
+    if by_metaspace(spec.normalizer):
+        after_special = spec.carried.options.get("prefix_after_special", True)
+        steps.insert(0, metaspace_of(after_special))
+    return sequence("pretokenizers", steps)
 
 
 def _normalizer(spec: ModelSpec) -> Json | None:
@@ -147,6 +164,8 @@ def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
             f"tokenizers finds special tokens ({shown}) in every text, cpbpe only those that allowed_special "
             f"allows, and sentencepiece none"
         )
+    if not spec.carried.options.get("prefix_after_special", True) and not by_metaspace(spec.normalizer):
+        yield "tokenizers puts a space also in front of text after a special token"
     hidden = [name[1:] for name in names.control if name[0] == HIDDEN]
     if hidden:
         yield f"special tokens of one character ({', '.join(hidden[:3])}) are found only after a NUL"
