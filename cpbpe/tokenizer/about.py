@@ -1,4 +1,4 @@
-"""What a tokenizer tells about its model: the first half of `Tokenizer`, which adds what it does with texts."""
+"""What a tokenizer tells about its model. `Tokenizer` adds what it does with texts."""
 
 from __future__ import annotations
 

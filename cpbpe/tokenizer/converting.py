@@ -12,7 +12,7 @@ from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.values import ReadModel
 from cpbpe.model.spec import Carried, ModelSpec
-from cpbpe.spelling import listed
+from cpbpe.spelling import given, listed, named
 from cpbpe.tokenizer.options import ENCODE_DEFAULTS
 
 FOLDER = "folder"
@@ -63,6 +63,22 @@ class Conversion:
         return not self.differences
 
 
+class Prepared(NamedTuple):
+    """A conversion that has been done and tried, and not written yet."""
+
+    conversion: Conversion
+    """What it did."""
+    format: str
+    """The format of the result."""
+    files: dict[str, bytes]
+    """The files, by their paths."""
+
+    def write(self) -> Conversion:
+        """Write all files."""
+        _write(self.conversion.path, self.format, self.files)
+        return self.conversion
+
+
 class Output(NamedTuple):
     """What is about to be written."""
 
@@ -90,7 +106,8 @@ def convert(
 
     A name that ends in `.json` means a tokenizer.json, one that ends in a slash a folder of transformers, and
     any other a `.model`. `source` is whatever `load` takes. If some text would get other ids, nothing is
-    written, and a ConversionError says why; `allow_differences` converts all the same, and lists what differs.
+    written, and a ConversionError says why; `allow_differences` converts all the same, and lists what
+    differs.
 
     `add_bos`, `add_eos` and `prefix_after_special` are the options of encoding that the file asks for; None
     means as in the source. `chat_template` is a template of conversations, or several by name.
@@ -103,6 +120,32 @@ def convert(
     >>> convert("converted.json", "again.model").differences
     ()
     """
+    return prepare(
+        source,
+        target,
+        to=to,
+        add_bos=add_bos,
+        add_eos=add_eos,
+        prefix_after_special=prefix_after_special,
+        chat_template=chat_template,
+        verify=verify,
+        allow_differences=allow_differences,
+    ).write()
+
+
+def prepare(
+    source: Source,
+    target: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    add_bos: bool | None = None,
+    add_eos: bool | None = None,
+    prefix_after_special: bool | None = None,
+    chat_template: str | Mapping[str, str] | None = None,
+    verify: str | os.PathLike[str] | Iterable[str] | None = None,
+    allow_differences: bool = False,
+) -> Prepared:
+    """Everything that `convert` does but writing."""
     path = _path(target, "convert")
     wanted = _format(path, to)
     # 1. The model, and what is said beside it.
@@ -120,11 +163,11 @@ def convert(
         check = imported("cpbpe.tokenizer.verifying_texts").verified
         verified, found = check(spec, files, verify, allow_differences=allow_differences)
         differences += found
-    _write(path, wanted, made.files)
     notes = [*read.notes, *made.notes]
     if wanted == table.MODEL.name and spec.carried != Carried():
         notes.append("what the file says beside the model is in a field that only cpbpe reads")
-    return Conversion(path, differences, tuple(dict.fromkeys(notes)), tried, verified, tuple(made.files))
+    done = Conversion(path, differences, tuple(dict.fromkeys(notes)), tried, verified, tuple(made.files))
+    return Prepared(done, wanted, made.files)
 
 
 def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
@@ -172,8 +215,8 @@ def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
     if format == FOLDER:
         for name in imported("cpbpe.model.formats.folder").left_behind(path, files):
             raise FileExistsError(
-                f"{name!r} is a file of another model, and transformers would read it with this one; remove it, "
-                f"or choose another folder"
+                f"{name!r} is a file of another model, and transformers would read it with this one; "
+                f"remove it, or choose another folder"
             )
         for folder in sorted({os.path.dirname(name) for name in files}):
             os.makedirs(folder, exist_ok=True)
@@ -185,7 +228,7 @@ def _format(path: str, to: str | None) -> str:
         ends = (os.sep, "/") if os.altsep is None else (os.sep, os.altsep)
         return FOLDER if path.endswith(ends) else table.format_for(path).name
     if to not in FORMATS:
-        raise ValueError(f"to must be one of {listed(list(FORMATS))}, not {to!r}")
+        raise ValueError(f"{named('to')} must be one of {listed(list(FORMATS))}, not {to!r}")
     return to
 
 
@@ -194,19 +237,21 @@ def _with_options(spec: ModelSpec, options: Mapping[str, bool | None]) -> ModelS
     changed = {name: value for name, value in options.items() if value is not None}
     for name in ("add_bos", "add_eos"):
         if changed.get(name) and getattr(spec, f"{name[4:]}_id") is None:
-            raise ValueError(f"{name}=True, but this model defines no {name[4:]} piece of type CONTROL")
+            raise ValueError(
+                f"{given(name, True)}, but this model defines no {name[4:]} piece of type CONTROL"
+            )
     all_options = {**spec.carried.options, **changed}
     kept = {name: value for name, value in all_options.items() if value != ENCODE_DEFAULTS[name]}
     carried = replace(spec.carried, options=kept)
     return replace(spec, carried=carried) if carried != spec.carried else spec
 
 
-def _with_templates(spec: ModelSpec, given: str | Mapping[str, str] | None) -> ModelSpec:
-    if given is None:
+def _with_templates(spec: ModelSpec, template: str | Mapping[str, str] | None) -> ModelSpec:
+    if template is None:
         return spec
-    templates = {"default": given} if isinstance(given, str) else dict(given)
-    for name, template in templates.items():
-        if not isinstance(name, str) or not isinstance(template, str):
+    templates = {"default": template} if isinstance(template, str) else dict(template)
+    for name, text in templates.items():
+        if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError("chat_template must be a text, or texts by name")
     return replace(spec, carried=replace(spec.carried, chat_templates=templates))
 

@@ -45,7 +45,7 @@ class ReadFolder:
 
 
 def read_folder(folder: str, *, allow_differences: bool = False, closely: bool = False) -> ReadFolder:
-    """The model in a folder. `closely` also compares it with a tokenizer.json beside it, which takes longer."""
+    """The model in a folder. `closely`: also compare it with the tokenizer.json beside it, slowly."""
     # 1. The model by itself.
     main = in_folder(folder)
     data = read_model_file(main)
@@ -60,13 +60,9 @@ def read_folder(folder: str, *, allow_differences: bool = False, closely: bool =
     # 2. What is said beside it.
     beside = read_beside(folder, os.path.basename(main))
     notes += beside.notes
-    if format is not table.MODEL and beside.prefix_space not in (
-        None,
-        facts.spec.normalizer.add_dummy_prefix,
-    ):
-        notes.append(
-            "add_prefix_space is ignored: the tokenizer.json itself says what is put in front of a text"
-        )
+    if format is not table.MODEL and beside.prefix_space is not None:
+        if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
+            notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
         beside.prefix_space = None
     joined = _Joined(facts, beside, notes, folder).facts()
     if closely and format is table.MODEL:
@@ -84,6 +80,9 @@ class _Joined:
         self._beside = beside
         self._notes = notes
         self._folder = folder
+
+    def _note(self, note: str) -> None:
+        self._notes.append(note)
 
     def facts(self) -> ModelFacts:
         """Both together."""
@@ -134,24 +133,17 @@ class _Joined:
         new: dict[str, int] = {}
         taken = {id: text for text, id in added.items()}
         for id, text in sorted(beside.tokens.items()):
+            found = engine.find(text.encode())
             if id < engine.size:
                 piece = text_of(engine.piece(id))
                 if piece != text:
-                    self._notes.append(
-                        f"piece {id} is {piece!r} in the model, and {text!r} in the files beside it"
-                    )
+                    self._note(f"piece {id} is {piece!r} in the model, and {text!r} in the files beside it")
                 elif engine.kind(id) in (PieceType.NORMAL, PieceType.UNUSED):
-                    self._notes.append(
-                        f"transformers finds {text!r} in every text; here it is an ordinary piece"
-                    )
-            elif (piece_id := engine.find(text.encode())) is not None:
-                self._notes.append(
-                    f"the files beside the model call {text!r} {id}, and it is piece {piece_id}"
-                )
+                    self._note(f"transformers finds {text!r} in every text; here it is an ordinary piece")
+            elif found is not None:
+                self._note(f"the files beside the model give {text!r} the id {id}, and it is piece {found}")
             elif text in new or added.get(text, id) != id or taken.get(id, text) != text:
-                self._notes.append(
-                    f"the files beside the model call {text!r} {id}, which cannot be: one is taken"
-                )
+                self._note(f"the files beside the model give {text!r} the id {id}; one of the two is taken")
             elif text not in added:
                 new[text] = id
         # transformers gives ids to the others in this order, after all that there are.
@@ -167,17 +159,11 @@ class _Joined:
     def _carried(self, own: Carried, special: SpecialTokens) -> Carried:
         """What is said beside the model. What goes without saying is left out."""
         beside = self._beside
-        roles = {**own.roles}
-        for role, text in beside.roles.items():
-            roles[role] = text
-        ends = [
-            id
-            for id in dict.fromkeys(beside.stops)
-            if self._text(id, special) not in (None, roles.get("eos"))
-        ]
-        ends = [id for id in ends if not ("eos" not in beside.roles and self._model_has("eos", id))]
-        for number, id in enumerate(ends, 1):
-            roles["stop" if number == 1 else f"stop_{number}"] = self._text(id, special) or ""
+        roles = {**own.roles, **beside.roles}
+        eos = roles.get("eos") or self._text(self._engine.specials[_PLACES["eos"]], special)
+        stops = dict.fromkeys(self._text(id, special) for id in beside.stops)
+        for number, stop in enumerate((text for text in stops if text is not None and text != eos), 1):
+            roles["stop" if number == 1 else f"stop_{number}"] = stop
         roles = {role: text for role, text in roles.items() if not self._says_nothing(role, text)}
         options = {**own.options, **beside.options}
         for end in ("bos", "eos"):
@@ -187,7 +173,7 @@ class _Joined:
                 or (text is not None and not self._model_has(end, self._engine.find(text.encode())))
             ):
                 del options[f"add_{end}"]
-                self._notes.append(
+                self._note(
                     f"transformers puts {text or end!r} around texts, which is no CONTROL piece; "
                     f"add_{end} cannot do that, encode_parts can"
                 )
@@ -200,7 +186,9 @@ class _Joined:
         """Whether the model itself says which token has this part."""
         return role in _PLACES and self._model_has(role, self._engine.find(text.encode()))
 
-    def _text(self, id: int, special: SpecialTokens) -> str | None:
+    def _text(self, id: int | None, special: SpecialTokens) -> str | None:
+        if id is None:
+            return None
         return text_of(self._engine.piece(id)) if 0 <= id < self._engine.size else special.texts.get(id)
 
 
@@ -221,8 +209,8 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
         if other is not None and other.removeprefix("\0") != piece and other != piece:
             shown = "none" if piece is None else repr(piece)
             return [
-                f"the tokenizer.json beside the model is another vocabulary: {id} is {other!r} there, and {shown} "
-                f"in the model, which is read"
+                f"the tokenizer.json beside the model is another vocabulary: {id} is {other!r} there, and "
+                f"{shown} in the model, which is read"
             ]
         if other is None and id < facts.engine.size and id not in _added_ids(content):
             return [f"the tokenizer.json beside the model has no {piece!r} ({id}); the model is read"]

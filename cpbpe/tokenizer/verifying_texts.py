@@ -20,6 +20,7 @@ from cpbpe.spelling import counted, listed
 
 Encode = Callable[[str], list[int]]
 
+_OURS = "cpbpe"
 _SHOWN = 200
 """A longer text is cut in messages."""
 
@@ -59,7 +60,8 @@ def verified(
 
 
 def _with(others: Iterable[str], files: Iterable[str]) -> str:
-    with_others = f"with {listed(list(others))}"
+    libraries = [name for name in others if not name.startswith(_OURS)]
+    with_others = f"with {listed([_OURS, *libraries])}"
     missing = [library for format, library in _LIBRARIES.items() if format in files and not _has(library)]
     return f"{with_others} ({listed(missing)} is not installed)" if missing else with_others
 
@@ -72,11 +74,14 @@ def _encoders(files: Mapping[str, bytes], allow_differences: bool) -> Iterator[t
     """What encodes with the files, by a name for it."""
     for format, data in files.items():
         read = table.read(data, table.FORMATS[format], allow_differences=allow_differences)
-        yield f"cpbpe on the {format} file".replace("json file", "json"), make_engine(read.spec).encode
+        yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
     if "tokenizer.json" in files and _has("tokenizers"):
         fast = imported("tokenizers").Tokenizer.from_str(files["tokenizer.json"].decode())
         fast.encode_special_tokens = True
-        yield f"tokenizers {version('tokenizers')}", lambda text: fast.encode(text, add_special_tokens=False).ids
+        yield (
+            f"tokenizers {version('tokenizers')}",
+            lambda text: fast.encode(text, add_special_tokens=False).ids,
+        )
     if "model" in files and _has("sentencepiece"):
         slow: Any = imported("sentencepiece").SentencePieceProcessor(model_proto=files["model"])
         yield f"sentencepiece {version('sentencepiece')}", slow.encode
@@ -101,7 +106,9 @@ def _texts(given: str | os.PathLike[str] | Iterable[str]) -> Iterator[str]:
             try:
                 yield line.decode().removesuffix("\n")
             except UnicodeDecodeError:
-                raise ValueError(f"{os.fspath(given)}:{number}: is not UTF-8; convert the file first") from None
+                raise ValueError(
+                    f"{os.fspath(given)}:{number}: is not UTF-8; convert the file first"
+                ) from None
 
 
 def _cut(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -44,7 +44,7 @@ _KNOWN = {
         "name_or_path",
     ),
     *("special_tokens_map_file", "tokenizer_file", "vocab_file", "is_local", "local_files_only", "use_fast"),
-    *("transformers_version", "_commit_hash"),
+    *("transformers_version", "_commit_hash", "name_or_path"),
 }
 """What is kept, and what says nothing about tokens."""
 _DEFAULTS = {"clean_up_tokenization_spaces": False, "spaces_between_special_tokens": False, "init_inputs": []}
@@ -173,7 +173,7 @@ def _content(token: Any, what: str, name: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         _wrong(name, f"{what}, {_shown(text)}, holds half of a surrogate pair, which is no text")
-    return text
+    return text.removeprefix("\0") or text  # see `names` of tokenizer_json
 
 
 # --- Options --------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ def _read_tokenizer_json(found: Beside, folder: str) -> None:
         wanted = end is not None
         if found.options.get(option, wanted) != wanted:
             found.notes.append(
-                f"{CONFIG} says {option}_token={found.options[option]}, and {TOKENIZER}, which transformers 5 "
-                f"follows, {'adds' if wanted else 'does not add'} it"
+                f"{CONFIG} says {option}_token={found.options[option]}, and {TOKENIZER}, which "
+                f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
             )
         found.options[option] = wanted
 
@@ -258,7 +258,7 @@ def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
     if isinstance(given, str):
         yield "default", given
         return
-    items = given.items() if isinstance(given, dict) else None
+    items: Iterable[tuple[Any, Any]] | None = given.items() if isinstance(given, dict) else None
     if isinstance(given, list) and all(isinstance(item, dict) for item in given):
         items = [(item.get("name"), item.get("template")) for item in given]
     if items is None:

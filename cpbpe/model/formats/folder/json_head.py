@@ -1,7 +1,7 @@
 """What a tokenizer.json says before its vocabulary: the vocabulary takes far longer to read than the rest.
 
-The library writes `model` last. So a file beside a `.model` can tell its added tokens, and what it puts around
-texts, at the cost of its first kilobytes.
+The library writes `model` last. So a file beside a `.model` can tell its added tokens, and what it puts
+around texts, at the cost of its first kilobytes.
 """
 
 from __future__ import annotations

@@ -70,7 +70,9 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
     differences: tuple[Difference, ...] = ()
     notes: list[str] = []
     try:
-        written = imported("cpbpe.model.formats.tokenizer_json").write(spec, allow_differences=allow_differences)
+        written = imported("cpbpe.model.formats.tokenizer_json").write(
+            spec, allow_differences=allow_differences
+        )
     except ConversionError as error:
         files[MODEL_OF_BERT] = model
         notes += _without_json(spec, error)
@@ -79,7 +81,9 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
         files[beside.TOKENIZER] = written.data
         differences = written.differences
         notes += written.notes
-        special = {token["id"]: token["content"] for token in json_head(BytesIO(written.data))["added_tokens"]}
+        special = {
+            token["id"]: token["content"] for token in json_head(BytesIO(written.data))["added_tokens"]
+        }
     names = _Names(_roles(spec, special), special)
     # 2. What is said beside it.
     config = _config(spec, names, has_json=beside.TOKENIZER in files)
@@ -101,8 +105,8 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
     stops = [text for role, text in spec.carried.roles.items() if role.partition("_")[0] == "stop"]
     if stops:
         notes.append(
-            f"generation also ends with {', '.join(stops)}, which belongs into the generation_config.json of the "
-            f"model, as eos_token_id; it is not written"
+            f"generation also ends with {', '.join(stops)}, which belongs into the model's "
+            f"generation_config.json, as eos_token_id; it is not written"
         )
     return WrittenFolder(files, differences, tuple(notes))
 
@@ -125,7 +129,8 @@ def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
     asked = [f"{name}_token" for name in ("add_bos", "add_eos") if spec.carried.options.get(name)]
     if asked:
         notes.append(
-            f"this class ignores {' and '.join(asked)}; cpbpe.compat.transformers follows them, or add the ids"
+            f"this class ignores {' and '.join(asked)}, which cpbpe.compat.transformers follows; or add "
+            f"the ids yourself"
         )
     return notes
 
@@ -133,9 +138,7 @@ def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
 def _special(spec: ModelSpec) -> dict[int, str]:
     """The special tokens by their ids, with those that are text."""
     control = (
-        (id, text)
-        for id, text in enumerate(spec.pieces.texts)
-        if spec.pieces.types[id] == PieceType.CONTROL
+        (id, text) for id, text in enumerate(spec.pieces.texts) if spec.pieces.types[id] == PieceType.CONTROL
     )
     found = {id: text.decode(errors="replace") for id, text in control if _is_text(text)}
     return {**found, **{id: text.decode() for text, id in spec.added}}
@@ -198,8 +201,8 @@ def _template_file(name: str) -> str:
         return beside.TEMPLATE
     if not _TEMPLATE_NAME.fullmatch(name) or name.startswith("."):
         raise ConversionError(
-            f"the chat template {name!r} cannot be a file of this name; give it another name, of letters, digits, "
-            f"'_' and '-'"
+            f"the chat template {name!r} cannot be a file of this name; give it another name, "
+            f"of letters, digits, '_' and '-'"
         )
     return f"{beside.TEMPLATES}/{name}.jinja"
 
