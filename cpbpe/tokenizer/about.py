@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex, cast
 
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.tokenizer import calls
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.guided import Guided
 from cpbpe.tokenizer.identity import SpecialId
+from cpbpe.tokenizer.options import FileOptions
 from cpbpe.tokenizer.vocabulary import Vocabulary, find_piece
 
 if TYPE_CHECKING:
@@ -41,16 +42,18 @@ class AboutModel(Guided):
         return self._facts.settings
 
     @property
-    def file_options(self) -> Mapping[str, bool]:
+    def file_options(self) -> FileOptions:
         """The options of encoding that the file asks for, for `using`; loading alone never applies them.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").using(add_bos=True).save("asks.model")
         >>> tok = cpbpe.load("asks.model")
         >>> tok.file_options, tok.encode("Hi"), tok.using(**tok.file_options).encode("Hi")
-        (mappingproxy({'add_bos': True}), [15359], [1, 15359])
+        ({'add_bos': True}, [15359], [1, 15359])
         """
-        return MappingProxyType(dict(self._facts.carried.options))
+        options = self._facts.carried.options
+        known = {name: value for name, value in options.items() if name in FileOptions.__annotations__}
+        return cast(FileOptions, known)
 
     @property
     def token_roles(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from cpbpe.model.formats import table
 from cpbpe.model.formats.values import ReadModel
 from cpbpe.model.spec import Carried, ModelSpec
 from cpbpe.spelling import given, listed, named
-from cpbpe.tokenizer.options import ENCODE_DEFAULTS
+from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
 
 FOLDER = "folder"
 """The name of the format that is not one file: a folder of transformers."""
@@ -21,7 +21,7 @@ FOLDER = "folder"
 FORMATS = (*table.FORMATS, FOLDER)
 """What can be written, by name."""
 
-OPTIONS = ("add_bos", "add_eos", "prefix_after_special")
+OPTIONS = tuple(FileOptions.__annotations__)
 """The options of encoding that a file can ask for."""
 
 

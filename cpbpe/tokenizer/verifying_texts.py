@@ -16,7 +16,7 @@ from cpbpe.lazy import imported
 from cpbpe.model.formats import table
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec
-from cpbpe.spelling import counted, listed
+from cpbpe.spelling import counted, listed, named
 
 Encode = Callable[[str], list[int]]
 
@@ -51,7 +51,7 @@ def verified(
                     )
                 wrong.setdefault(name, []).append(text)
     if not number:
-        raise ValueError("verify holds no texts; give at least one")
+        raise ValueError(f"{named('verify')} holds no texts; give at least one")
     differences = (
         Difference(f"{name} gives other ids for {len(found):,} of {number:,} texts", min(found, key=len))
         for name, found in wrong.items()
@@ -98,7 +98,7 @@ def _texts(given: str | os.PathLike[str] | Iterable[str]) -> Iterator[str]:
     if not isinstance(given, (str, os.PathLike)):
         for text in given:
             if not isinstance(text, str):
-                raise TypeError(f"verify holds texts (str), not {type(text).__name__}")
+                raise TypeError(f"{named('verify')} holds texts (str), not {type(text).__name__}")
             yield text
         return
     with open(given, "rb") as file:

@@ -22,6 +22,7 @@ from cpbpe.model.formats.folder import beside
 from cpbpe.model.formats.folder.json_head import json_head
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.spelling import given
 
 MODEL = "tokenizer.model"
 MODEL_OF_BERT = "spiece.model"
@@ -74,6 +75,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
             spec, allow_differences=allow_differences
         )
     except ConversionError as error:
+        _refuse_slow(spec, error)
         files[MODEL_OF_BERT] = model
         notes += _without_json(spec, error)
         special = _special(spec)
@@ -118,6 +120,28 @@ def left_behind(folder: str, files: Collection[str]) -> list[str]:
     if os.path.isdir(templates):
         others += [os.path.join(templates, name) for name in os.listdir(templates) if name.endswith(".jinja")]
     return [path for path in others if os.path.isfile(path) and path not in files]
+
+
+def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
+    """Raise the error if the class that uses sentencepiece would not do, either.
+
+    It asks sentencepiece for pieces as text, and looks these up. So it finds pieces in unknown text that
+    sentencepiece itself never finds there. (CONTROL pieces, too; but these it finds in every text anyway.)
+    """
+    rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+    unused = [text for text, type in rows if type == PieceType.UNUSED and not spec.byte_fallback]
+    if not all(map(_is_text, spec.pieces.texts)):
+        raise error
+    if unused:
+        text = min(unused, key=len).decode()
+        shown = text if len(text) == 1 else None
+        reason = f"BertGenerationTokenizer finds the UNUSED piece {text!r} in unknown text"
+        raise ConversionError(
+            f"{str(error).partition('. To convert')[0]}; and {reason}, so that transformers cannot use "
+            f"sentencepiece instead. To write a tokenizer.json all the same, pass "
+            f"{given('allow_differences', True)}",
+            differences=[*error.differences, Difference(reason, shown)],
+        ) from None
 
 
 def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
