@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -49,7 +50,10 @@ def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
     file = bytes(file)
     format = table.format_of(file)
     if format is not table.MODEL:
-        return facts_of_spec(table.read(file, format).spec)
+        read = table.read(file, format)
+        for assumption in read.assumptions:
+            warnings.warn(assumption, stacklevel=4)
+        return facts_of_spec(read.spec)
     return _facts(load_engine(file), file)
 
 

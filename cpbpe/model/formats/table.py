@@ -28,7 +28,10 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 """SentencePiece's own. Whatever is nothing else is taken for one, whose reader says what it is instead."""
 
 OTHERS = (
+    Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
+    Format("tokenizer.bin", "cpbpe.model.formats.llama2c", (".bin",), sniff.is_llama2c),
+    Format("vocab", "cpbpe.model.formats.vocab_text", (".vocab", ".tsv"), sniff.is_vocab),
 )
 """The other formats, in the order in which they are tried."""
 
