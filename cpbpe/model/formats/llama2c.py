@@ -70,7 +70,8 @@ def _columns(data: bytes) -> tuple[list[bytes], array[float]]:
     if len(data) < 4:
         _wrong(f"it has {len(data)} bytes, and even its header has 4")
     longest = int.from_bytes(data[:4], "little")
-    at, texts, scores = 4, [], array("f")
+    texts: list[bytes] = []
+    at, scores = 4, array("f")
     while at < len(data):
         left = len(data) - at - _RECORD.size
         score, size = _RECORD.unpack_from(data, at) if left >= 0 else (0.0, 1)
@@ -123,8 +124,9 @@ def _printed(spec: ModelSpec) -> tuple[list[bytes], list[Difference], list[str]]
     if len(set(texts)) < len(texts):
         twice = next(text for place, text in enumerate(texts) if text in texts[:place])
         raise ConversionError(
-            f"two pieces would be the same text in a tokenizer.bin, {twice.decode(errors='replace')!r}: there a "
-            f"space and U+2581 are one. Give one of them another text first (tok.spec, cpbpe.Tokenizer.from_spec)"
+            f"two pieces would be the same text in a tokenizer.bin, {twice.decode(errors='replace')!r}: a space "
+            f"and U+2581 are one there. Give one of them another text first (tok.spec, "
+            f"cpbpe.Tokenizer.from_spec)"
         )
     spaced = [text for text in spec.pieces.texts if b" " in text]
     if spaced:

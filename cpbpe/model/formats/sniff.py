@@ -28,7 +28,7 @@ _VOCAB_LINE = re.compile(rb".*\t[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)", re.D
 
 
 def describe(data: bytes, complete: bool = True) -> str | None:
-    """What `data` is, as the end of a sentence, or None if it is not known.
+    r"""What `data` is, as the end of a sentence, or None if it is not known.
 
     With `complete=False` it is only the head of a file, and only what no model can begin with is recognized.
 

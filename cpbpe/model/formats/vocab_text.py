@@ -4,8 +4,9 @@ It is a list for people, not a model: types and settings are missing. What a typ
 and scores, as far as sentencepiece's trainer made the file; what cannot be told is a difference. The settings
 are those of Llama, unless someone says otherwise: text is taken as it is, with a space in front.
 
-Nothing is escaped. A tab in a piece does no harm, as the last one in a line counts. Line feeds at the beginning
-of a piece are empty lines, which have no score and so belong to the next; elsewhere they are an error.
+Nothing is escaped. A tab in a piece does no harm, as the last one in a line counts. Line feeds at the
+beginning of a piece are empty lines, which have no score and so belong to the next; elsewhere they are an
+error.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType
 
 _ALLOW_READ = (
-    "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them; better, load the "
-    ".model file that belongs to it"
+    "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them; better, load "
+    "the .model file that belongs to it"
 )
 _ALLOW_WRITE = "To convert it all the same, pass allow_differences=True, which lists them"
 _NUMBER = rb"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"

@@ -24,10 +24,15 @@ MAX_BYTES = 1 << 28
 """How much may stand before the tensors. The largest vocabularies with their merges need a tenth of it."""
 
 UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
-CODES = {UINT8: "B", INT8: "b", UINT16: "H", INT16: "h", UINT32: "I", INT32: "i", FLOAT32: "f", BOOL: "B",
-         UINT64: "Q", INT64: "q", FLOAT64: "d"}  # fmt: skip
+CODES = {
+    **{UINT8: "B", INT8: "b", UINT16: "H", INT16: "h", UINT32: "I", INT32: "i"},
+    **{FLOAT32: "f", BOOL: "B", UINT64: "Q", INT64: "q", FLOAT64: "d"},
+}
 """The types of numbers, as `array` and `struct` call them."""
-_NAMES = "uint8 int8 uint16 int16 uint32 int32 float32 bool string array uint64 int64 float64".split()
+_NAMES = (
+    *("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array"),
+    *("uint64", "int64", "float64"),
+)
 _MAX_DEPTH = 8
 """How deeply arrays may be nested; no known file has any inside another."""
 _PART = 1 << 20

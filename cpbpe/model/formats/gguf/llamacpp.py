@@ -22,7 +22,7 @@ from itertools import accumulate
 
 from cpbpe.lazy import kept
 from cpbpe.model.formats.tokenizer_json.names import MAX_USER_DEFINED_MATCHES, absent_character
-from cpbpe.model.formats.values import Difference
+from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.finder import Finder
@@ -30,14 +30,16 @@ from cpbpe.text.finder import Finder
 SPACE = "▁"
 _ZEROS = (0, -(1 << 31))
 """The bits of the two zeros."""
-_ENDS = frozenset(
-    "<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> <|endoftext|> "
-    "</s> <|eom_id|> <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <turn|> <|tool_response> "
-    "<｜end▁of▁sentence｜> <|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> "
-    "<|prefix|> <|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> <|suffix|> "
-    "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> <|middle|> <|fim_pad|> "
-    "<fim-pad> <fim_pad> <PAD> [PAD] <|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame> <|file_sep|>".split()
-)
+_ENDS = frozenset([
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+    "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+    "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<|fim_prefix|>",
+    "<fim-prefix>", "<fim_prefix>", "<PRE>", "<|code_prefix|>", "<|prefix|>", "<|fim_suffix|>",
+    "<fim-suffix>", "<fim_suffix>", "<SUF>", "<|code_suffix|>", "<|suffix|>", "<|fim_middle|>",
+    "<fim-middle>", "<fim_middle>", "<MID>", "<|code_middle|>", "<|middle|>", "<|fim_pad|>",
+    "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
+    "<reponame>", "<|file_sep|>",
+])  # fmt: skip
 """Names that llama.cpp takes for CONTROL, whatever their type."""
 
 
@@ -46,9 +48,13 @@ def differences(spec: ModelSpec) -> list[Difference]:
     return [*LlamaCpp(spec).differences()]
 
 
+def remarks(spec: ModelSpec) -> list[str]:
+    """What a reader should know who has used a file with llama.cpp: where that gives other ids."""
+    return [f"not as in llama.cpp: {described(difference)}" for difference in differences(spec)]
+
+
 def types_that_show(spec: ModelSpec, program: str) -> list[Difference]:
-    """The same for any program that merges by scores and does not look at types: what it finds in texts that
-    sentencepiece does not."""
+    """What any program finds in texts, and sentencepiece does not, that merges by scores and ignores types."""
     model = LlamaCpp(spec)
     return [*model.of_types(program), *model.of_scores(program)]
 
@@ -122,8 +128,10 @@ class LlamaCpp:
 
     @kept
     def _all_ranks(self) -> dict[str, float]:
-        """The pieces that merging may make, and those that are one character: the lowest rank for the highest
-        score. USER_DEFINED pieces are in the file with spaces, so that escaped text does not hold them."""
+        """The pieces that text may become, with the lowest rank for the highest score.
+
+        USER_DEFINED pieces are in the file with spaces, which escaped text does not have.
+        """
         scores = self.spec.pieces.numbers()
         return {
             text: -scores[id]
@@ -206,7 +214,8 @@ class LlamaCpp:
             yield Difference("llama.cpp finds USER_DEFINED pieces that sentencepiece does not find")
         if overlap := self._overlap():
             left, right, both = overlap
-            reason = f"llama.cpp looks for the longest USER_DEFINED piece first, and {left!r} and {right!r} overlap"
+            reason = "llama.cpp looks for the longest USER_DEFINED piece first"
+            reason = f"{reason}, and {left!r} and {right!r} overlap"
             yield Difference(reason, None if _size(left) == _size(right) else both)
 
     def _too_many(self) -> bool:

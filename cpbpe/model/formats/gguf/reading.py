@@ -24,7 +24,7 @@ _OTHERS = {
     "gemma4": "Gemma 4's, BPE with a list of merges",
 }
 _NONE = ("no_vocab", "none", "")
-_BYTES = {text: PieceType.BYTE for text in validity.BYTE_PIECES}
+_BYTES = dict.fromkeys(validity.BYTE_PIECES, PieceType.BYTE)
 _TYPES = frozenset(map(int, PieceType))
 
 
@@ -114,9 +114,7 @@ class _Reader:
             wrong(f"it holds no tokenizer: {keys.MODEL} is {name!r}")
         if name != _OURS:
             known = f", which is {_OTHERS[name]}" if name in _OTHERS else ""
-            wrong(
-                f"{keys.MODEL} is {name!r}{known}; cpbpe reads SentencePiece BPE, which is called 'llama' there"
-            )
+            wrong(f"{keys.MODEL} is {name!r}{known}; cpbpe reads SentencePiece BPE, which is 'llama' there")
 
     # --- Columns ---------------------------------------------------------------------------------
 
@@ -129,8 +127,7 @@ class _Reader:
         return list(texts)
 
     def _scores(self, size: int) -> Any:
-        """The scores. Without them nobody knows what to merge first: to llama.cpp all are equal, which cannot
-        be meant."""
+        """The scores. llama.cpp takes missing ones for equal, and so merges as nobody can have meant."""
         scores = self._array(keys.SCORES, "array of float32", "array of float64")
         if scores is None:
             wrong(f"it has no scores ({keys.SCORES}), which say what is merged first; convert the model anew")
@@ -177,7 +174,8 @@ class _Reader:
                 self.notes.append(f"piece {id} has no text; it is called '[EMPTY_{id}]' and UNUSED")
 
     def _find_unknown(self, texts: list[bytes], types: bytearray) -> None:
-        if PieceType.UNKNOWN not in types:
+        named = keys.TYPES not in self.values or keys.ROLES["unk"] in self.values
+        if PieceType.UNKNOWN not in types and named:
             name = self._set_special(texts, types, "unk", PieceType.UNKNOWN)
             if name and keys.TYPES in self.values:
                 self.notes.append(
@@ -230,7 +228,7 @@ class _Reader:
 
     def _carried(self, roles: dict[str, bytes]) -> Carried:
         templates = {}
-        for key, value in sorted(self.values.items()):
+        for key in sorted(self.values):
             if key == keys.TEMPLATE or key.startswith(keys.TEMPLATE + "."):
                 name = key[len(keys.TEMPLATE) + 1 :] or "default"
                 templates[name] = self._text(key, b"").decode(errors="replace")
