@@ -55,7 +55,7 @@ def convert(
     add_eos: bool | None = None,
     allow_differences: bool = False,
 ) -> Conversion:
-    """Write a model in another format: a `.model` file, or a tokenizer.json if the target ends in `.json`.
+    """Write a model in the format that the end of the target's name asks for, see docs/formats.md.
 
     `source` is whatever `load` takes. If some text would get other ids, nothing is written, and a
     ConversionError says why; `allow_differences` converts all the same, and lists what differs. `add_bos` and
@@ -83,7 +83,7 @@ def convert(
         files = {given.name: data, wanted.name: written.data}
         tried = imported("cpbpe.tokenizer.verifying").tried(spec, files)
     imported("cpbpe.model.writing").write_all({path: written.data})
-    notes = [*read.notes, *written.notes]
+    notes = [*read.notes, *read.assumptions, *table.remarks(read.spec, given), *written.notes]
     if wanted is table.MODEL and spec.carried != Carried():
         notes.append("what the file says beside the model is in a field that only cpbpe reads")
     return Conversion(path, differences, tuple(dict.fromkeys(notes)), tried)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cpbpe.engine.choice import load_engine, make_engine
+from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
@@ -52,7 +52,7 @@ def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
     if format is not table.MODEL:
         read = table.read(file, format)
         for assumption in read.assumptions:
-            warnings.warn(assumption, stacklevel=4)
+            warnings.warn(assumption, stacklevel=calls_of_ours())
         return facts_of_spec(read.spec)
     return _facts(load_engine(file), file)
 

@@ -11,6 +11,7 @@ wrote these as the bytes themselves.)
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
 from dataclasses import replace
@@ -31,6 +32,7 @@ _UNKNOWN = b"<unk>"
 _LEAST = -1e10
 """The program merges no piece with this score or a lower one."""
 _RECORD = struct.Struct("<fI")
+_BYTE = re.compile(rb"<0x[0-9A-F]{2}>")
 _RULES = NormalizerSpec("identity", remove_extra_whitespaces=False)
 
 
@@ -105,7 +107,10 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     parts = [struct.pack("<I", max(map(len, texts)))]
     for text, score in zip(texts, spec.pieces.numbers(), strict=True):
         parts += [_RECORD.pack(score, len(text)), text]
-    notes.append("types, settings, and the settings of the training are not stored")
+    notes += [
+        "in a text, U+2581 is an unknown character for llama2.c, and a space for sentencepiece; a NUL ends the text",
+        "types, settings, and the settings of the training are not stored",
+    ]
     return Written(b"".join(parts), tuple(differences), tuple(notes))
 
 
@@ -124,8 +129,8 @@ def _printed(spec: ModelSpec) -> tuple[list[bytes], list[Difference], list[str]]
     if len(set(texts)) < len(texts):
         twice = next(text for place, text in enumerate(texts) if text in texts[:place])
         raise ConversionError(
-            f"two pieces would be the same text in a tokenizer.bin, {twice.decode(errors='replace')!r}: a space "
-            f"and U+2581 are one there. Give one of them another text first (tok.spec, "
+            f"two pieces would be the same text in a tokenizer.bin, {twice.decode(errors='replace')!r}: a "
+            f"space and U+2581 are one there. Give one of them another text first (tok.spec, "
             f"cpbpe.Tokenizer.from_spec)"
         )
     spaced = [text for text in spec.pieces.texts if b" " in text]
@@ -162,6 +167,10 @@ def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
         found.append(Difference("llama2.c does not keep USER_DEFINED pieces whole"))
     if SPACE not in spec.ids:
         found.append(Difference("the model has no piece ▁, and llama2.c cannot do without one", "a"))
+    bytes_ = frozenset(validity.BYTE_PIECES)
+    if inside := [text for text in texts if b"<0x" in text and text not in bytes_ and _BYTE.search(text)]:
+        shown = inside[0].decode(errors="replace")
+        found.append(Difference(f"llama2.c merges the bytes of unknown characters to {shown!r}"))
     merging = (PieceType.NORMAL, PieceType.UNUSED)
     low = [
         text

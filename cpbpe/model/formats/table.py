@@ -68,9 +68,20 @@ def read(data: bytes, format: Format, *, allow_differences: bool = False) -> Rea
 
 
 def write(spec: ModelSpec, format: Format, *, allow_differences: bool = False) -> Written:
-    """The file of a model in a format."""
+    """The file of a model in a format, which has been read again, and is what was meant."""
     module: Any = imported(format.module)
     if format is MODEL:
-        return Written(module.write(spec))
-    result: Written = module.write(spec, allow_differences=allow_differences)
+        result = Written(module.write(spec))
+    else:
+        result = module.write(spec, allow_differences=allow_differences)
+    check: Any = imported("cpbpe.model.formats.reading_back").check
+    check(result, spec, format.name, lambda data: read(data, format, allow_differences=True).spec)
     return result
+
+
+def remarks(spec: ModelSpec, format: Format) -> list[str]:
+    """Where a program gives other ids to texts than the model that was read from its file."""
+    if format.name != "gguf":
+        return []
+    found: list[str] = imported(format.module).remarks(spec)
+    return found

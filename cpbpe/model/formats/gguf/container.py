@@ -24,10 +24,13 @@ MAX_BYTES = 1 << 28
 """How much may stand before the tensors. The largest vocabularies with their merges need a tenth of it."""
 
 UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
-CODES = {
-    **{UINT8: "B", INT8: "b", UINT16: "H", INT16: "h", UINT32: "I", INT32: "i"},
-    **{FLOAT32: "f", BOOL: "B", UINT64: "Q", INT64: "q", FLOAT64: "d"},
-}
+CODES = dict(
+    zip(
+        (UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, UINT64, INT64, FLOAT64),
+        "BbHhIifBQqd",
+        strict=True,
+    )
+)
 """The types of numbers, as `array` and `struct` call them."""
 _NAMES = (
     *("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array"),
@@ -84,8 +87,8 @@ class _Source:
     def _read(self, end: int) -> None:
         if end > MAX_BYTES:
             wrong(
-                f"{self.place} reaches to byte {end:,}, and values may take up {MAX_BYTES >> 20} MiB at most; "
-                f"the file is damaged, or no file of a model"
+                f"{self.place} reaches to byte {end:,}, and all values have {MAX_BYTES >> 20} MiB at most; the "
+                f"file is damaged, or no file of a model"
             )
         while self._file is not None and isinstance(self.data, bytearray) and len(self.data) < end:
             part = self._file.read(max(_PART, min(end - len(self.data), 16 * _PART)))

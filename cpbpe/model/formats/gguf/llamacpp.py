@@ -54,7 +54,7 @@ def remarks(spec: ModelSpec) -> list[str]:
 
 
 def types_that_show(spec: ModelSpec, program: str) -> list[Difference]:
-    """What any program finds in texts, and sentencepiece does not, that merges by scores and ignores types."""
+    """What a program finds in texts that merges by scores whatever the types are, not so sentencepiece."""
     model = LlamaCpp(spec)
     return [*model.of_types(program), *model.of_scores(program)]
 
