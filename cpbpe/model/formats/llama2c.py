@@ -108,7 +108,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     for text, score in zip(texts, spec.pieces.numbers(), strict=True):
         parts += [_RECORD.pack(score, len(text)), text]
     notes += [
-        "in a text, U+2581 is an unknown character for llama2.c, and a space for sentencepiece; a NUL ends the text",
+        "U+2581 in a text is unknown to llama2.c, and a space to sentencepiece; a NUL ends the text",
         "types, settings, and the settings of the training are not stored",
     ]
     return Written(b"".join(parts), tuple(differences), tuple(notes))

@@ -12,7 +12,7 @@ from typing import Any
 
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model.formats.values import Written
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType, Settings
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
 
 
 def check(written: Written, spec: ModelSpec, format: str, read: Callable[[bytes], ModelSpec]) -> None:
@@ -36,11 +36,21 @@ def _of_model(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
 
 
 def _of_gguf(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
-    size = len(spec.pieces)
-    if not spec.added and spec.pieces != again.pieces:
+    size, pieces = len(spec.pieces), spec.pieces
+    if (
+        differs
+    ):  # a space in a USER_DEFINED piece, which sentencepiece cannot find, is read as one that it can
+        texts = list(pieces.texts)
+        for id, text in enumerate(texts):
+            if pieces.types[id] == PieceType.USER_DEFINED and b" " in text:
+                texts[id] = again.pieces.texts[id]
+        pieces = Pieces.of_lists(texts, pieces.numbers(), pieces.types)
+    if (again.pieces.texts[:size], again.pieces.scores[: 4 * size], again.pieces.types[:size]) != (
+        pieces.texts,
+        pieces.scores,
+        pieces.types,
+    ):
         return "its pieces are not the same"
-    if again.pieces[:size] != spec.pieces[:]:
-        return "its first pieces are not the same"
     if any(again.pieces[id] != (text, -1000.0, PieceType.CONTROL) for text, id in spec.added):
         return "its added tokens are not the same"
     for role in ("bos_id", "eos_id", "pad_id"):

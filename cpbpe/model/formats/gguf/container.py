@@ -87,7 +87,7 @@ class _Source:
     def _read(self, end: int) -> None:
         if end > MAX_BYTES:
             wrong(
-                f"{self.place} reaches to byte {end:,}, and all values have {MAX_BYTES >> 20} MiB at most; the "
+                f"{self.place} reaches to byte {end:,}, and values have {MAX_BYTES >> 20} MiB at most; the "
                 f"file is damaged, or no file of a model"
             )
         while self._file is not None and isinstance(self.data, bytearray) and len(self.data) < end:

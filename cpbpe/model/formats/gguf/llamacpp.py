@@ -122,7 +122,7 @@ class LlamaCpp:
         forms = [
             (text.replace(SPACE, " "), id)
             for id, text in enumerate(self.texts)
-            if self.types[id] == PieceType.USER_DEFINED and text not in _ENDS
+            if self.types[id] == PieceType.USER_DEFINED and text not in _ENDS and not _is_broken(text)
         ]
         return sorted(forms, key=lambda row: -_size(row[0]))
 
@@ -165,7 +165,11 @@ class LlamaCpp:
     @kept
     def user_defined(self) -> list[str]:
         """The USER_DEFINED pieces."""
-        return [text for id, text in enumerate(self.texts) if self.types[id] == PieceType.USER_DEFINED]
+        return [
+            text
+            for id, text in enumerate(self.texts)
+            if self.types[id] == PieceType.USER_DEFINED and not _is_broken(text)
+        ]
 
     # --- Differences -----------------------------------------------------------------------------
 
@@ -196,6 +200,11 @@ class LlamaCpp:
             yield Difference("llama.cpp always writes spaces as ▁", "a b")
 
     def _of_user_defined(self) -> Iterator[Difference]:
+        types = zip(self.texts, self.types, strict=True)
+        if any(type == PieceType.USER_DEFINED and _is_broken(text) for text, type in types):
+            yield Difference(
+                "llama.cpp does not find USER_DEFINED pieces that are not UTF-8 inside characters"
+            )
         if not self.user_defined:
             return
         shortest = min(self.user_defined, key=len)

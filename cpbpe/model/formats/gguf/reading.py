@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from math import isnan
 from typing import Any
 
 from cpbpe.model import validity
@@ -25,6 +24,8 @@ _OTHERS = {
 }
 _NONE = ("no_vocab", "none", "")
 _BYTES = dict.fromkeys(validity.BYTE_PIECES, PieceType.BYTE)
+_DEFAULT_TYPES = {"unk": PieceType.UNKNOWN, "bos": PieceType.CONTROL, "eos": PieceType.CONTROL}
+"""What a piece must be to have a part although the file does not say so."""
 _TYPES = frozenset(map(int, PieceType))
 
 
@@ -132,8 +133,6 @@ class _Reader:
         if scores is None:
             wrong(f"it has no scores ({keys.SCORES}), which say what is merged first; convert the model anew")
         self._check_size(keys.SCORES, len(scores), size)
-        if any(map(isnan, scores)):
-            wrong(f"{keys.SCORES} holds a value that is no number (NaN)")
         return scores
 
     def _types(self, texts: list[bytes]) -> bytearray:
@@ -202,6 +201,8 @@ class _Reader:
                 if text not in taken:
                     taken.add(text)
                     texts[id] = text
+                    shown = text.decode(errors="replace")
+                    self.notes.append(f"the spaces of the USER_DEFINED piece {shown!r} are read as U+2581")
 
     # --- Settings --------------------------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class _Reader:
             id = self._integer(key, -1)
             if key not in self.values and role in keys.DEFAULT_ROLES:
                 id = keys.DEFAULT_ROLES[role]
-                if not (id < len(types) and types[id] in (PieceType.CONTROL, PieceType.UNKNOWN)):
+                if not (id < len(types) and types[id] == _DEFAULT_TYPES[role]):
                     continue
             if 0 <= id < len(texts):
                 roles[role] = texts[id]
