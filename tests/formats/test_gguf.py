@@ -109,13 +109,14 @@ def test_added_tokens_become_pieces(tmp_path: object) -> None:
     tok.save(f"{tmp_path}/m.gguf")
     again = cpbpe.load(f"{tmp_path}/m.gguf")
     assert [again.vocab[id] for id in (264, 265, 266)] == ["<|y|>", "[PAD265]", "<|x|>"]
-    assert [again.vocab.piece_type(id).name for id in (264, 265, 266)] == ["CONTROL", "UNUSED", "CONTROL"]
+    types = [again.vocab.piece_type(id).name for id in (264, 265, 266)]
+    assert types == ["CONTROL", "UNUSED", "CONTROL"]
     text = "ab <|x|>[PAD265]"
     assert again.encode(text, allowed_special="all") == tok.encode(text, allowed_special="all")
 
 
 def test_spaces_of_user_defined_pieces() -> None:
-    """In the file they are spaces, as llama.cpp looks for them in the text as given; read, they are U+2581."""
+    """In the file they are spaces, as llama.cpp looks for them in given text; read, they are U+2581."""
     spec = with_rows(("▁▁", 0, PieceType.USER_DEFINED))
     made = write(spec, allow_differences=True)
     assert b"\x02\0\0\0\0\0\0\0  " in made.data

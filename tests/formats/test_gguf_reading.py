@@ -185,7 +185,7 @@ def test_the_memory_that_a_hostile_file_needs(tmp_path: Path) -> None:
     if sys.platform != "linux":
         return
     huge = [1 << 20, (1 << 32) - 1, (1 << 64) - 1]
-    names = []
+    names: list[Path] = []
     for size in huge:
         bodies = [struct.pack("<IQ", STRING, size)]
         bodies += [struct.pack("<IIQ", ARRAY, type, size) for type in (STRING, FLOAT32, ARRAY)]
