@@ -6,7 +6,8 @@ import os
 from typing import BinaryIO
 
 from cpbpe.errors import ModelError
-from cpbpe.model.formats.sniff import describe
+from cpbpe.lazy import imported
+from cpbpe.model.formats.sniff import describe, is_gguf
 
 Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
@@ -34,7 +35,7 @@ def read_model_file(source: Source) -> bytes:
     """The bytes of a model's file. A folder means the model file in it, see `NAMES`.
 
     If a file begins as no model can, the rest is not read. Its beginning is returned, and the reader of the
-    format refuses it.
+    format refuses it. Nor is the rest of a GGUF file, after the values among which its tokenizer is.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -66,6 +67,9 @@ def read_model_file(source: Source) -> bytes:
         raise TypeError(
             f"the model file must be opened in binary mode ('rb'), its read() returned {type(head).__name__}"
         )
+    if is_gguf(head):
+        beginning: bytes = imported("cpbpe.model.formats.gguf").head_of(source, head)
+        return beginning
     if describe(head, complete=False) is not None:
         return head
     data = bytearray(head)

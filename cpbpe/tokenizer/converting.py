@@ -109,8 +109,8 @@ def convert(
 ) -> Conversion:
     """Write a model in another format: that of `to`, or the one that the end of the target's name means.
 
-    A name that ends in `.json` means a tokenizer.json, one that ends in a slash a folder of transformers, and
-    any other a `.model`. `source` is whatever `load` takes. If some text would get other ids, nothing is
+    A name that ends in `.json` means a tokenizer.json, in `.gguf` a GGUF file, in `.bin` a tokenizer.bin, in
+    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. `source` is whatever `load` takes. If some text would get other ids, nothing is
     written, and a ConversionError says why; `allow_differences` converts all the same, and lists what
     differs.
 
@@ -202,7 +202,9 @@ def _read(source: Source, allow_differences: bool) -> tuple[ReadModel, dict[str,
         return ReadModel(found.facts.full_spec(), found.differences, found.notes), found.files
     data = read_model_file(source)
     format = table.format_of(data)
-    return table.read(data, format, allow_differences=allow_differences), {format.name: data}
+    read = table.read(data, format, allow_differences=allow_differences)
+    notes = (*read.notes, *read.assumptions, *table.remarks(read.spec, format))
+    return replace(read, notes=notes), {format.name: data}
 
 
 def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) -> Output:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cpbpe.engine.choice import load_engine, make_engine
+from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
@@ -49,7 +50,10 @@ def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
     file = bytes(file)
     format = table.format_of(file)
     if format is not table.MODEL:
-        return facts_of_spec(table.read(file, format).spec)
+        read = table.read(file, format)
+        for assumption in read.assumptions:
+            warnings.warn(assumption, stacklevel=calls_of_ours())
+        return facts_of_spec(read.spec)
     return _facts(load_engine(file), file)
 
 

@@ -7,9 +7,11 @@ Asked only about data that did not parse, or about the beginning of a file befor
 from __future__ import annotations
 
 import binascii
+import math
+import re
+import struct
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"GGUF", "it is a GGUF file (llama.cpp weights); its tokenizer must be exported to a .model file first"),
     (b"PK\x03\x04", "it is a zip archive (PyTorch weights, perhaps); look for tokenizer.model beside it"),
     (b"\x1f\x8b", "it is compressed with gzip; decompress it first"),
     (b"\x28\xb5\x2f\xfd", "it is compressed with zstd; decompress it first"),
@@ -18,13 +20,20 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 
 
+_HEAD = 4096
+_LOOKED_AT = 32
+"""So many pieces are looked at to tell what a file is."""
+_LONGEST_PIECE = 8000
+_VOCAB_LINE = re.compile(rb".*\t[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)", re.DOTALL)
+
+
 def describe(data: bytes, complete: bool = True) -> str | None:
-    """What `data` is, as the end of a sentence, or None if it is not known.
+    r"""What `data` is, as the end of a sentence, or None if it is not known.
 
     With `complete=False` it is only the head of a file, and only what no model can begin with is recognized.
 
-    >>> describe(b"GGUF" + bytes(20))[:17]
-    'it is a GGUF file'
+    >>> describe(b"PK\x03\x04" + bytes(20))[:19]
+    'it is a zip archive'
     >>> describe(bytes([10, 14, 10, 5])) is None
     True
     """
@@ -44,8 +53,6 @@ def describe(data: bytes, complete: bool = True) -> str | None:
     lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
     if lines and all(map(_is_rank_line, lines)):
         return "it is a .tiktoken rank file (byte-level BPE), another kind of vocabulary"
-    if lines and all(map(_is_vocab_line, lines)):
-        return "it is a .vocab text, the readable list of a model's pieces; load the .model file beside it"
     if lines and all(len(line.split(b" ")) == 2 or line.startswith(b"#version") for line in lines):
         return "it is a text of merges (merges.txt), one half of a byte-level BPE; another kind of vocabulary"
     return None
@@ -59,6 +66,50 @@ def is_tokenizer_json(data: bytes) -> bool:
     """
     begins_so = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
     return begins_so and (b'"added_tokens"' in data or b'"pre_tokenizer"' in data)
+
+
+def is_gguf(data: bytes) -> bool:
+    """Whether data is meant to be a GGUF file.
+
+    >>> is_gguf(b"GGUF" + bytes(20)), is_gguf(b"ggml")
+    (True, False)
+    """
+    return data.startswith(b"GGUF")
+
+
+def is_llama2c(data: bytes) -> bool:
+    r"""Whether data looks like a `tokenizer.bin`: nothing marks one, so its first pieces must make sense.
+
+    >>> is_llama2c(struct.pack("<IfI", 5, 0, 5) + b"<unk>"), is_llama2c(b"\x0a\x0e\x0a\x05<unk>\x15")
+    (True, False)
+    """
+    longest = int.from_bytes(data[:4], "little")
+    if not 0 < longest < _LONGEST_PIECE:
+        return False
+    at = 4
+    for number in range(_LOOKED_AT):
+        if at + 8 > len(data):
+            return number > 0  # the end, or cut off
+        score, size = struct.unpack_from("<fI", data, at)
+        # Other files that begin with a small number have more of them where the score is: tiny fractions.
+        if not math.isfinite(score) or 0 < abs(score) < 1e-30 or not 0 < size <= longest:
+            return False
+        at += 8 + size
+    return True
+
+
+def is_vocab(data: bytes) -> bool:
+    r"""Whether data looks like a `.vocab`: the first lines are a text, a tab and a number. One may be wrong.
+
+    >>> is_vocab("<unk>\t0\n▁t\t-0\nhe\t-1\n".encode()), is_vocab(b"IQ== 0\n")
+    (True, False)
+    """
+    lines = data[:_HEAD].removeprefix(b"\xef\xbb\xbf").splitlines()
+    if len(data) > _HEAD:
+        lines = lines[:-1]
+    given = [line for line in lines[:_LOOKED_AT] if line.strip()]
+    right = [_VOCAB_LINE.fullmatch(line) is not None for line in given]
+    return bool(right) and right[0] and right.count(False) <= len(right) // 8
 
 
 def _describe_json(data: bytes) -> str | None:
@@ -89,12 +140,3 @@ def _is_rank_line(line: bytes) -> bool:
     except binascii.Error:
         return False
     return rank.isdigit()
-
-
-def _is_vocab_line(line: bytes) -> bool:
-    piece, tab, score = line.rpartition(b"\t")
-    try:
-        float(score)
-    except ValueError:
-        return False
-    return bool(piece and tab)

@@ -28,7 +28,10 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 """SentencePiece's own. Whatever is nothing else is taken for one, whose reader says what it is instead."""
 
 OTHERS = (
+    Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
+    Format("tokenizer.bin", "cpbpe.model.formats.llama2c", (".bin",), sniff.is_llama2c),
+    Format("vocab", "cpbpe.model.formats.vocab_text", (".vocab", ".tsv"), sniff.is_vocab),
 )
 """The other formats, in the order in which they are tried."""
 
@@ -65,9 +68,20 @@ def read(data: bytes, format: Format, *, allow_differences: bool = False) -> Rea
 
 
 def write(spec: ModelSpec, format: Format, *, allow_differences: bool = False) -> Written:
-    """The file of a model in a format."""
+    """The file of a model in a format, which has been read again, and is what was meant."""
     module: Any = imported(format.module)
     if format is MODEL:
-        return Written(module.write(spec))
-    result: Written = module.write(spec, allow_differences=allow_differences)
+        result = Written(module.write(spec))
+    else:
+        result = module.write(spec, allow_differences=allow_differences)
+    check: Any = imported("cpbpe.model.formats.reading_back").check
+    check(result, spec, format.name, lambda data: read(data, format, allow_differences=True).spec)
     return result
+
+
+def remarks(spec: ModelSpec, format: Format) -> list[str]:
+    """Where a program gives other ids to texts than the model that was read from its file."""
+    if format.name != "gguf":
+        return []
+    found: list[str] = imported(format.module).remarks(spec)
+    return found

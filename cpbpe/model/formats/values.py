@@ -46,6 +46,8 @@ class ReadModel:
     """Why some texts get other ids than in the library whose format it is; empty if there is no such text."""
     notes: tuple[str, ...] = ()
     """What differs only in texts that spell out an added token, or in decoding."""
+    assumptions: tuple[str, ...] = ()
+    """What the file does not say, and what was taken for it."""
 
 
 def refuse(differences: Sequence[Difference], doing: str, allow: str) -> None:

@@ -1,0 +1,263 @@
+"""The container: a GGUF file begins with named values of many types, and only these are read.
+
+After them come the tensors, which can be tens of gigabytes. So a file is read from the front, as far as the
+values go. A memory map was not taken: it would read no less (the values are walked one by one), a pipe has
+none, and a file that becomes shorter while it is mapped kills the process.
+
+Every length is compared with what is there before anything is made of that size. `walk` can pass over values
+without making them, which is how the end of the values is found.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+from cpbpe.errors import ModelError
+
+MAGIC = b"GGUF"
+VERSIONS = (1, 2, 3)
+MAX_BYTES = 1 << 28
+"""How much may stand before the tensors. The largest vocabularies with their merges need a tenth of it."""
+
+UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
+CODES = dict(
+    zip(
+        (UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, UINT64, INT64, FLOAT64),
+        "BbHhIifBQqd",
+        strict=True,
+    )
+)
+"""The types of numbers, as `array` and `struct` call them."""
+_NAMES = (
+    *("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array"),
+    *("uint64", "int64", "float64"),
+)
+_MAX_DEPTH = 8
+"""How deeply arrays may be nested; no known file has any inside another."""
+_PART = 1 << 20
+
+
+class Value(NamedTuple):
+    """A value, and its type as a message calls it."""
+
+    type: str
+    """For example "uint32", or "array of string"."""
+    content: Any
+    """A number, a bool, bytes for a text, and for arrays an `array`, or a list of texts or of arrays."""
+
+
+def head_of(file: BinaryIO, begun: bytes) -> bytes:
+    """The beginning of a file up to the tensors, of which `begun` has been read. The rest is not read."""
+    source = _Source(bytearray(begun), file)
+    for _ in walk(source, lambda key: False):
+        pass
+    return bytes(source.data[: source.at])
+
+
+def values(data: bytes, wanted: Callable[[str], bool]) -> dict[str, Value]:
+    """The values in a file whose keys are wanted."""
+    return dict(walk(_Source(data), wanted))
+
+
+class _Source:
+    """Bytes from the front to the back; from a file, no more of them than are needed."""
+
+    def __init__(self, data: bytes | bytearray, file: BinaryIO | None = None):
+        self.data = data
+        self.at = 0
+        self.place = "the header"
+        """What is being read, for messages."""
+        self.order = "<"
+        self.wide = True
+        """Whether lengths are 64 bits."""
+        self._file = file
+
+    def need(self, size: int) -> int:
+        """Make sure that there are as many more bytes, pass over them, and say where they begin."""
+        begin, end = self.at, self.at + size
+        if end > len(self.data):
+            self._read(end)
+        self.at = end
+        return begin
+
+    def _read(self, end: int) -> None:
+        if end > MAX_BYTES:
+            wrong(
+                f"{self.place} reaches to byte {end:,}, and values have {MAX_BYTES >> 20} MiB at most; the "
+                f"file is damaged, or no file of a model"
+            )
+        while self._file is not None and isinstance(self.data, bytearray) and len(self.data) < end:
+            part = self._file.read(max(_PART, min(end - len(self.data), 16 * _PART)))
+            if not part:
+                self._file = None
+                break
+            self.data += part
+        if end > len(self.data):
+            wrong(
+                f"it is truncated: {self.place} needs the bytes up to {end:,}, and the file ends after "
+                f"{len(self.data):,}; copy or download it again"
+            )
+
+    def unpack(self, code: str) -> Any:
+        """A number."""
+        begin = self.need(struct.calcsize(self.order + code))
+        return struct.unpack_from(self.order + code, self.data, begin)[0]
+
+    def length(self) -> int:
+        """A length, or a count."""
+        number: int = self.unpack("Q" if self.wide else "I")
+        return number
+
+    def text(self) -> bytes:
+        """A text with its length in front."""
+        size = self.length()
+        begin = self.need(size)
+        return bytes(self.data[begin : begin + size])
+
+
+def walk(source: _Source, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Value]]:
+    """The wanted values with their keys; the others are checked and passed over."""
+    count = _header(source)
+    seen = set()
+    for number in range(count):
+        source.place = f"the key of value {number + 1} of {count}"
+        raw = source.text()
+        try:
+            key = raw.decode()
+        except UnicodeDecodeError:
+            wrong(f"{source.place} is {_shown(raw)}, which is not UTF-8")
+        if key in seen:
+            wrong(f"the key {_shown(key)} occurs twice")
+        seen.add(key)
+        source.place = f"the value of {_shown(key)}"
+        type = source.unpack("I")
+        if wanted(key):
+            yield key, Value(*_value(source, type))
+        else:
+            _pass(source, type)
+
+
+def _header(source: _Source) -> int:
+    """Read the header: how many values follow."""
+    begin = source.need(8)
+    if source.data[begin : begin + 4] != MAGIC:
+        wrong("it does not begin with the letters GGUF")
+    version = int.from_bytes(source.data[4:8], "little")
+    if version & 0xFFFF == 0 and version:  # of a machine with the other order of bytes
+        source.order = ">"
+        version = int.from_bytes(source.data[4:8], "big")
+    if version not in VERSIONS:
+        wrong(f"its version is {version}, and cpbpe knows the versions 1, 2 and 3")
+    source.wide = version > 1
+    source.length()  # how many tensors there are
+    count = source.length()
+    if count > MAX_BYTES // 13:  # a key, a type and a value have no fewer bytes
+        wrong(f"it should hold {count:,} values, more than a file has room for")
+    return count
+
+
+def _value(source: _Source, type: int, depth: int = 0) -> tuple[str, Any]:
+    """A value of a type, and what the type is called."""
+    if type == STRING:
+        return _NAMES[type], source.text()
+    if type == BOOL:
+        return _NAMES[type], _truth(source, source.unpack("B"))
+    if type in CODES:
+        return _NAMES[type], source.unpack(CODES[type])
+    if type != ARRAY:
+        _unknown(source, type)
+    inner, count = source.unpack("I"), source.length()
+    name = f"array of {_NAMES[inner] if inner < len(_NAMES) else inner}"
+    if inner == STRING:
+        return name, _texts(source, count)
+    if inner in CODES:
+        return name, _numbers(source, CODES[inner], count)
+    if inner != ARRAY:
+        _unknown(source, inner)
+    _check_nested(source, count, depth)
+    return name, [_value(source, ARRAY, depth + 1)[1] for _ in range(count)]
+
+
+def _pass(source: _Source, type: int, depth: int = 0) -> None:
+    """Pass over a value. What cannot be a value is refused here, too."""
+    if type == STRING:
+        source.need(source.length())
+    elif type in CODES:
+        source.need(struct.calcsize("=" + CODES[type]))
+    elif type != ARRAY:
+        _unknown(source, type)
+    else:
+        inner, count = source.unpack("I"), source.length()
+        if inner == STRING:
+            _texts(source, count, keep=False)
+        elif inner in CODES:
+            source.need(count * struct.calcsize("=" + CODES[inner]))
+        elif inner == ARRAY:
+            _check_nested(source, count, depth)
+            for _ in range(count):
+                _pass(source, ARRAY, depth + 1)
+        else:
+            _unknown(source, inner)
+
+
+def _texts(source: _Source, count: int, keep: bool = True) -> list[bytes]:
+    """Many texts, or nothing of them. This is the loop in which the time goes, so it hardly has calls."""
+    if count > MAX_BYTES // (8 if source.wide else 4):
+        wrong(f"{source.place} should hold {count:,} texts, more than a file has room for")
+    made = []
+    length = struct.Struct(source.order + ("Q" if source.wide else "I"))
+    size, read, data, at = length.size, length.unpack_from, source.data, source.at
+    for _ in range(count):
+        begin = at + size
+        if begin > len(data):
+            source.at = at
+            source.need(size)
+        end = begin + read(data, at)[0]
+        if end > len(data):
+            source.at = begin
+            source.need(end - begin)
+        if keep:
+            made.append(bytes(data[begin:end]))
+        at = end
+    source.at = at
+    return made
+
+
+def _numbers(source: _Source, code: str, count: int) -> array[Any]:
+    begin = source.need(count * struct.calcsize("=" + code))
+    made = array(code)  # of these codes, `array` has the same sizes on all machines that Python 3.10 runs on
+    made.frombytes(bytes(source.data[begin : source.at]))
+    if (source.order == ">") != (sys.byteorder == "big"):
+        made.byteswap()
+    return made
+
+
+def _truth(source: _Source, number: int) -> bool:
+    if number > 1:
+        wrong(f"{source.place} is a bool with the number {number}, and must be 0 or 1")
+    return number == 1
+
+
+def _check_nested(source: _Source, count: int, depth: int) -> None:
+    if depth >= _MAX_DEPTH:
+        wrong(f"{source.place} is nested too deeply")
+    if count > MAX_BYTES // 12:
+        wrong(f"{source.place} should hold {count:,} arrays, more than a file has room for")
+
+
+def _unknown(source: _Source, type: int) -> NoReturn:
+    wrong(f"{source.place} has the type {type}, which GGUF does not have (0 to {len(_NAMES) - 1})")
+
+
+def _shown(value: Sequence[Any]) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def wrong(problem: str) -> NoReturn:
+    """Raise a ModelError."""
+    raise ModelError(f"not a GGUF file that cpbpe can read: {problem}")

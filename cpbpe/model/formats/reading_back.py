@@ -1,0 +1,112 @@
+"""Reading a file again before anyone gets it: what it says must be what was meant.
+
+This guards against mistakes in a writer. What a format cannot hold has been refused before, or is listed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from cpbpe.errors import ConversionError, ModelError
+from cpbpe.model.formats.values import Written
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
+
+
+def check(written: Written, spec: ModelSpec, format: str, read: Callable[[bytes], ModelSpec]) -> None:
+    """Raise a ConversionError if a file of a format does not say what a model is."""
+    if format == "tokenizer.json":
+        wrong = _of_json(written.data, spec)
+    else:
+        try:
+            wrong = _PARTS[format](spec, read(written.data), bool(written.differences))
+        except ModelError as error:
+            wrong = f"it cannot be read: {error}"
+    if wrong:
+        raise ConversionError(
+            f"nothing was written: the file was read again, and {wrong}; please report this, with the model"
+        )
+
+
+def _of_model(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    same = replace(spec, settings=Settings()) == replace(again, settings=Settings())
+    return "" if same else "it is another model"
+
+
+def _of_gguf(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    size, pieces = len(spec.pieces), spec.pieces
+    if (
+        differs
+    ):  # a space in a USER_DEFINED piece, which sentencepiece cannot find, is read as one that it can
+        texts = list(pieces.texts)
+        for id, text in enumerate(texts):
+            if pieces.types[id] == PieceType.USER_DEFINED and b" " in text:
+                texts[id] = again.pieces.texts[id]
+        pieces = Pieces.of_lists(texts, pieces.numbers(), pieces.types)
+    if (again.pieces.texts[:size], again.pieces.scores[: 4 * size], again.pieces.types[:size]) != (
+        pieces.texts,
+        pieces.scores,
+        pieces.types,
+    ):
+        return "its pieces are not the same"
+    if any(again.pieces[id] != (text, -1000.0, PieceType.CONTROL) for text, id in spec.added):
+        return "its added tokens are not the same"
+    for role in ("bos_id", "eos_id", "pad_id"):
+        if getattr(spec, role) not in (None, getattr(again, role)):
+            return f"its {role} is {getattr(again, role)}, not {getattr(spec, role)}"
+    asked = {name: on for name, on in spec.carried.options.items() if on and name in ("add_bos", "add_eos")}
+    if asked != again.carried.options or spec.carried.chat_templates != again.carried.chat_templates:
+        return "what it says beside the model is not the same"
+    return _of_settings(spec, again, differs)
+
+
+def _of_llama2c(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    if differs:
+        return ""
+    kept = [  # the names of others may be lost
+        id for id, type in enumerate(spec.pieces.types) if type not in (PieceType.CONTROL, PieceType.UNKNOWN)
+    ]
+    old, new = spec.pieces.texts, again.pieces.texts
+    if len(old) != len(new) or any(old[id] != new[id] for id in kept):
+        return "its pieces are not the same"
+    if spec.pieces.scores != again.pieces.scores:
+        return "its scores are not the same"
+    return _of_settings(spec, again, differs)
+
+
+def _of_vocab(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    if not differs and spec.pieces != again.pieces:
+        return "its pieces are not the same"
+    return _of_settings(spec, again, differs)
+
+
+def _of_settings(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    if differs:
+        return ""
+    same = _without_name(spec.normalizer) == _without_name(again.normalizer)
+    return "" if same and spec.byte_fallback == again.byte_fallback else "its settings are not the same"
+
+
+def _without_name(rules: NormalizerSpec) -> NormalizerSpec:
+    return replace(rules, name="")
+
+
+def _of_json(data: bytes, spec: ModelSpec) -> str:
+    """Only the vocabulary: the merges are proved, and the library that it is for tries them."""
+    content: Any = json.loads(data)
+    vocab: dict[str, int] = content["model"]["vocab"]
+    texts = [text.decode() for text in spec.pieces.texts]
+    found = {id: token for token, id in vocab.items()}
+    same = all(found.get(id) in (text, f"\0{text}") for id, text in enumerate(texts))
+    return "" if same and len(found) == len(texts) else "its tokens are not the same"
+
+
+_PARTS: dict[str, Callable[[ModelSpec, ModelSpec, bool], str]] = {
+    "model": _of_model,
+    "gguf": _of_gguf,
+    "tokenizer.bin": _of_llama2c,
+    "vocab": _of_vocab,
+}
+"""For each format: what is not the same in a model and in the one that was read again, or nothing."""
