@@ -1,0 +1,83 @@
+"""What is put around texts: the post-processor of a tokenizer.json, which for these models is a template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cpbpe.compat.tokenizers.encoding import Encoding
+from cpbpe.compat.tokenizers.runs import Run, Source, run
+from cpbpe.errors import ModelError
+
+Step = tuple[int | None, Source | None, int]
+"""The number of a text, or what is put there; and the type of these tokens."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """What is put around one text, and around two."""
+
+    single: list[Step]
+    pair: list[Step]
+
+    def count(self, is_pair: bool) -> int:
+        """How many tokens are added."""
+        steps = self.pair if is_pair else self.single
+        return sum(len(source.ids) for _, source, _ in steps if source is not None)
+
+    def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
+        """One encoding of one or two, which become parts of it."""
+        for number, encoding in enumerate(encodings):
+            encoding.number(number, deep=True)
+        merged = Encoding()
+        for place, source, type_id in self.pair if len(encodings) > 1 else self.single:
+            if source is not None:
+                if add_special_tokens:
+                    merged.append(Encoding.of([_added(source, type_id)]), growing=False)
+            elif place is not None:
+                encoding = encodings[place]
+                encoding.set_type(type_id)
+                merged.append(encoding, growing=False)
+        return merged
+
+
+def _added(source: Source, type_id: int) -> Run:
+    return run(source, type_id=type_id, special=1)
+
+
+def without_template(encodings: list[Encoding]) -> Encoding:
+    """The same if there is no template."""
+    merged = Encoding()
+    for number, encoding in enumerate(encodings):
+        encoding.number(number)
+        merged.append(encoding, growing=False)
+    return merged if len(encodings) > 1 else encodings[0]
+
+
+def template_of(post_processor: Any) -> Template | None:
+    """The template of a file; None if it has none."""
+    if post_processor is None:
+        return None
+    try:
+        if post_processor["type"] != "TemplateProcessing":
+            raise ModelError(
+                f"post_processor is {post_processor['type']}, and only TemplateProcessing is possible here"
+            )
+        tokens = post_processor["special_tokens"]
+        return Template(*(_steps(post_processor[name], tokens) for name in ("single", "pair")))
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise ModelError("post_processor is no TemplateProcessing as tokenizers writes it") from None
+
+
+def _steps(parts: Any, tokens: Any) -> list[Step]:
+    steps: list[Step] = []
+    for part in parts:
+        ((kind, fields),) = part.items()
+        if kind == "Sequence":
+            steps.append(("AB".index(fields["id"]), None, fields["type_id"]))
+            continue
+        token = tokens[fields["id"]]
+        ids, names = list(token["ids"]), list(token["tokens"])
+        none: list[int | None] = [None] * len(ids)
+        steps.append((None, Source.of(ids, (names, [(0, 0)] * len(ids), none)), fields["type_id"]))
+    return steps
