@@ -22,11 +22,11 @@ from cpbpe.model.spec import NormalizerSpec
 class Normalizer:
     """The steps that tokenizers has for the options of a model, without a charsmap."""
 
-    def __init__(self, rules: NormalizerSpec):
+    def __init__(self, rules: NormalizerSpec, has_user_defined: bool = False):
         made: Any = normalizer_of(rules)
         steps = [] if made is None else made.get("normalizers", [made])
         self._steps = [_step(step) for step in steps]
-        self.is_simple = not (rules.remove_extra_whitespaces or rules.suffix)
+        self.is_simple = not (rules.remove_extra_whitespaces or rules.suffix or has_user_defined)
         """Whether the spans of `cpbpe.Tokenizer.align` need only be widened to one character."""
 
     def __call__(self, text: str) -> tuple[str, list[Span]]:

@@ -92,10 +92,10 @@ class Truncation:
     def check(self, added: int) -> None:
         """ValueError if the tokens that are put around a single text leave no room for the stride."""
         room = self.max_length - added
-        if self.stride and self.stride >= room:
+        if room >= 0 and self.stride > room:
             raise ValueError(
                 f"stride must be less than max_length without the {added} tokens that are put around a text, "
-                f"which is {max(room, 0)}, and is {self.stride}"
+                f"which is {room}, and is {self.stride}"
             )
 
     def apply(self, encodings: list[Encoding], added: int) -> None:

@@ -46,12 +46,14 @@ def _added(source: Source, type_id: int) -> Run:
 
 
 def without_template(encodings: list[Encoding]) -> Encoding:
-    """The same if there is no template."""
+    """The same if there is no template. A single encoding stays as it is: then padding counts as its text."""
+    if len(encodings) == 1:
+        return encodings[0]
     merged = Encoding()
     for number, encoding in enumerate(encodings):
         encoding.number(number)
         merged.append(encoding, growing=False)
-    return merged if len(encodings) > 1 else encodings[0]
+    return merged
 
 
 def template_of(post_processor: Any) -> Template | None:

@@ -22,6 +22,7 @@ from cpbpe.compat.tokenizers.template import template_of, without_template
 from cpbpe.compat.tokenizers.texts import Texts
 from cpbpe.compat.tokenizers.words import Words
 from cpbpe.lazy import imported
+from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
 
@@ -51,13 +52,14 @@ class Tokenizer:
         spec = file.spec
         engine = model.facts.engine
         self._file = file
-        self._normalizer = None if spec.normalizer.charsmap else Normalizer(spec.normalizer)
+        has_user_defined = PieceType.USER_DEFINED in spec.pieces.types
+        normalizer = None if spec.normalizer.charsmap else Normalizer(spec.normalizer, has_user_defined)
         self._added = AddedTokens(engine, file.vocab, engine.normalize_str)
         self._added.add(file.added_tokens())
         self._template = template_of(file.post_processor)
         later = spec.carried.options.get("prefix_after_special", True)
         words = file.pre_tokenizer
-        self._texts = Texts(engine, self._added, self._normalizer, later, lambda: Words(words(), engine))
+        self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine))
         self._decoder = Decoder(engine, self._added, file.decoder, file.has_usual_decoder)
         self._padding = padding_of(file.said("padding"))
         self._truncation = truncation_of(file.said("truncation"))
@@ -163,7 +165,8 @@ class Tokenizer:
         finished = []
         for inputs in given:
             encodings = []
-            for type_id, words in enumerate(inputs):
+            for place, words in enumerate(inputs):
+                type_id = 0 if is_fast else place  # a template may set it all the same
                 own = [next(sources) for _ in words.texts]
                 if words.are_words:
                     own = [_numbered(source, number, is_fast) for number, source in enumerate(own)]
