@@ -58,27 +58,30 @@ class Decoder:
 
     def decode_batch(self, batch: list[list[int]], skip_special_tokens: bool) -> list[str]:
         """The texts of many sequences of ids."""
+        # 1. What is left out needs no decoding.
+        added = self._added
+        if skip_special_tokens:
+            hidden = {id for id in added.by_id if added.name(id) in added.specials}
+            batch = [
+                ids if hidden.isdisjoint(ids) else [id for id in ids if id not in hidden] for ids in batch
+            ]
+        # 2. The engine decodes what it can.
         plain, bytes = self._by_engine
-        plain = plain.difference(self._added.by_id)
-        at_once: list[list[int] | Any] = [
-            ids for ids in batch if plain.issuperset(ids) and not (ids and ids[0] in bytes)
-        ]
+        plain = plain.difference(added.by_id)
+        can = [plain.issuperset(ids) and not (ids and ids[0] in bytes) for ids in batch]
+        at_once: list[list[int] | Any] = [ids for ids, by_engine in zip(batch, can, strict=True) if by_engine]
         texts = iter(self._engine.decode_batch(at_once, threads_for(at_once, None)) or ())
+        # 3. The rest is decoded step by step: also bytes that may not be UTF-8.
         found = []
-        for ids in batch:
-            text = None
-            if plain.issuperset(ids) and not (ids and ids[0] in bytes):
-                text = next(texts)
-                if "\ufffd" in text and not bytes.isdisjoint(ids):  # perhaps bytes that are not UTF-8
-                    text = None
-            found.append(self._slowly(ids, skip_special_tokens) if text is None else text)
+        for ids, by_engine in zip(batch, can, strict=True):
+            text = next(texts) if by_engine else None
+            if text is None or ("\ufffd" in text and not bytes.isdisjoint(ids)):
+                text = self._slowly(ids)
+            found.append(text)
         return found
 
-    def _slowly(self, ids: Iterable[int], skip_special_tokens: bool) -> str:
-        name, specials = self._added.name, self._added.specials
-        tokens = [token for id in ids if (token := name(id)) is not None]
-        if skip_special_tokens:
-            tokens = [token for token in tokens if token not in specials]
+    def _slowly(self, ids: Iterable[int]) -> str:
+        tokens = [token for id in ids if (token := self._added.name(id)) is not None]
         for step in self._steps:
             tokens = step(tokens)
         return "".join(tokens)

@@ -27,11 +27,11 @@ class Encoding:
         self._kept: dict[str, list[Any]] = {}
 
     @classmethod
-    def of(cls, runs: list[Run]) -> Encoding:
+    def of(cls, runs: list[Run], ranges: dict[int, Span] | None = None) -> Encoding:
         """An encoding of these runs."""
         self = object.__new__(cls)
         self._runs = runs
-        self._ranges = {}
+        self._ranges = {} if ranges is None else ranges
         self._overflowing = []
         self._kept = {}
         return self
@@ -46,11 +46,14 @@ class Encoding:
     def _column(self, name: str) -> list[Any]:
         column = self._kept.get(name)
         if column is None:
-            if len(self._runs) == 1:
-                column = self._runs[0].column(name)
-            else:
-                column = [value for part in self._runs for value in part.column(name)]
-            self._kept[name] = column
+            column = self._kept[name] = self._made(name)
+        return column
+
+    def _made(self, name: str) -> list[Any]:
+        """A list of its own, which the caller may change."""
+        column: list[Any] = []
+        for part in self._runs:
+            column += part.column(name)
         return column
 
     def _set(self, runs: list[Run]) -> None:
@@ -60,37 +63,37 @@ class Encoding:
     # --- One entry for each token -----------------------------------------------------------------
 
     def __len__(self) -> int:
-        return sum(map(len, self._runs))
+        return sum([part.stop - part.start for part in self._runs])
 
     @property
     def ids(self) -> list[int]:
         """The ids."""
-        return list(self._column("ids"))
+        return self._made("ids")
 
     @property
     def tokens(self) -> list[str]:
         """The tokens: pieces, and added tokens as the text has them."""
-        return list(self._column("tokens"))
+        return self._made("tokens")
 
     @property
     def offsets(self) -> list[Span]:
         """The characters of its text that each token came from."""
-        return list(self._column("offsets"))
+        return self._made("offsets")
 
     @property
     def attention_mask(self) -> list[int]:
         """0 for padding, 1 for everything else."""
-        return list(self._column("attention"))
+        return self._made("attention")
 
     @property
     def type_ids(self) -> list[int]:
         """0 for the first text, 1 for the second one, if the file says nothing else."""
-        return list(self._column("type_id"))
+        return self._made("type_id")
 
     @property
     def special_tokens_mask(self) -> list[int]:
         """1 for what is put around texts, and for padding."""
-        return list(self._column("special"))
+        return self._made("special")
 
     @property
     def word_ids(self) -> list[int | None]:
@@ -99,7 +102,7 @@ class Encoding:
         Parts are the words of a text that is pretokenized; otherwise what the file's pre-tokenizer and added
         tokens make of it: with Llama's, most texts are one part.
         """
-        return list(self._column("words"))
+        return self._made("words")
 
     @property
     def words(self) -> list[int | None]:
@@ -120,6 +123,21 @@ class Encoding:
     def n_sequences(self) -> int:
         """How many texts were encoded."""
         return len(self._ranges) or 1
+
+    @property
+    def has_overflow(self) -> bool:
+        """Whether truncation has cut something off."""
+        return bool(self._overflowing)
+
+    @property
+    def runs(self) -> list[Run]:
+        """What it consists of."""
+        return self._runs
+
+    @property
+    def ranges(self) -> dict[int, Span]:
+        """The tokens of each text, if it was said which these are."""
+        return self._ranges
 
     @property
     def overflowing(self) -> list[Encoding]:

@@ -8,8 +8,7 @@ encoding is to make another list of runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cpbpe.lazy import kept
 
@@ -45,8 +44,7 @@ class Source:
         return Source.of, (self.ids, self.details)
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A part of a source, with what is the same for all of its tokens."""
 
     source: Source
@@ -60,29 +58,32 @@ class Run:
     shift: int = 0
     """What is added to offsets."""
 
-    def __len__(self) -> int:
+    @property
+    def length(self) -> int:
+        """How many tokens it has."""
         return self.stop - self.start
 
     def part(self, start: int, stop: int) -> Run:
         """The tokens between two places, counted from the beginning of the run."""
-        if start <= 0 and stop >= len(self):
+        if start <= 0 and stop >= self.length:
             return self
-        return replace(self, start=self.start + max(start, 0), stop=min(self.start + stop, self.stop))
+        return self._replace(start=self.start + max(start, 0), stop=min(self.start + stop, self.stop))
 
     def moved(self, by: int) -> Run:
         """The same with other offsets."""
-        return replace(self, shift=self.shift + by) if by else self
+        return self._replace(shift=self.shift + by) if by else self
 
     def typed(self, type_id: int) -> Run:
         """The same with another type."""
-        return self if self.type_id == type_id else replace(self, type_id=type_id)
+        return self if self.type_id == type_id else self._replace(type_id=type_id)
 
     def column(self, name: str) -> list[Any]:
         """One of the lists of an encoding."""
         if name in ("type_id", "special", "attention"):
-            return [getattr(self, name)] * len(self)
+            return [getattr(self, name)] * self.length
         if name == "ids":
-            return self.source.ids[self.start : self.stop]
+            ids = self.source.ids
+            return ids if self.length == len(ids) else ids[self.start : self.stop]
         tokens, offsets, words = self.source.details
         if name == "tokens":
             return tokens[self.start : self.stop]
@@ -102,11 +103,11 @@ def cut(runs: list[Run], start: int, stop: int) -> list[Run]:
     """The tokens between two places."""
     found = []
     for part in runs:
-        if start < len(part) and stop > 0:
+        if start < part.length and stop > 0:
             found.append(part.part(start, stop))
-        start -= len(part)
-        stop -= len(part)
-    return [part for part in found if len(part)]
+        start -= part.length
+        stop -= part.length
+    return [part for part in found if part.length]
 
 
 def windows(length: int, most: int, stride: int, direction: str) -> list[Span]:

@@ -9,7 +9,7 @@ from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.runs import Run, Source, run
 from cpbpe.errors import ModelError
 
-Step = tuple[int | None, Source | None, int]
+Step = tuple[int | None, Run | None, int]
 """The number of a text, or what is put there; and the type of these tokens."""
 
 
@@ -22,27 +22,43 @@ class Template:
 
     def count(self, is_pair: bool) -> int:
         """How many tokens are added."""
-        steps = self.pair if is_pair else self.single
-        return sum(len(source.ids) for _, source, _ in steps if source is not None)
+        return sum(run.length for _, run, _ in (self.pair if is_pair else self.single) if run is not None)
 
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
         """One encoding of one or two, which become parts of it."""
+        steps = self.pair if len(encodings) > 1 else self.single
+        if any(encoding.has_overflow for encoding in encodings):
+            return self._apply_to_all(steps, encodings, add_special_tokens)
+        runs: list[Run] = []
+        ranges = {}
+        length = 0
+        for place, added, type_id in steps:
+            if place is not None:
+                own = [part.typed(type_id) for part in encodings[place].runs]
+                before, length = length, length + sum([part.length for part in own])
+                for number, (begin, end) in encodings[place].ranges.items():
+                    ranges[number] = before + begin, before + end
+                ranges[place] = before, length
+                runs += own
+            elif added is not None and add_special_tokens:
+                runs.append(added)
+                length += added.length
+        return Encoding.of(runs, ranges)
+
+    def _apply_to_all(
+        self, steps: list[Step], encodings: list[Encoding], add_special_tokens: bool
+    ) -> Encoding:
+        """The same for encodings that overflow: these parts are put together, too."""
         for number, encoding in enumerate(encodings):
             encoding.number(number, deep=True)
         merged = Encoding()
-        for place, source, type_id in self.pair if len(encodings) > 1 else self.single:
-            if source is not None:
-                if add_special_tokens:
-                    merged.append(Encoding.of([_added(source, type_id)]), growing=False)
-            elif place is not None:
-                encoding = encodings[place]
-                encoding.set_type(type_id)
-                merged.append(encoding, growing=False)
+        for place, added, type_id in steps:
+            if place is not None:
+                encodings[place].set_type(type_id)
+                merged.append(encodings[place], growing=False)
+            elif added is not None and add_special_tokens:
+                merged.append(Encoding.of([added]), growing=False)
         return merged
-
-
-def _added(source: Source, type_id: int) -> Run:
-    return run(source, type_id=type_id, special=1)
 
 
 def without_template(encodings: list[Encoding]) -> Encoding:
@@ -81,5 +97,6 @@ def _steps(parts: Any, tokens: Any) -> list[Step]:
         token = tokens[fields["id"]]
         ids, names = list(token["ids"]), list(token["tokens"])
         none: list[int | None] = [None] * len(ids)
-        steps.append((None, Source.of(ids, (names, [(0, 0)] * len(ids), none)), fields["type_id"]))
+        source = Source.of(ids, (names, [(0, 0)] * len(ids), none))
+        steps.append((None, run(source, type_id=fields["type_id"], special=1), 0))
     return steps

@@ -66,6 +66,13 @@ class Texts:
 
     # --- Ids --------------------------------------------------------------------------------------
 
+    def source(self, text: str) -> Source:
+        """The tokens of one text."""
+        row = self._row(text)
+        if row is not None:
+            return self.sources([text], is_fast=False)[0]
+        return self._source(text, None, self.engines[FIRST].encode(text), is_fast=False)
+
     def sources(self, texts: list[str], is_fast: bool) -> list[Source]:
         """The tokens of texts. `is_fast`: without texts of tokens, offsets and words."""
         rows = [self._row(text) for text in texts]

@@ -16,7 +16,7 @@ from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
 from cpbpe.compat.tokenizers.inputs import Inputs, read_batch, read_input
 from cpbpe.compat.tokenizers.normalizing import Normalizer
-from cpbpe.compat.tokenizers.runs import Source, run
+from cpbpe.compat.tokenizers.runs import Run, Source, run
 from cpbpe.compat.tokenizers.settings import Padding, Truncation, padding_of, truncation_of
 from cpbpe.compat.tokenizers.template import template_of, without_template
 from cpbpe.compat.tokenizers.texts import Texts
@@ -135,6 +135,14 @@ class Tokenizer:
         >>> tokenizer.encode("Hi", "Hello there").type_ids
         [0, 1, 1]
         """
+        if type(sequence) is str and pair is None and is_pretokenized is False:
+            arguments.flag(add_special_tokens, "add_special_tokens")
+            source = self._texts.source(arguments.text(sequence, "sequence"))
+            runs = [Run(source, 0, len(source.ids))] if source.ids else []
+            finished = self._finished([Encoding.of(runs)], add_special_tokens)
+            if self._padding is not None:
+                self._padding.apply([finished])
+            return finished
         given = read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode([given], add_special_tokens, is_fast=False)[0]
 
