@@ -1,0 +1,26 @@
+"""The calls of `tokenizers.Tokenizer`, version 0.23, for BPE models of SentencePiece's kind.
+
+A program only has to change its import line:
+
+>>> import cpbpe
+>>> from cpbpe.compat.tokenizers import Tokenizer
+>>> cpbpe.load("tokenizer.model").using(add_bos=True).save("tokenizer.json")
+>>> tokenizer = Tokenizer.from_file("tokenizer.json")
+>>> tokenizer.encode("Hello world").ids
+[1, 22557, 1526]
+
+`docs/tokenizers.md` lists what is the same, and what is not. The library itself is not needed.
+"""
+
+from __future__ import annotations
+
+from cpbpe.compat.tokenizers.added_token import AddedToken
+from cpbpe.compat.tokenizers.encoding import Encoding
+from cpbpe.compat.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["AddedToken", "Encoding", "Tokenizer"]
+
+# Pickles, messages and documentation show the module where users find these, not the file they are in.
+for _class in (AddedToken, Encoding, Tokenizer):
+    _class.__module__ = __name__
+del _class

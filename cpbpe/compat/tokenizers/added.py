@@ -1,0 +1,156 @@
+"""The added tokens of a tokenizer: which there are, and where a text has them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cpbpe.compat.tokenizers.added_token import AddedToken
+from cpbpe.engine.protocol import Engine, Finder
+from cpbpe.lazy import kept
+
+_SPACES = (
+    "".join(map(chr, (*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029)))
+    + "\u202f\u205f\u3000"
+)
+"""Unicode's whitespace, to which U+001C to U+001F do not belong, although Python strips them."""
+_OTHER_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+"""Letters in circles and squares, which Unicode calls alphabetic, although they are symbols."""
+
+
+class Found(NamedTuple):
+    """An added token in a text, with the spaces that it takes."""
+
+    id: int
+    begin: int
+    end: int
+
+
+@dataclass
+class Search:
+    """The tokens that are looked for at once, and their finder."""
+
+    engine: Engine
+    keys: list[str] = field(default_factory=list)
+    tokens: list[tuple[int, AddedToken]] = field(default_factory=list)
+    finder: Finder | None = None
+
+    def add(self, key: str, id: int, token: AddedToken) -> None:
+        """Look for this, too."""
+        self.keys.append(key)
+        self.tokens.append((id, token))
+
+    def find(self, text: str, is_skipped: Callable[[str], bool]) -> list[Found]:
+        """The tokens in a text: the longest at a place, from left to right.
+
+        One that is skipped hides others that overlap with it, all the same.
+        """
+        if not self.keys:
+            return []
+        if self.finder is None:
+            self.finder = self.engine.finder([key.encode() for key in self.keys])
+        parts = self.finder.split(text)
+        if parts is None:
+            return []
+        found = []
+        at, free = 0, 0
+        for before, number in zip(parts[::2], parts[1::2], strict=False):
+            begin = at + len(before)
+            at = end = begin + len(self.keys[number])
+            id, token = self.tokens[number]
+            if is_skipped(token.content) or (token.single_word and _is_inside(text, begin, end)):
+                continue
+            if token.lstrip:
+                begin = max(len(text[:begin].rstrip(_SPACES)), free)
+            if token.rstrip:
+                end = len(text) - len(text[end:].lstrip(_SPACES))
+            found.append(Found(id, begin, end))
+            free = end
+        return found
+
+
+def _is_inside(text: str, begin: int, end: int) -> bool:
+    """Whether a part of a text is a part of a word."""
+    return any(map(_is_of_word, text[max(begin - 1, 0) : begin] + text[end : end + 1]))
+
+
+def _is_of_word(character: str) -> bool:
+    r"""Whether a character is one that regular expressions call \w: there, marks are, too."""
+    category = unicodedata.category(character)
+    if category[0] in "LM" or category in ("Nd", "Nl", "Pc"):
+        return True
+    code = ord(character)
+    return code in (0x200C, 0x200D) or any(first <= code <= last for first, last in _OTHER_LETTERS)
+
+
+class AddedTokens:
+    """The added tokens, and the names of all others."""
+
+    def __init__(self, engine: Engine, vocab: dict[str, int], normalize: Callable[[str], str]):
+        self._engine = engine
+        self._normalize = normalize
+        self.vocab = vocab
+        """The ids of the model's own tokens."""
+        self.size = len(vocab)
+        """How many these are."""
+        self.by_id: dict[int, AddedToken] = {}
+        """The added tokens."""
+        self.ids: dict[str, int] = {}
+        """Their ids."""
+        self.specials: set[str] = set()
+        """The texts of those that were special at some time: the other library forgets none."""
+        self.normalized_names: dict[int, str] = {}
+        """What it calls those that are, or were, looked for in normalized text."""
+        self._searches: tuple[Search, Search] | None = None
+
+    @kept
+    def names(self) -> dict[int, str]:
+        """The model's own tokens by their ids."""
+        return {id: token for token, id in self.vocab.items()}
+
+    def name(self, id: int) -> str | None:
+        """What an id is called; None if it is not in use."""
+        return self.normalized_names.get(id) or (
+            self.by_id[id].content if id in self.by_id else self.names.get(id)
+        )
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token."""
+        id = self.ids.get(token)
+        return self.vocab.get(token) if id is None else id
+
+    def add(self, tokens: Iterable[AddedToken]) -> int:
+        """Add tokens, or change their flags; how many of them were not there just as they are."""
+        changed = 0
+        for token in tokens:
+            if token.special and token.content:
+                self.specials.add(token.content)
+            if not token.content or token in self.by_id.values():
+                continue
+            id = self.id_of(token.content)
+            if id is None:
+                id = max([self.size - 1, *self.by_id]) + 1
+            self.ids[token.content] = id
+            self.by_id[id] = token
+            if token.normalized:
+                self.normalized_names[id] = self._normalize(token.content)
+            changed += 1
+        self._searches = None
+        return changed
+
+    @property
+    def searches(self) -> tuple[Search, Search]:
+        """What is looked for in a text as it is, and what in normalized text."""
+        if self._searches is None:
+            plain, normalized = Search(self._engine), Search(self._engine)
+            for id, token in self.by_id.items():
+                if token.normalized:
+                    key = self._normalize(token.content)
+                    if key and key not in normalized.keys:
+                        normalized.add(key, id, token)
+                else:
+                    plain.add(token.content, id, token)
+            self._searches = plain, normalized
+        return self._searches

@@ -1,0 +1,84 @@
+"""Checks of arguments. The errors are of the types that tokenizers raises, and say more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any
+
+
+def unsigned(value: Any, name: str, most: int = (1 << 63) - 1) -> int:
+    """A number from 0 on."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if not 0 <= number <= most:
+        raise OverflowError(f"{name} must be between 0 and {most}, and is {number}")
+    return number
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False, and nothing that only counts as one of them."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def text(value: Any, name: str) -> str:
+    """A str that is text: one without lone surrogates."""
+    if not isinstance(value, str):
+        hint = "; decode it first" if isinstance(value, (bytes, bytearray)) else ""
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}{hint}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise TypeError(f"{name} holds a lone surrogate, and is no text: {value!r}") from None
+    return value if type(value) is str else str(value)
+
+
+def choice(value: Any, name: str, known: Iterable[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    if value not in known:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, not {value!r}")
+    return value
+
+
+def words(value: Any, name: str) -> list[str]:
+    """A text that is cut into words already: a list, a tuple or an array of str."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        hint = "; leave out is_pretokenized=True to pass a text" if isinstance(value, str) else ""
+        raise TypeError(
+            f"{name} must be a list or a tuple of str, because is_pretokenized is True, "
+            f"not {type(value).__name__}{hint}"
+        )
+    return [text(word, f"{name}[{place}]") for place, word in enumerate(value)]
+
+
+def sequence(value: Any, name: str, of: str) -> Sequence[Any]:
+    """Several of something: a list, a tuple, an array, but no str and no iterator."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise TypeError(f"{name} must be a list of {of}, not {type(value).__name__}")
+    return value
+
+
+def ids(value: Any, name: str) -> list[int]:
+    """Ids, as a list, a tuple or an array."""
+    given = sequence(value, name, "ids")
+    if type(given) is list and set(map(type, given)) <= {int}:
+        checked = given
+    else:
+        checked = [unsigned(id, f"an id in {name}", ID_MOST) for id in given]
+    if checked and not (min(checked) >= 0 and max(checked) <= ID_MOST):
+        unsigned(next(id for id in checked if not 0 <= id <= ID_MOST), f"an id in {name}", ID_MOST)
+    return checked
+
+
+ID_MOST = (1 << 32) - 1
+"""The highest number that can be an id."""

@@ -1,0 +1,328 @@
+"""`Encoding`, what `Tokenizer.encode` returns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from cpbpe.compat.tokenizers import arguments
+from cpbpe.compat.tokenizers.runs import Run, Source, Span, cut, run, windows
+
+
+class Encoding:
+    """The tokens of a text or of a pair of texts, as lists that have one entry for each token.
+
+    >>> import cpbpe
+    >>> from cpbpe.compat.tokenizers import Tokenizer
+    >>> encoding = Tokenizer(cpbpe.load("tokenizer.model")).encode("Hi there")
+    >>> encoding.tokens, encoding.offsets, encoding.attention_mask
+    (['▁Hi', '▁there'], [(0, 2), (2, 8)], [1, 1])
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self._ranges: dict[int, Span] = {}
+        self._overflowing: list[Encoding] = []
+        self._kept: dict[str, list[Any]] = {}
+
+    @classmethod
+    def of(cls, runs: list[Run], ranges: dict[int, Span] | None = None) -> Encoding:
+        """An encoding of these runs."""
+        self = object.__new__(cls)
+        self._runs = runs
+        self._ranges = {} if ranges is None else ranges
+        self._overflowing = []
+        self._kept = {}
+        return self
+
+    def copy(self) -> Encoding:
+        """Another encoding that is the same; overflowing ones are copied when they are changed."""
+        new = Encoding.of(list(self._runs))
+        new._ranges = dict(self._ranges)
+        new._overflowing = [other.copy() for other in self._overflowing]
+        return new
+
+    def _column(self, name: str) -> list[Any]:
+        column = self._kept.get(name)
+        if column is None:
+            column = self._kept[name] = self._made(name)
+        return column
+
+    def _made(self, name: str) -> list[Any]:
+        """A list of its own, which the caller may change."""
+        column: list[Any] = []
+        for part in self._runs:
+            column += part.column(name)
+        return column
+
+    def _set(self, runs: list[Run]) -> None:
+        self._runs = runs
+        self._kept = {}
+
+    # --- One entry for each token -----------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return sum([part.stop - part.start for part in self._runs])
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids."""
+        return self._made("ids")
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens: pieces, and added tokens as the text has them."""
+        return self._made("tokens")
+
+    @property
+    def offsets(self) -> list[Span]:
+        """The characters of its text that each token came from."""
+        return self._made("offsets")
+
+    @property
+    def attention_mask(self) -> list[int]:
+        """0 for padding, 1 for everything else."""
+        return self._made("attention")
+
+    @property
+    def type_ids(self) -> list[int]:
+        """0 for the first text, 1 for the second one, if the file says nothing else."""
+        return self._made("type_id")
+
+    @property
+    def special_tokens_mask(self) -> list[int]:
+        """1 for what is put around texts, and for padding."""
+        return self._made("special")
+
+    @property
+    def word_ids(self) -> list[int | None]:
+        """The part of its text that each token belongs to.
+
+        Parts are the words of a text that is pretokenized; otherwise what the file's pre-tokenizer and added
+        tokens make of it: with Llama's, most texts are one part.
+        """
+        return self._made("words")
+
+    @property
+    def words(self) -> list[int | None]:
+        """The same as `word_ids`, by its old name."""
+        warnings.warn("Encoding.words is deprecated: use Encoding.word_ids", DeprecationWarning, stacklevel=2)
+        return self.word_ids
+
+    @property
+    def sequence_ids(self) -> list[int | None]:
+        """0 or 1 for tokens of the first or second text, None for all others."""
+        found: list[int | None] = [None] * len(self)
+        for number in range(self.n_sequences):
+            begin, end = self._range(number)
+            found[begin:end] = [number] * (end - begin)
+        return found
+
+    @property
+    def n_sequences(self) -> int:
+        """How many texts were encoded."""
+        return len(self._ranges) or 1
+
+    @property
+    def has_overflow(self) -> bool:
+        """Whether truncation has cut something off."""
+        return bool(self._overflowing)
+
+    @property
+    def runs(self) -> list[Run]:
+        """What it consists of."""
+        return self._runs
+
+    @property
+    def ranges(self) -> dict[int, Span]:
+        """The tokens of each text, if it was said which these are."""
+        return self._ranges
+
+    @property
+    def overflowing(self) -> list[Encoding]:
+        """What truncation has cut off, in parts of the same length."""
+        return [other.copy() for other in self._overflowing]
+
+    # --- From texts to tokens, and back -----------------------------------------------------------
+
+    def _range(self, sequence: int) -> Span:
+        return self._ranges.get(sequence, (0, len(self)))
+
+    def token_to_sequence(self, token_index: int) -> int | None:
+        """The text that a token came from."""
+        token = arguments.unsigned(token_index, "token_index")
+        if not self._ranges:
+            return 0 if token <= len(self) else None
+        return next((n for n, (begin, end) in self._ranges.items() if begin <= token < end), None)
+
+    def token_to_chars(self, token_index: int) -> Span | None:
+        """The offsets of a token, or None for one that is from no text."""
+        if self.token_to_sequence(token_index) is None or token_index >= len(self):
+            return None
+        span: Span = self._column("offsets")[token_index]
+        return span
+
+    def token_to_word(self, token_index: int) -> int | None:
+        """The word of a token."""
+        if self.token_to_sequence(token_index) is None or token_index >= len(self):
+            return None
+        word: int | None = self._column("words")[token_index]
+        return word
+
+    def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The first token that has a character of a text."""
+        place = arguments.unsigned(char_pos, "char_pos")
+        first, last = self._range(arguments.unsigned(sequence_index, "sequence_index"))
+        spans = self._column("offsets")[first:last]
+        return next((first + at for at, (begin, end) in enumerate(spans) if begin <= place < end), None)
+
+    def char_to_word(self, char_pos: int, sequence_index: int = 0) -> int | None:
+        """The word that has a character of a text."""
+        token = self.char_to_token(char_pos, sequence_index)
+        return None if token is None else self.token_to_word(token)
+
+    def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> Span | None:
+        """The first token of a word of a text, and the one after its last."""
+        word = arguments.unsigned(word_index, "word_index", arguments.ID_MOST)
+        first, last = self._range(arguments.unsigned(sequence_index, "sequence_index"))
+        found = []
+        for at, other in enumerate(self._column("words")[first:last], first):
+            if other is not None and other > word:
+                break
+            if other == word:
+                found.append(at)
+        return (found[0], found[-1] + 1) if found else None
+
+    def word_to_chars(self, word_index: int, sequence_index: int = 0) -> Span | None:
+        """Where a word of a text begins and ends."""
+        tokens = self.word_to_tokens(word_index, sequence_index)
+        if tokens is None:
+            return None
+        offsets = self._column("offsets")
+        return offsets[tokens[0]][0], offsets[tokens[1] - 1][1]
+
+    # --- Changing it ------------------------------------------------------------------------------
+
+    def set_sequence_id(self, sequence_id: int) -> None:
+        """Say which text all of the tokens came from."""
+        self._ranges[arguments.unsigned(sequence_id, "sequence_id")] = (0, len(self))
+
+    def pad(
+        self,
+        length: int,
+        *,
+        direction: str = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+    ) -> None:
+        """Fill it, and what overflows, up to a length."""
+        length = arguments.unsigned(length, "length")
+        arguments.choice(direction, "direction", ("left", "right"))
+        pad_id = arguments.unsigned(pad_id, "pad_id", arguments.ID_MOST)
+        pad_type_id = arguments.unsigned(pad_type_id, "pad_type_id", arguments.ID_MOST)
+        pad_token = arguments.text(pad_token, "pad_token")
+        self.fill(length, direction == "left", pad_id, pad_type_id, pad_token)
+
+    def fill(self, length: int, left: bool, pad_id: int, type_id: int, token: str) -> None:
+        """`pad` with arguments that are checked."""
+        for other in self._overflowing:
+            other.fill(length, left, pad_id, type_id, token)
+        missing = length - len(self)
+        if missing <= 0:
+            return
+        padding = run(Source.blank([pad_id] * missing, token), type_id=type_id, special=1, attention=0)
+        self._set([padding, *self._runs] if left else [*self._runs, padding])
+        if left:
+            self._ranges = {n: (begin + missing, end + missing) for n, (begin, end) in self._ranges.items()}
+
+    def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
+        """Keep at most this many tokens; `overflowing` has the rest, with `stride` tokens in common."""
+        most = arguments.unsigned(max_length, "max_length")
+        shared = arguments.unsigned(stride, "stride")
+        self.shorten(most, shared, arguments.choice(direction, "direction", ("left", "right")))
+
+    def shorten(self, most: int, stride: int, direction: str) -> None:
+        """`truncate` with arguments that are checked."""
+        if most >= len(self):
+            return
+        if most == 0:
+            whole = self.copy()
+            self._set([])
+            self._ranges = {}
+            self._overflowing = [whole]
+            return
+        if stride >= most:
+            raise ValueError(
+                f"stride must be less than what stays of a text, which is {most} tokens, and is {stride}; "
+                f"tokens that are put around texts count, too, and in a pair both texts share the maximum"
+            )
+        parts = [
+            Encoding.of(cut(self._runs, *window)) for window in windows(len(self), most, stride, direction)
+        ]
+        self._set(parts[0]._runs)
+        self._ranges = {}
+        self._overflowing = parts[1:]
+
+    def set_type(self, type_id: int) -> None:
+        """Give all tokens a type."""
+        self._set([part.typed(type_id) for part in self._runs])
+
+    def number(self, sequence: int, deep: bool = False) -> None:
+        """`set_sequence_id` with a number that is checked; `deep`, also for what overflows."""
+        self._ranges[sequence] = (0, len(self))
+        if deep:
+            for other in self._overflowing:
+                other._ranges[sequence] = (0, len(other))
+
+    @staticmethod
+    def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
+        """Several encodings as one. `growing_offsets`: offsets go on where those before end."""
+        given = arguments.sequence(encodings, "encodings", "Encoding")
+        for other in given:
+            if not isinstance(other, Encoding):
+                raise TypeError(f"encodings must be a list of Encoding, and holds {type(other).__name__}")
+        growing = arguments.flag(growing_offsets, "growing_offsets")
+        merged = Encoding()
+        for other in given:
+            merged.append(other, growing)
+        return merged
+
+    def append(self, other: Encoding, growing: bool) -> None:
+        """Add the tokens of another encoding.
+
+        Of what overflows, every part of the one is combined with every part of the other, and with the other
+        itself.
+        """
+        combined = []
+        rest = [other, *other._overflowing]
+        for first in [*self._overflowing, self]:
+            for second in rest[1:] if first is self else rest:
+                both = first.copy()
+                both.append(second, growing)
+                combined.append(both)
+        length = len(self)
+        by = self._column("offsets")[-1][1] if growing and length else 0
+        self._ranges.update({n: (begin + length, end + length) for n, (begin, end) in other._ranges.items()})
+        self._set([*self._runs, *(part.moved(by) for part in other._runs)])
+        self._overflowing = combined
+
+    # --- Being an object --------------------------------------------------------------------------
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._runs, self._ranges, self._overflowing
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._runs, self._ranges, self._overflowing = state
+        self._kept = {}
+
+    def __copy__(self) -> Encoding:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> Encoding:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        names = "ids, type_ids, tokens, offsets, attention_mask, special_tokens_mask, overflowing"
+        return f"Encoding(num_tokens={len(self)}, attributes=[{names}])"

@@ -1,0 +1,161 @@
+"""The file of a tokenizer: what the model cannot say is kept beside it, and written again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
+from cpbpe.lazy import imported, kept
+from cpbpe.model.files import read_model_file
+from cpbpe.model.formats import table
+from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.names import Names
+from cpbpe.model.formats.tokenizer_json.spaces import decoder_of
+from cpbpe.model.formats.tokenizer_json.steps import decoder_note
+from cpbpe.model.spec import ModelSpec
+from cpbpe.tokenizer.tokenizer import Tokenizer as Model
+
+JSON = table.FORMATS["tokenizer.json"]
+Json = dict[str, Any]
+
+
+class ModelFile:
+    """The model of a tokenizer, and what its file says."""
+
+    def __init__(self, model: Model, content: Json | None, data: bytes | None):
+        self.model = model
+        """The model, which encodes."""
+        self._given = content
+        self._data = data
+
+    @classmethod
+    def read(cls, data: bytes) -> ModelFile:
+        """A file of any format. ModelError or ConversionError if a model cannot do what it says."""
+        if table.format_of(data) is not JSON:
+            return cls(Model.from_bytes(data), None, None)
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError):
+            content = None
+        plain = data
+        if isinstance(content, dict) and content.get("truncation") is not None:  # which is not the model's
+            plain = json.dumps({**content, "truncation": None}).encode()
+        spec = table.read(plain, JSON).spec
+        assert isinstance(content, dict)  # or `read` would have raised an error
+        del content["model"]["merges"]  # many, and not needed any more
+        return cls(Model.from_spec(spec), content, data)
+
+    @classmethod
+    def of(cls, model: Model) -> ModelFile:
+        """The file of a model that is loaded."""
+        return cls(model, None, None)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model as a value; the options that are bound to it decide what goes around texts."""
+        spec = self.model.spec
+        bound = {
+            name: self.model.bound_options[name]
+            for name in ("add_bos", "add_eos")
+            if name in self.model.bound_options
+        }
+        if not bound:
+            return spec
+        return replace(spec, carried=replace(spec.carried, options={**spec.carried.options, **bound}))
+
+    # --- What is in it ----------------------------------------------------------------------------
+
+    @kept
+    def _names(self) -> Names:
+        """The pieces as tokens. ConversionError if one is not UTF-8."""
+        return Names(self.spec)
+
+    @kept
+    def vocab(self) -> dict[str, int]:
+        """The ids of the model's own tokens."""
+        if self._given is not None:
+            vocab: dict[str, int] = self._given["model"]["vocab"]
+            return vocab
+        return {**{name: id for id, name in enumerate(self._names.names)}, **special.in_gaps(self.spec)}
+
+    def added_tokens(self) -> list[AddedToken]:
+        """The added tokens, in the order of their ids."""
+        if self._given is not None:
+            said = self._given.get("added_tokens") or []
+        else:
+            said = special.added_tokens(self._names)
+        return [
+            AddedToken(token["content"], **{name: token[name] for name in FLAGS if name in token}).fixed()
+            for token in said
+        ]
+
+    @property
+    def post_processor(self) -> Any:
+        """What goes around texts."""
+        if self._given is not None:
+            return self._given.get("post_processor")
+        return special.post_processor(self.spec, self._names)
+
+    def said(self, name: str) -> Any:
+        """What the file says about truncation or padding."""
+        return None if self._given is None else self._given.get(name)
+
+    def pre_tokenizer(self) -> Any:
+        """What cuts texts into words."""
+        if self._given is not None:
+            return self._given.get("pre_tokenizer")
+        if not self._names.user_defined:
+            return None
+        return imported("cpbpe.model.formats.tokenizer_json.writing").pre_tokenizer(self.spec)
+
+    def decoder(self) -> Any:
+        """The steps of decoding."""
+        if self._given is not None:
+            return self._given.get("decoder")
+        spec, names = self.spec, self._names
+        surface = None
+        if spec.unknown_id is not None:
+            surface = names.names[spec.unknown_id], spec.unk_surface.decode(errors="replace")
+        return decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private)
+
+    def has_usual_decoder(self) -> bool:
+        """Whether the ids of texts are decoded as the model does it."""
+        if self._given is None:
+            return True
+        return decoder_note(self._given, self.spec, self._names) is None
+
+    # --- Writing ----------------------------------------------------------------------------------
+
+    def content(self) -> Json:
+        """The file as JSON. ConversionError if there is no tokenizer.json for this model."""
+        data = self._data
+        if data is None:
+            data = table.write(self.spec, JSON).data
+        content: Json = json.loads(data)
+        return content
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._data is not None:
+            return ModelFile.read, (self._data,)
+        return ModelFile.of, (self.model,)
+
+
+def read_file(path: Any) -> ModelFile:
+    """The file at a path, or in a folder."""
+    return ModelFile.read(read_model_file(path))
+
+
+def read_folder(folder: Any) -> ModelFile:
+    """The file in a folder: tokenizer.json, if there is one."""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise TypeError(f"from_pretrained() takes the path of a folder, not {type(folder).__name__}")
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"{os.fspath(folder)!r} is not a folder here, and cpbpe downloads nothing; download the files "
+            f"first, for example with huggingface_hub.snapshot_download, and pass the path of their folder"
+        )
+    path = os.path.join(folder, "tokenizer.json")
+    return read_file(path if os.path.isfile(path) else folder)

@@ -1,0 +1,125 @@
+"""What an `Encoding` consists of: runs of tokens, whose columns are made when somebody looks at them.
+
+Most programs want ids, and some a mask. Tokens as text, offsets and words take many times as long to make, so
+they are made only when they are asked for, for the text at hand. A run never changes: to cut, pad or merge an
+encoding is to make another list of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cpbpe.lazy import kept
+
+Span = tuple[int, int]
+Details = tuple[list[str], list[Span], list[int | None]]
+"""Tokens, offsets and words."""
+
+
+class Source:
+    """The tokens of one text, or of something that is put around texts."""
+
+    def __init__(self, ids: list[int], make: Callable[[], Details]):
+        self.ids = ids
+        """The ids."""
+        self._make = make
+
+    @kept
+    def details(self) -> Details:
+        """Their tokens, offsets and words."""
+        return self._make()
+
+    @classmethod
+    def of(cls, ids: list[int], details: Details) -> Source:
+        """A source whose details are known."""
+        return cls(ids, lambda: details)
+
+    @classmethod
+    def blank(cls, ids: list[int], token: str = "") -> Source:
+        """A source without offsets and words."""
+        return cls(ids, lambda: ([token] * len(ids), [(0, 0)] * len(ids), [None] * len(ids)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Source.of, (self.ids, self.details)
+
+
+class Run(NamedTuple):
+    """A part of a source, with what is the same for all of its tokens."""
+
+    source: Source
+    start: int
+    stop: int
+    type_id: int = 0
+    special: int = 0
+    """1 for what is not from a text."""
+    attention: int = 1
+    """0 for padding."""
+    shift: int = 0
+    """What is added to offsets."""
+
+    @property
+    def length(self) -> int:
+        """How many tokens it has."""
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> Run:
+        """The tokens between two places, counted from the beginning of the run."""
+        if start <= 0 and stop >= self.length:
+            return self
+        return self._replace(start=self.start + max(start, 0), stop=min(self.start + stop, self.stop))
+
+    def moved(self, by: int) -> Run:
+        """The same with other offsets."""
+        return self._replace(shift=self.shift + by) if by else self
+
+    def typed(self, type_id: int) -> Run:
+        """The same with another type."""
+        return self if self.type_id == type_id else self._replace(type_id=type_id)
+
+    def column(self, name: str) -> list[Any]:
+        """One of the lists of an encoding."""
+        if name in ("type_id", "special", "attention"):
+            return [getattr(self, name)] * self.length
+        if name == "ids":
+            ids = self.source.ids
+            return ids if self.length == len(ids) else ids[self.start : self.stop]
+        tokens, offsets, words = self.source.details
+        if name == "tokens":
+            return tokens[self.start : self.stop]
+        if name == "words":
+            return words[self.start : self.stop]
+        spans = offsets[self.start : self.stop]
+        by = self.shift
+        return [(begin + by, end + by) for begin, end in spans] if by else spans
+
+
+def run(source: Source, **fields: int) -> Run:
+    """A whole source as a run."""
+    return Run(source, 0, len(source.ids), **fields)
+
+
+def cut(runs: list[Run], start: int, stop: int) -> list[Run]:
+    """The tokens between two places."""
+    found = []
+    for part in runs:
+        if start < part.length and stop > 0:
+            found.append(part.part(start, stop))
+        start -= part.length
+        stop -= part.length
+    return [part for part in found if part.length]
+
+
+def windows(length: int, most: int, stride: int, direction: str) -> list[Span]:
+    """Where the parts of an encoding begin and end that has too many tokens.
+
+    `stride` is how many tokens two of them share. The first one is what stays of the encoding.
+
+    >>> windows(5, 3, 1, "right"), windows(4, 3, 1, "left")
+    ([(0, 3), (2, 5)], [(1, 4), (0, 2)])
+    """
+    step = most - stride
+    count = 1 + -(-max(length - most, 0) // step)
+    if direction == "right":
+        return [(at * step, min(at * step + most, length)) for at in range(count)]
+    return [(max(length - at * step - most, 0), length - at * step) for at in range(count)]

@@ -1,0 +1,256 @@
+"""From texts to their tokens: added tokens are found first, and what is left is encoded by the engine.
+
+The ids of a batch are made at once, by the engine's own batch calls. Tokens, offsets and words of a text are
+made from the same parts again when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from cpbpe.compat.tokenizers.added import AddedTokens, Found
+from cpbpe.compat.tokenizers.normalizing import Normalizer
+from cpbpe.compat.tokenizers.runs import Details, Source, Span
+from cpbpe.compat.tokenizers.words import Words
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import kept
+from cpbpe.model.spec import PieceType
+from cpbpe.text.utf8 import character_positions, text_of
+from cpbpe.tokenizer.checks import threads_for
+
+
+class Part(NamedTuple):
+    """A part of a text: an added token, or what an engine encodes."""
+
+    text: str
+    """What to encode; or the added token, as the text has it."""
+    begin: int
+    """Where it begins in the text."""
+    id: int | None = None
+    """The id of an added token."""
+    kind: int = 0
+    """Which engine encodes it, see `Texts.engines`."""
+    spans: list[Span] | None = None
+    """The spans of its characters, counted from `begin`, if it is a part of normalized text."""
+
+
+FIRST, LATER, RAW = range(3)
+
+
+class Texts:
+    """Encodes texts for one tokenizer."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        added: AddedTokens,
+        normalizer: Normalizer | None,
+        prefix_after_special: bool,
+        words: Callable[[], Words],
+    ):
+        """`normalizer` is None if spans are those of `cpbpe.Tokenizer.align`."""
+        self._added = added
+        self._normalizer = normalizer
+        self._make_words = words
+        later = engine if prefix_after_special else engine.variant(prefix=False)
+        self.engines = (engine, later, engine.variant(raw=True))
+        """The engines for the beginning of a text, for what is after an added token, for normalized text."""
+        self.skips_special = False
+        """Whether special tokens are plain text."""
+
+    @kept
+    def _words(self) -> Words:
+        return self._make_words()
+
+    # --- Ids --------------------------------------------------------------------------------------
+
+    def source(self, text: str) -> Source:
+        """The tokens of one text."""
+        row = self._row(text)
+        if row is not None:
+            return self.sources([text], is_fast=False)[0]
+        return self._source(text, None, self.engines[FIRST].encode(text), is_fast=False)
+
+    def sources(self, texts: list[str], is_fast: bool) -> list[Source]:
+        """The tokens of texts. `is_fast`: without texts of tokens, offsets and words."""
+        rows = [self._row(text) for text in texts]
+        jobs: tuple[list[str | bytes], ...] = ([], [], [])
+        for text, row in zip(texts, rows, strict=True):
+            if row is None:
+                jobs[FIRST].append(text)
+                continue
+            for part in row:
+                if part.id is None:
+                    jobs[part.kind].append(part.text)
+        encoded = []
+        for engine, job in zip(self.engines, jobs, strict=True):
+            if len(job) == 1:
+                encoded.append(iter([engine.encode(job[0])]))
+            else:
+                encoded.append(iter(engine.encode_batch(job, threads_for(job, None)) if job else []))
+        return [
+            self._source(text, row, self._ids(row, encoded), is_fast)
+            for text, row in zip(texts, rows, strict=True)
+        ]
+
+    def _ids(self, row: list[Part] | None, encoded: list[Iterator[list[int]]]) -> list[int]:
+        if row is None:
+            return next(encoded[FIRST])
+        ids: list[int] = []
+        for part in row:
+            if part.id is None:
+                ids += next(encoded[part.kind])
+            else:
+                ids.append(part.id)
+        return ids
+
+    def _source(self, text: str, row: list[Part] | None, ids: list[int], is_fast: bool) -> Source:
+        if is_fast:
+            return Source.blank(ids)
+        return Source(ids, lambda: self._details([Part(text, 0)] if row is None else row))
+
+    # --- Parts ------------------------------------------------------------------------------------
+
+    def _row(self, text: str) -> list[Part] | None:
+        """The parts of a text; None if it is one part."""
+        plain, normalized = self._added.searches
+        found = plain.find(text, self._is_skipped)
+        if not found and not normalized.keys:
+            return None
+        row: list[Part] = []
+        at = 0
+        for token in [*found, Found(-1, len(text), len(text))]:
+            if at < token.begin:
+                segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
+                row += self._normalized_parts(segment) if normalized.keys else [segment]
+            if token.id >= 0:
+                row.append(Part(text[token.begin : token.end], token.begin, token.id))
+            at = token.end
+        return row
+
+    def _is_skipped(self, content: str) -> bool:
+        return self.skips_special and content in self._added.specials
+
+    def _normalized_parts(self, segment: Part) -> list[Part]:
+        """A segment, cut around the tokens that are looked for in normalized text."""
+        normalized = self.engines[segment.kind].normalize_str(segment.text)
+        found = self._added.searches[1].find(normalized, self._is_skipped)
+        if not found:
+            return [segment]
+        spans = self._spans_of(segment, normalized)
+        row: list[Part] = []
+        at = 0
+        for token in [*found, Found(-1, len(normalized), len(normalized))]:
+            if at < token.begin:
+                row.append(self._raw(normalized, at, token.begin, spans, segment))
+            if token.id >= 0:
+                row.append(
+                    self._raw(normalized, token.begin, token.end, spans, segment)._replace(id=token.id)
+                )
+            at = token.end
+        return row
+
+    @staticmethod
+    def _raw(normalized: str, begin: int, end: int, spans: list[Span], segment: Part) -> Part:
+        return Part(normalized[begin:end], segment.begin, None, RAW, spans[begin:end])
+
+    def _spans_of(self, segment: Part, normalized: str) -> list[Span]:
+        """The spans of the characters of a normalized segment."""
+        if self._normalizer is not None:
+            own, spans = self._normalizer(segment.text)
+            if own == normalized:
+                return spans
+            if normalized == own[1:]:  # without the dummy prefix
+                return spans[1:]
+        data = segment.text.encode()
+        encoded, origins = self.engines[segment.kind].origins(segment.text)
+        positions = character_positions(data)
+        places = [positions[at] for at in origins]
+        begins = [at for at, byte in enumerate(encoded) if byte & 0xC0 != 0x80]
+        return [
+            _widened(places[begin], places[end], len(segment.text))
+            for begin, end in pairwise([*begins, len(encoded)])
+        ]
+
+    # --- Tokens, offsets, words -------------------------------------------------------------------
+
+    def _details(self, row: list[Part]) -> Details:
+        tokens: list[str] = []
+        offsets: list[Span] = []
+        words: list[int | None] = []
+        word = -1
+        for part in row:
+            if part.id is not None:
+                spans = part.spans
+                length = len(part.text)
+                own = [(spans[0][0], spans[-1][1])] if spans else [(0, length)]
+                names, starts = [part.text], [True]
+            else:
+                names, own, starts = self._tokens(part)
+            tokens += names
+            offsets += [(part.begin + begin, part.begin + end) for begin, end in own]
+            for starts_word in starts:
+                word += starts_word
+                words.append(word)
+        return tokens, offsets, words
+
+    def _tokens(self, part: Part) -> tuple[list[str], list[Span], list[bool]]:
+        """The tokens of a part, their spans, and which of them begin a word."""
+        engine = self.engines[part.kind]
+        ids, pieces, spans = _mapping(engine, part.text)
+        names = [self._added.names[id] for id in ids]
+        starts = self._words.starts(ids, pieces)
+        if part.spans is None and (self._normalizer is None or self._normalizer.is_simple):
+            length = len(part.text)
+            return names, [_widened(begin, end, length) for begin, end in spans], starts
+        of_characters = part.spans
+        if of_characters is None:
+            of_characters = self._spans_of(part, engine.normalize_str(part.text))
+        return names, _spans_of_tokens(engine, ids, pieces, of_characters), starts
+
+
+def _mapping(engine: Engine, text: str) -> tuple[list[int], list[str], list[Span]]:
+    """Ids, pieces and spans in characters, from any engine."""
+    mapping = engine.mapping(text, True)
+    if mapping is not None:
+        return mapping
+    ids, pieces, begins, ends = engine.align(text)
+    positions = character_positions(text.encode())
+    spans = [(positions[begin], positions[end]) for begin, end in zip(begins, ends, strict=True)]
+    return ids, [text_of(piece) for piece in pieces], spans
+
+
+def _widened(begin: int, end: int, length: int) -> Span:
+    """A span with at least one character of a text that is not empty.
+
+    All bytes of a character have its span, a prefix that of the first character, a suffix that of the last.
+    """
+    if begin < end:
+        return begin, end
+    begin = min(begin, length - 1)
+    return begin, begin + 1
+
+
+def _spans_of_tokens(engine: Engine, ids: list[int], pieces: list[str], spans: list[Span]) -> list[Span]:
+    """The spans of tokens whose characters have these spans."""
+    found: list[Span] = []
+    at = 0
+    left = 0
+    for id, piece in zip(ids, pieces, strict=True):
+        if engine.kind(id) == PieceType.BYTE:
+            if left == 0:
+                left = _length(int(piece[3:5], 16))
+            found.append(spans[at])
+            left -= 1
+            at += left == 0
+        else:
+            found.append((spans[at][0], spans[at + len(piece) - 1][1]))
+            at += len(piece)
+    return found
+
+
+def _length(first: int) -> int:
+    """How many bytes a character has that begins with this one."""
+    return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4

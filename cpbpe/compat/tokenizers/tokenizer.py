@@ -1,0 +1,452 @@
+"""`Tokenizer`, with the calls of `tokenizers.Tokenizer`. What a call does has a file of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from cpbpe.compat.tokenizers import arguments
+from cpbpe.compat.tokenizers.added import AddedTokens
+from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
+from cpbpe.compat.tokenizers.decoding import Decoder
+from cpbpe.compat.tokenizers.encoding import Encoding
+from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
+from cpbpe.compat.tokenizers.inputs import Inputs, read_batch, read_input
+from cpbpe.compat.tokenizers.normalizing import Normalizer
+from cpbpe.compat.tokenizers.runs import Run, Source, run
+from cpbpe.compat.tokenizers.settings import Padding, Truncation, padding_of, truncation_of
+from cpbpe.compat.tokenizers.template import template_of, without_template
+from cpbpe.compat.tokenizers.texts import Texts
+from cpbpe.compat.tokenizers.words import Words
+from cpbpe.lazy import imported
+from cpbpe.model.spec import PieceType
+from cpbpe.tokenizer.tokenizer import Tokenizer as Model
+
+
+class Tokenizer:
+    """A tokenizer with the calls of `tokenizers.Tokenizer`, that runs on a `cpbpe.Tokenizer`.
+
+    >>> import cpbpe
+    >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model").using(add_bos=True))
+    >>> encoding = tokenizer.encode("Hello world")
+    >>> encoding.ids, encoding.tokens
+    ([1, 22557, 1526], ['<s>', '▁Hello', '▁world'])
+    >>> tokenizer.decode(encoding.ids)
+    'Hello world'
+    """
+
+    def __init__(self, model: Model):
+        """`model` is a `cpbpe.Tokenizer`; `from_file` and the calls beside it read files."""
+        if not isinstance(model, Model):
+            raise TypeError(
+                f"Tokenizer() takes a cpbpe.Tokenizer, not {type(model).__name__}; to read a file, use "
+                f"Tokenizer.from_file(path)"
+            )
+        self._set(ModelFile.of(model))
+
+    def _set(self, file: ModelFile) -> None:
+        model = file.model
+        spec = file.spec
+        engine = model.facts.engine
+        self._file = file
+        has_user_defined = PieceType.USER_DEFINED in spec.pieces.types
+        normalizer = None if spec.normalizer.charsmap else Normalizer(spec.normalizer, has_user_defined)
+        self._added = AddedTokens(engine, file.vocab, engine.normalize_str)
+        self._added.add(file.added_tokens())
+        self._template = template_of(file.post_processor)
+        later = spec.carried.options.get("prefix_after_special", True)
+        words = file.pre_tokenizer
+        self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine))
+        self._decoder = Decoder(engine, self._added, file.decoder, file.has_usual_decoder)
+        self._padding = padding_of(file.said("padding"))
+        self._truncation = truncation_of(file.said("truncation"))
+
+    # --- Files ------------------------------------------------------------------------------------
+
+    @classmethod
+    def _of(cls, file: ModelFile) -> Tokenizer:
+        self = object.__new__(cls)
+        self._set(file)
+        return self
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """Read a tokenizer.json, or any other file that `cpbpe.load` reads."""
+        return cls._of(read_file(path))
+
+    @classmethod
+    def from_str(cls, json: str) -> Tokenizer:
+        """Read a tokenizer.json that is a str."""
+        return cls._of(ModelFile.read(arguments.text(json, "json").encode()))
+
+    @classmethod
+    def from_buffer(cls, buffer: bytes) -> Tokenizer:
+        """Read the bytes of a file."""
+        if not isinstance(buffer, bytes):
+            raise TypeError(f"buffer must be bytes, not {type(buffer).__name__}")
+        return cls._of(ModelFile.read(buffer))
+
+    @classmethod
+    def from_pretrained(
+        cls, identifier: str | os.PathLike[str], revision: str = "main", token: str | None = None
+    ) -> Tokenizer:
+        """Read the tokenizer.json in a folder on this machine. Nothing is downloaded."""
+        if revision != "main" or token is not None:
+            raise ValueError(
+                "revision and token are for downloads, and cpbpe downloads nothing; leave them out"
+            )
+        return cls._of(read_folder(identifier))
+
+    def to_str(self, pretty: bool = False) -> str:
+        """The tokenizer.json, with everything that was added or set."""
+        content = self._file.content()
+        added = self._added.by_id
+        tokens = [
+            {"id": id, "content": added[id].content, **{name: getattr(added[id], name) for name in FLAGS}}
+            for id in sorted(added)
+        ]
+        content["added_tokens"] = tokens
+        content["truncation"] = self._truncation and self._truncation.in_file()
+        content["padding"] = self._padding and self._padding.in_file()
+        if arguments.flag(pretty, "pretty"):
+            return json.dumps(content, ensure_ascii=False, indent=2)
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+    def save(self, path: str | os.PathLike[str], pretty: bool = True) -> None:
+        """Write the tokenizer.json. An existing file is replaced at once, never half written."""
+        writing = imported("cpbpe.model.writing")
+        name = writing.saving_path(
+            path, "save", "to write to an open file, use file.write(tokenizer.to_str())"
+        )
+        writing.write_all({name: self.to_str(pretty).encode()})
+
+    # --- Encoding ---------------------------------------------------------------------------------
+
+    def encode(
+        self, sequence: Any, pair: Any = None, is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> Encoding:
+        """Encode a text, or a pair of texts; with `is_pretokenized`, lists of words.
+
+        >>> import cpbpe
+        >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
+        >>> tokenizer.encode("Hi", "Hello there").type_ids
+        [0, 1, 1]
+        """
+        if type(sequence) is str and pair is None and is_pretokenized is False:
+            arguments.flag(add_special_tokens, "add_special_tokens")
+            source = self._texts.source(arguments.text(sequence, "sequence"))
+            runs = [Run(source, 0, len(source.ids))] if source.ids else []
+            finished = self._finished([Encoding.of(runs)], add_special_tokens)
+            if self._padding is not None:
+                self._padding.apply([finished])
+            return finished
+        given = read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
+        return self._encode([given], add_special_tokens, is_fast=False)[0]
+
+    def encode_batch(
+        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> list[Encoding]:
+        """Encode many texts or pairs of texts, by several threads.
+
+        >>> import cpbpe
+        >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
+        >>> [encoding.ids for encoding in tokenizer.encode_batch(["Hi", ("Hi", "Hello")])]
+        [[15359], [15359, 22557]]
+        """
+        given = read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
+        return self._encode(given, add_special_tokens, is_fast=False)
+
+    def encode_batch_fast(
+        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> list[Encoding]:
+        """The same without tokens, offsets and words. (It is no faster: they are made when needed.)"""
+        given = read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
+        return self._encode(given, add_special_tokens, is_fast=True)
+
+    def _encode(self, given: list[Inputs], add_special_tokens: bool, is_fast: bool) -> list[Encoding]:
+        arguments.flag(add_special_tokens, "add_special_tokens")
+        texts = [text for inputs in given for words in inputs for text in words.texts]
+        sources = iter(self._texts.sources(texts, is_fast))
+        finished = []
+        for inputs in given:
+            encodings = []
+            for place, words in enumerate(inputs):
+                type_id = 0 if is_fast else place  # a template may set it all the same
+                own = [next(sources) for _ in words.texts]
+                if words.are_words:
+                    own = [_numbered(source, number, is_fast) for number, source in enumerate(own)]
+                encodings.append(Encoding.of([run(source, type_id=type_id) for source in own if source.ids]))
+            finished.append(self._finished(encodings, add_special_tokens))
+        if self._padding is not None:
+            self._padding.apply(finished)
+        return finished
+
+    def _finished(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
+        """One or two encodings as one: cut, and with what goes around them."""
+        if self._truncation is not None:
+            added = self.num_special_tokens_to_add(len(encodings) > 1) if add_special_tokens else 0
+            self._truncation.apply(encodings, added)
+        if self._template is None:
+            return without_template(encodings)
+        return self._template.apply(encodings, add_special_tokens)
+
+    def post_process(
+        self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
+    ) -> Encoding:
+        """Truncate encodings, put tokens around them, and pad: what encoding does after all else."""
+        encodings = [encoding] if pair is None else [encoding, pair]
+        for given in encodings:
+            if not isinstance(given, Encoding):
+                raise TypeError(f"post_process() takes Encoding, not {type(given).__name__}")
+        encodings = [given.copy() for given in encodings]
+        finished = self._finished(encodings, arguments.flag(add_special_tokens, "add_special_tokens"))
+        if self._padding is not None:
+            self._padding.apply([finished])
+        return finished
+
+    def num_special_tokens_to_add(self, is_pair: bool) -> int:
+        """How many tokens are put around a text, or a pair of texts."""
+        is_pair = arguments.flag(is_pair, "is_pair")
+        return 0 if self._template is None else self._template.count(is_pair)
+
+    @property
+    def encode_special_tokens(self) -> bool:
+        """Whether special tokens that a text spells out are plain text. By default they are found."""
+        return self._texts.skips_special
+
+    @encode_special_tokens.setter
+    def encode_special_tokens(self, value: bool) -> None:
+        self._texts.skips_special = arguments.flag(value, "encode_special_tokens")
+
+    # --- Decoding ---------------------------------------------------------------------------------
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids. Those that are not in use have no text."""
+        skip = arguments.flag(skip_special_tokens, "skip_special_tokens")
+        return self._decoder.decode_batch([arguments.ids(ids, "ids")], skip)[0]
+
+    def decode_batch(self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True) -> list[str]:
+        """The texts of many sequences of ids, by several threads."""
+        skip = arguments.flag(skip_special_tokens, "skip_special_tokens")
+        given = arguments.sequence(sequences, "sequences", "lists of ids")
+        return self._decoder.decode_batch([arguments.ids(ids, "sequences") for ids in given], skip)
+
+    # --- In the background ------------------------------------------------------------------------
+
+    async def async_encode(
+        self, sequence: Any, pair: Any = None, is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> Encoding:
+        """`encode` in another thread."""
+        return await asyncio.to_thread(self.encode, sequence, pair, is_pretokenized, add_special_tokens)
+
+    async def async_encode_batch(
+        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> list[Encoding]:
+        """`encode_batch` in another thread."""
+        return await asyncio.to_thread(self.encode_batch, input, is_pretokenized, add_special_tokens)
+
+    async def async_encode_batch_fast(
+        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
+    ) -> list[Encoding]:
+        """`encode_batch_fast` in another thread."""
+        return await asyncio.to_thread(self.encode_batch_fast, input, is_pretokenized, add_special_tokens)
+
+    async def async_decode_batch(
+        self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
+    ) -> list[str]:
+        """`decode_batch` in another thread."""
+        return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
+
+    # --- Padding and truncation -------------------------------------------------------------------
+
+    def enable_padding(
+        self,
+        *,
+        direction: str = "right",
+        pad_id: int = 0,
+        pad_type_id: int = 0,
+        pad_token: str = "[PAD]",
+        length: int | None = None,
+        pad_to_multiple_of: int | None = None,
+    ) -> None:
+        """Fill up encodings: to a length, or to that of the longest of a batch."""
+        self._padding = Padding(length, pad_to_multiple_of, pad_id, pad_token, pad_type_id, direction)
+
+    def no_padding(self) -> None:
+        """Do not fill up encodings any more."""
+        self._padding = None
+
+    @property
+    def padding(self) -> dict[str, Any] | None:
+        """What `enable_padding` has set, or None."""
+        return None if self._padding is None else dict(vars(self._padding))
+
+    def enable_truncation(
+        self, max_length: int, *, stride: int = 0, strategy: str = "longest_first", direction: str = "right"
+    ) -> None:
+        """Cut encodings to a length; `Encoding.overflowing` has the rest."""
+        wanted = Truncation(max_length, stride, strategy, direction)
+        wanted.check(self.num_special_tokens_to_add(False))
+        self._truncation = wanted
+
+    def no_truncation(self) -> None:
+        """Do not cut encodings any more."""
+        self._truncation = None
+
+    @property
+    def truncation(self) -> dict[str, Any] | None:
+        """What `enable_truncation` has set, or None."""
+        return None if self._truncation is None else dict(vars(self._truncation))
+
+    # --- The vocabulary ---------------------------------------------------------------------------
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token, or None."""
+        return self._added.id_of(arguments.text(token, "token"))
+
+    def id_to_token(self, id: int) -> str | None:
+        """The token of an id, or None."""
+        return self._added.name(arguments.unsigned(id, "id", arguments.ID_MOST))
+
+    def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
+        """The ids of all tokens."""
+        added = self._added.ids if arguments.flag(with_added_tokens, "with_added_tokens") else {}
+        return {**self._added.vocab, **added}
+
+    def get_vocab_size(self, with_added_tokens: bool = True) -> int:
+        """How many tokens there are."""
+        added = self._added
+        new = arguments.flag(with_added_tokens, "with_added_tokens") and added.ids.keys() - added.vocab.keys()
+        return added.size + len(new or ())
+
+    def get_added_tokens_decoder(self) -> dict[int, AddedToken]:
+        """The added tokens by their ids."""
+        return {id: self._added.by_id[id].fixed() for id in sorted(self._added.by_id)}
+
+    def add_tokens(self, tokens: Sequence[str | AddedToken]) -> int:
+        """Add tokens that are looked for in texts. Returns how many are new, or have other flags than before.
+
+        >>> import cpbpe
+        >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
+        >>> tokenizer.add_tokens([AddedToken("<sep>", normalized=False)]), tokenizer.encode("Hi<sep>").tokens
+        (1, ['▁Hi', '<sep>'])
+        """
+        return self._added.add(_tokens(tokens, is_special=False))
+
+    def add_special_tokens(self, tokens: Sequence[str | AddedToken]) -> int:
+        """The same for special tokens, which `decode` leaves out."""
+        return self._added.add(_tokens(tokens, is_special=True))
+
+    # --- What is different here -------------------------------------------------------------------
+
+    @property
+    def model(self) -> NoReturn:
+        """The model cannot be seen or replaced in this form."""
+        _fixed("model", "tokenizer.cpbpe is the cpbpe.Tokenizer that encodes")
+
+    @property
+    def normalizer(self) -> NoReturn:
+        """The normalizer is a part of the model."""
+        _fixed(
+            "normalizer",
+            "tokenizer.cpbpe.normalize(text) applies it",
+        )
+
+    @property
+    def pre_tokenizer(self) -> NoReturn:
+        """The pre-tokenizer is a part of the model."""
+        _fixed("pre_tokenizer", "encode(words, is_pretokenized=True) takes texts that are cut into words")
+
+    @property
+    def post_processor(self) -> NoReturn:
+        """The post-processor is a part of the file."""
+        _fixed(
+            "post_processor",
+            "Tokenizer(model.using(add_bos=True, add_eos=True)) chooses what is put around texts, "
+            "encode(text, add_special_tokens=False) leaves it out",
+        )
+
+    @property
+    def decoder(self) -> NoReturn:
+        """The decoder is a part of the model."""
+        _fixed("decoder", "tokenizer.cpbpe.stream_decoder() decodes ids that arrive one by one")
+
+    @property
+    def cpbpe(self) -> Model:
+        """The `cpbpe.Tokenizer` that encodes. It does not know what was added here."""
+        return self._file.model
+
+    def train(self, files: Any = None, trainer: Any = None) -> NoReturn:
+        """Not possible here."""
+        raise NotImplementedError(_TRAINING)
+
+    def train_from_iterator(self, iterator: Any = None, trainer: Any = None, length: Any = None) -> NoReturn:
+        """Not possible here."""
+        raise NotImplementedError(_TRAINING)
+
+    # --- Being an object --------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "file": self._file,
+            "added": list(self._added.by_id.items()),
+            "specials": sorted(self._added.specials),
+            "normalized_names": self._added.normalized_names,
+            "padding": self._padding,
+            "truncation": self._truncation,
+            "encode_special_tokens": self.encode_special_tokens,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(state["file"])
+        added = self._added
+        added.add(token for _, token in state["added"])
+        added.specials = set(state["specials"])
+        added.normalized_names = dict(state["normalized_names"])
+        self._padding, self._truncation = state["padding"], state["truncation"]
+        self.encode_special_tokens = state["encode_special_tokens"]
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self._file.model!r}, added_tokens={len(self._added.by_id)})"
+
+
+_TRAINING = (
+    "this class does not train; use cpbpe.train(texts, vocab_size=...), and Tokenizer(result.tokenizer)"
+)
+
+
+def _fixed(name: str, instead: str) -> NoReturn:
+    raise AttributeError(f"{name} is fixed by the model here, and is no object of tokenizers; {instead}")
+
+
+def _numbered(source: Source, number: int, is_fast: bool) -> Source:
+    """The tokens of one word of a text that is pretokenized."""
+    if is_fast:
+        return source
+
+    def details() -> Any:
+        tokens, offsets, words = source.details
+        return tokens, offsets, [number] * len(words)
+
+    return Source(source.ids, details)
+
+
+def _tokens(tokens: Any, is_special: bool) -> list[AddedToken]:
+    """The tokens that a call adds, as values of our own."""
+    if not isinstance(tokens, list):
+        hint = "; put it into a list" if isinstance(tokens, (str, AddedToken)) else ""
+        raise TypeError(f"tokens must be a list of str or AddedToken, not {type(tokens).__name__}{hint}")
+    found = []
+    for token in tokens:
+        if isinstance(token, str):
+            found.append(AddedToken(token, special=is_special).fixed())
+            continue
+        if not isinstance(token, AddedToken):
+            raise TypeError(f"tokens must be a list of str or AddedToken, and holds {type(token).__name__}")
+        if is_special:
+            token.special = True
+        found.append(token.fixed())
+    return found
