@@ -110,9 +110,9 @@ def convert(
     """Write a model in another format: that of `to`, or the one that the end of the target's name means.
 
     A name that ends in `.json` means a tokenizer.json, in `.gguf` a GGUF file, in `.bin` a tokenizer.bin, in
-    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. `source` is whatever `load` takes. If some text would get other ids, nothing is
-    written, and a ConversionError says why; `allow_differences` converts all the same, and lists what
-    differs.
+    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. `source` is
+    whatever `load` takes. If some text would get other ids, nothing is written, and a ConversionError says
+    why; `allow_differences` converts all the same, and lists what differs.
 
     `add_bos`, `add_eos` and `prefix_after_special` are the options of encoding that the file asks for; None
     means as in the source. `chat_template` is a template of conversations, or several by name.
