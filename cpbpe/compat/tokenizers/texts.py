@@ -182,29 +182,35 @@ class Texts:
         words: list[int | None] = []
         word = -1
         for part in row:
+            starts: list[bool] | None = None
             if part.id is not None:
                 spans = part.spans
-                length = len(part.text)
-                own = [(spans[0][0], spans[-1][1])] if spans else [(0, length)]
-                names, starts = [part.text], [True]
+                names = [part.text]
+                own = [(spans[0][0], spans[-1][1])] if spans else [(0, len(part.text))]
             else:
                 names, own, starts = self._tokens(part)
             tokens += names
-            offsets += [(part.begin + begin, part.begin + end) for begin, end in own]
-            for starts_word in starts:
-                word += starts_word
-                words.append(word)
+            by = part.begin
+            offsets += [(begin + by, end + by) for begin, end in own] if by else own
+            if starts is None:
+                word += bool(names)
+                words += [word] * len(names)
+            else:
+                for starts_word in starts:
+                    word += starts_word
+                    words.append(word)
         return tokens, offsets, words
 
-    def _tokens(self, part: Part) -> tuple[list[str], list[Span], list[bool]]:
+    def _tokens(self, part: Part) -> tuple[list[str], list[Span], list[bool] | None]:
         """The tokens of a part, their spans, and which of them begin a word."""
         engine = self.engines[part.kind]
         ids, pieces, spans = _mapping(engine, part.text)
-        names = [self._added.names[id] for id in ids]
+        names = list(map(self._added.names.__getitem__, ids))
         starts = self._words.starts(ids, pieces)
         if part.spans is None and (self._normalizer is None or self._normalizer.is_simple):
             length = len(part.text)
-            return names, [_widened(begin, end, length) for begin, end in spans], starts
+            widened = [span if span[0] < span[1] else _widened(*span, length) for span in spans]
+            return names, widened, starts
         of_characters = part.spans
         if of_characters is None:
             of_characters = self._spans_of(part, engine.normalize_str(part.text))

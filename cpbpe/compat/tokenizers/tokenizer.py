@@ -30,6 +30,7 @@ class Tokenizer:
     """A tokenizer with the calls of `tokenizers.Tokenizer`, that runs on a `cpbpe.Tokenizer`.
 
     >>> import cpbpe
+    >>> from cpbpe.compat.tokenizers import Tokenizer
     >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model").using(add_bos=True))
     >>> encoding = tokenizer.encode("Hello world")
     >>> encoding.ids, encoding.tokens
@@ -131,6 +132,7 @@ class Tokenizer:
         """Encode a text, or a pair of texts; with `is_pretokenized`, lists of words.
 
         >>> import cpbpe
+        >>> from cpbpe.compat.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
         >>> tokenizer.encode("Hi", "Hello there").type_ids
         [0, 1, 1]
@@ -152,6 +154,7 @@ class Tokenizer:
         """Encode many texts or pairs of texts, by several threads.
 
         >>> import cpbpe
+        >>> from cpbpe.compat.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
         >>> [encoding.ids for encoding in tokenizer.encode_batch(["Hi", ("Hi", "Hello")])]
         [[15359], [15359, 22557]]
@@ -330,8 +333,9 @@ class Tokenizer:
         """Add tokens that are looked for in texts. Returns how many are new, or have other flags than before.
 
         >>> import cpbpe
+        >>> from cpbpe.compat.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
-        >>> tokenizer.add_tokens([AddedToken("<sep>", normalized=False)]), tokenizer.encode("Hi<sep>").tokens
+        >>> tokenizer.add_special_tokens(["<sep>"]), tokenizer.encode("Hi<sep>").tokens
         (1, ['▁Hi', '<sep>'])
         """
         return self._added.add(_tokens(tokens, is_special=False))
