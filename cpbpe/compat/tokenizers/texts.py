@@ -68,10 +68,9 @@ class Texts:
 
     def source(self, text: str) -> Source:
         """The tokens of one text."""
-        row = self._row(text)
-        if row is not None:
+        if self._row(text) is not None:
             return self.sources([text], is_fast=False)[0]
-        return self._source(text, None, self.engines[FIRST].encode(text), is_fast=False)
+        return Source(self.engines[FIRST].encode(text), lambda: self._details([Part(text, 0)]))
 
     def sources(self, texts: list[str], is_fast: bool) -> list[Source]:
         """The tokens of texts. `is_fast`: without texts of tokens, offsets and words."""

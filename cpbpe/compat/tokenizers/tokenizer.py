@@ -138,13 +138,7 @@ class Tokenizer:
         [0, 1, 1]
         """
         if type(sequence) is str and pair is None and is_pretokenized is False:
-            arguments.flag(add_special_tokens, "add_special_tokens")
-            source = self._texts.source(arguments.text(sequence, "sequence"))
-            runs = [Run(source, 0, len(source.ids))] if source.ids else []
-            finished = self._finished([Encoding.of(runs)], add_special_tokens)
-            if self._padding is not None:
-                self._padding.apply([finished])
-            return finished
+            return self._encode_text(sequence, add_special_tokens)
         given = read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode([given], add_special_tokens, is_fast=False)[0]
 
@@ -174,7 +168,11 @@ class Tokenizer:
         texts = [text for inputs in given for words in inputs for text in words.texts]
         sources = iter(self._texts.sources(texts, is_fast))
         finished = []
+        template = self._template if self._truncation is None else None
         for inputs in given:
+            if template is not None and len(inputs) == 1 and not inputs[0].are_words:
+                finished.append(template.around(next(sources), add_special_tokens))
+                continue
             encodings = []
             for place, words in enumerate(inputs):
                 type_id = 0 if is_fast else place  # a template may set it all the same
@@ -185,6 +183,20 @@ class Tokenizer:
             finished.append(self._finished(encodings, add_special_tokens))
         if self._padding is not None:
             self._padding.apply(finished)
+        return finished
+
+    def _encode_text(self, text: str, add_special_tokens: bool) -> Encoding:
+        """The same for one text, which is a fifth of the work."""
+        if add_special_tokens is not True:
+            arguments.flag(add_special_tokens, "add_special_tokens")
+        source = self._texts.source(text if text.isascii() else arguments.text(text, "sequence"))
+        if self._truncation is None and self._template is not None:
+            finished = self._template.around(source, add_special_tokens)
+        else:
+            runs = [Run(source, 0, len(source.ids))] if source.ids else []
+            finished = self._finished([Encoding.of(runs)], add_special_tokens)
+        if self._padding is not None:
+            self._padding.apply([finished])
         return finished
 
     def _finished(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
