@@ -164,7 +164,8 @@ def test_settings_are_reported_and_saved_alike() -> None:
 
 def test_post_process() -> None:
     mine, other = both(model(bos=True, eos=True))
-    for cut in (None, {"max_length": 8, "stride": 1}):
+    cuts: list[Any] = [None, {"max_length": 8, "stride": 1}]
+    for cut in cuts:
         for tokenizer in (mine, other):
             tokenizer.enable_padding(length=9)
             if cut is not None:
@@ -212,7 +213,8 @@ def test_added_tokens_are_the_same_values() -> None:
     assert AddedToken() == AddedToken("")
     assert AddedToken("a") != "a"
     assert repr(tokenizers.AddedToken()) == repr(AddedToken())
-    for wrong in ({"content": 3}, {"lstrip": 3}):
+    wrongs: list[Any] = [{"content": 3}, {"lstrip": 3}]
+    for wrong in wrongs:
         for kind in (AddedToken, tokenizers.AddedToken):
             with pytest.raises(TypeError):
                 kind(**wrong)
@@ -341,9 +343,9 @@ def test_unknown_options_are_errors_instead_of_lines_on_the_terminal(capfd: Any)
     other.enable_padding(max_lenght=3)
     assert "Ignored unknown kwarg" in capfd.readouterr().out
     for call in (
-        lambda: mine.enable_padding(max_lenght=3),
-        lambda: mine.enable_truncation(3, strid=1),
-        lambda: mine.encode("a").pad(3, pad_idd=1),
+        lambda: mine.enable_padding(max_lenght=3),  # type: ignore[call-arg]
+        lambda: mine.enable_truncation(3, strid=1),  # type: ignore[call-arg]
+        lambda: mine.encode("a").pad(3, pad_idd=1),  # type: ignore[call-arg]
         lambda: AddedToken("a", strip=True),
     ):
         with pytest.raises(TypeError, match=r"max_lenght|strid|pad_idd|strip"):
