@@ -392,6 +392,16 @@ def test_the_library_is_not_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_added_tokens_of_the_library_are_taken() -> None:
+    mine, other = both(model())
+    for tokenizer in (mine, other):
+        token = tokenizers.AddedToken("<x>", rstrip=True)
+        assert tokenizer.add_special_tokens([token]) == 1
+        assert token.special
+    assert columns(mine.encode("<x>  a")) == columns(other.encode("<x>  a"))
+    assert repr(mine.get_added_tokens_decoder()) == repr(other.get_added_tokens_decoder())
+
+
 # --- Both engines ---------------------------------------------------------------------------------
 
 

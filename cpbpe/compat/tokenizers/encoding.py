@@ -261,7 +261,7 @@ class Encoding:
         parts = [
             Encoding.of(cut(self._runs, *window)) for window in windows(len(self), most, stride, direction)
         ]
-        self._set(parts[0]._runs)
+        self._set(parts[0].runs)
         self._ranges = {}
         self._overflowing = parts[1:]
 

@@ -341,7 +341,7 @@ class Tokenizer:
         """The added tokens by their ids."""
         return {id: self._added.by_id[id].fixed() for id in sorted(self._added.by_id)}
 
-    def add_tokens(self, tokens: Sequence[str | AddedToken]) -> int:
+    def add_tokens(self, tokens: Sequence[Any]) -> int:
         """Add tokens that are looked for in texts. Returns how many are new, or have other flags than before.
 
         >>> import cpbpe
@@ -352,7 +352,7 @@ class Tokenizer:
         """
         return self._added.add(_tokens(tokens, is_special=False))
 
-    def add_special_tokens(self, tokens: Sequence[str | AddedToken]) -> int:
+    def add_special_tokens(self, tokens: Sequence[Any]) -> int:
         """The same for special tokens, which `decode` leaves out."""
         return self._added.add(_tokens(tokens, is_special=True))
 
@@ -460,9 +460,9 @@ def _tokens(tokens: Any, is_special: bool) -> list[AddedToken]:
         if isinstance(token, str):
             found.append(AddedToken(token, special=is_special).fixed())
             continue
-        if not isinstance(token, AddedToken):
+        if not all(hasattr(token, name) for name in ("content", *FLAGS)):  # tokenizers' own are welcome
             raise TypeError(f"tokens must be a list of str or AddedToken, and holds {type(token).__name__}")
         if is_special:
             token.special = True
-        found.append(token.fixed())
+        found.append(AddedToken(token.content, **{name: getattr(token, name) for name in FLAGS}))
     return found
