@@ -329,7 +329,7 @@ def test_parts_are_fixed() -> None:
     for name in ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder"):
         with pytest.raises(AttributeError, match=f"{name} is fixed by the model here"):
             getattr(mine, name)
-        with pytest.raises(AttributeError):
+        with pytest.raises(AttributeError, match="fixed by the model"):
             setattr(mine, name, None)
     for call in ("train", "train_from_iterator"):
         with pytest.raises(NotImplementedError, match=r"use cpbpe\.train"):
@@ -400,6 +400,27 @@ def test_added_tokens_of_the_library_are_taken() -> None:
         assert token.special
     assert columns(mine.encode("<x>  a")) == columns(other.encode("<x>  a"))
     assert repr(mine.get_added_tokens_decoder()) == repr(other.get_added_tokens_decoder())
+
+
+def test_errors_say_what_to_type_instead() -> None:
+    mine, _ = both(model())
+    mine.enable_truncation(4, stride=2)
+    for call, message in (
+        (lambda: mine.encode(["a"]), "for words, pass is_pretokenized=True"),
+        (lambda: mine.encode("a", None, True), "leave out is_pretokenized=True"),
+        (lambda: mine.encode_batch([["a", 3]], True), r"input\[0\]\[1\] must be a str, not int"),
+        (lambda: mine.encode_batch([("a", "b", "c")]), r"input\[0\] must be a text or a pair .* has 3 parts"),
+        (lambda: mine.encode(b"a"), "not bytes; decode it first"),
+        (lambda: mine.add_tokens("a"), "put it into a list"),
+        (lambda: mine.encode("the the the the", "a a a a"), "stride is 2, and must be less than .* here 1"),
+        (lambda: mine.enable_truncation(3, stride=9), "leaves for a text: 2 besides the 1"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+    mine.enable_truncation(4, strategy="only_second")
+    for pair, message in ((("the the the the",), "no second text"), (("the the the the", "a"), "too short")):
+        with pytest.raises(ValueError, match=message):
+            mine.encode(*pair)
 
 
 # --- Both engines ---------------------------------------------------------------------------------

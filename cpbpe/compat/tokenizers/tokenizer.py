@@ -14,6 +14,7 @@ from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
 from cpbpe.compat.tokenizers.decoding import Decoder
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
+from cpbpe.compat.tokenizers.fixed import Fixed
 from cpbpe.compat.tokenizers.inputs import Inputs, read_batch, read_input
 from cpbpe.compat.tokenizers.normalizing import Normalizer
 from cpbpe.compat.tokenizers.runs import Run, Source, run
@@ -247,7 +248,8 @@ class Tokenizer:
         """The texts of many sequences of ids, by several threads."""
         skip = arguments.flag(skip_special_tokens, "skip_special_tokens")
         given = arguments.sequence(sequences, "sequences", "lists of ids")
-        return self._decoder.decode_batch([arguments.ids(ids, "sequences") for ids in given], skip)
+        checked = [arguments.ids(ids, f"sequences[{place}]") for place, ids in enumerate(given)]
+        return self._decoder.decode_batch(checked, skip)
 
     # --- In the background ------------------------------------------------------------------------
 
@@ -358,37 +360,14 @@ class Tokenizer:
 
     # --- What is different here -------------------------------------------------------------------
 
-    @property
-    def model(self) -> NoReturn:
-        """The model cannot be seen or replaced in this form."""
-        _fixed("model", "tokenizer.cpbpe is the cpbpe.Tokenizer that encodes")
-
-    @property
-    def normalizer(self) -> NoReturn:
-        """The normalizer is a part of the model."""
-        _fixed(
-            "normalizer",
-            "tokenizer.cpbpe.normalize(text) applies it",
-        )
-
-    @property
-    def pre_tokenizer(self) -> NoReturn:
-        """The pre-tokenizer is a part of the model."""
-        _fixed("pre_tokenizer", "encode(words, is_pretokenized=True) takes texts that are cut into words")
-
-    @property
-    def post_processor(self) -> NoReturn:
-        """The post-processor is a part of the file."""
-        _fixed(
-            "post_processor",
-            "Tokenizer(model.using(add_bos=True, add_eos=True)) chooses what is put around texts, "
-            "encode(text, add_special_tokens=False) leaves it out",
-        )
-
-    @property
-    def decoder(self) -> NoReturn:
-        """The decoder is a part of the model."""
-        _fixed("decoder", "tokenizer.cpbpe.stream_decoder() decodes ids that arrive one by one")
+    model = Fixed("tokenizer.cpbpe is the cpbpe.Tokenizer that encodes")
+    normalizer = Fixed("tokenizer.cpbpe.normalize(text) applies it")
+    pre_tokenizer = Fixed("encode(words, is_pretokenized=True) takes texts that are cut into words")
+    post_processor = Fixed(
+        "Tokenizer(tok.using(add_bos=True, add_eos=True)) chooses what is put around texts, and "
+        "encode(text, add_special_tokens=False) leaves it out"
+    )
+    decoder = Fixed("tokenizer.cpbpe.stream_decoder() decodes ids that arrive one by one")
 
     @property
     def cpbpe(self) -> Model:
@@ -432,10 +411,6 @@ class Tokenizer:
 _TRAINING = (
     "this class does not train; use cpbpe.train(texts, vocab_size=...), and Tokenizer(result.tokenizer)"
 )
-
-
-def _fixed(name: str, instead: str) -> NoReturn:
-    raise AttributeError(f"{name} is fixed by the model here, and is no object of tokenizers; {instead}")
 
 
 def _numbered(source: Source, number: int, is_fast: bool) -> Source:
