@@ -361,6 +361,18 @@ def test_added_tokens_that_are_alike_when_normalized() -> None:
     assert other.encode("zza").ids in ([600], [601])
 
 
+def test_added_tokens_of_whitespace_that_another_one_has_taken() -> None:
+    for flags, panics in (({"lstrip": True, "rstrip": True}, False), ({"lstrip": True}, True)):
+        mine, other = both(model())
+        for tokenizer, kind in ((mine, AddedToken), (other, tokenizers.AddedToken)):
+            tokenizer.add_tokens([kind("x", rstrip=True, normalized=False)])
+            tokenizer.add_tokens([kind("\n", normalized=False, **flags)])
+        found, expected = (outcome(tokenizer, "encode", "x\n\n a") for tokenizer in (mine, other))
+        assert found == expected or panics
+        assert (expected == ("error", ValueError)) == panics
+        assert found[1]["tokens"][:2] == ["<s>", "x\n\n "]
+
+
 def test_the_setting_of_special_tokens_is_pickled() -> None:
     mine, other = both(model())
     for tokenizer, kept in ((mine, True), (other, False)):

@@ -124,7 +124,7 @@ class Texts:
             if at < token.begin:
                 segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
                 row += self._normalized_parts(segment) if normalized.keys else [segment]
-            if token.id >= 0:
+            if token.id >= 0 and token.begin < token.end:  # (the one before may have taken its spaces)
                 row.append(Part(text[token.begin : token.end], token.begin, token.id))
             at = token.end
         return row
@@ -144,7 +144,7 @@ class Texts:
         for token in [*found, Found(-1, len(normalized), len(normalized))]:
             if at < token.begin:
                 row.append(self._raw(normalized, at, token.begin, spans, segment))
-            if token.id >= 0:
+            if token.id >= 0 and token.begin < token.end:
                 row.append(
                     self._raw(normalized, token.begin, token.end, spans, segment)._replace(id=token.id)
                 )
