@@ -164,7 +164,8 @@ def test_settings_are_reported_and_saved_alike() -> None:
 
 def test_post_process() -> None:
     mine, other = both(model(bos=True, eos=True))
-    for cut in (None, {"max_length": 8, "stride": 1}):
+    cuts: list[Any] = [None, {"max_length": 8, "stride": 1}]
+    for cut in cuts:
         for tokenizer in (mine, other):
             tokenizer.enable_padding(length=9)
             if cut is not None:
@@ -212,7 +213,8 @@ def test_added_tokens_are_the_same_values() -> None:
     assert AddedToken() == AddedToken("")
     assert AddedToken("a") != "a"
     assert repr(tokenizers.AddedToken()) == repr(AddedToken())
-    for wrong in ({"content": 3}, {"lstrip": 3}):
+    wrongs: list[Any] = [{"content": 3}, {"lstrip": 3}]
+    for wrong in wrongs:
         for kind in (AddedToken, tokenizers.AddedToken):
             with pytest.raises(TypeError):
                 kind(**wrong)
@@ -327,7 +329,7 @@ def test_parts_are_fixed() -> None:
     for name in ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder"):
         with pytest.raises(AttributeError, match=f"{name} is fixed by the model here"):
             getattr(mine, name)
-        with pytest.raises(AttributeError):
+        with pytest.raises(AttributeError, match="fixed by the model"):
             setattr(mine, name, None)
     for call in ("train", "train_from_iterator"):
         with pytest.raises(NotImplementedError, match=r"use cpbpe\.train"):
@@ -341,9 +343,9 @@ def test_unknown_options_are_errors_instead_of_lines_on_the_terminal(capfd: Any)
     other.enable_padding(max_lenght=3)
     assert "Ignored unknown kwarg" in capfd.readouterr().out
     for call in (
-        lambda: mine.enable_padding(max_lenght=3),
-        lambda: mine.enable_truncation(3, strid=1),
-        lambda: mine.encode("a").pad(3, pad_idd=1),
+        lambda: mine.enable_padding(max_lenght=3),  # type: ignore[call-arg]
+        lambda: mine.enable_truncation(3, strid=1),  # type: ignore[call-arg]
+        lambda: mine.encode("a").pad(3, pad_idd=1),  # type: ignore[call-arg]
         lambda: AddedToken("a", strip=True),
     ):
         with pytest.raises(TypeError, match=r"max_lenght|strid|pad_idd|strip"):
@@ -357,6 +359,18 @@ def test_added_tokens_that_are_alike_when_normalized() -> None:
         tokenizer.add_tokens(["zza", "zza▁"])
     assert mine.encode("zza").ids == [600]
     assert other.encode("zza").ids in ([600], [601])
+
+
+def test_added_tokens_of_whitespace_that_another_one_has_taken() -> None:
+    for flags, panics in (({"lstrip": True, "rstrip": True}, False), ({"lstrip": True}, True)):
+        mine, other = both(model())
+        for tokenizer, kind in ((mine, AddedToken), (other, tokenizers.AddedToken)):
+            tokenizer.add_tokens([kind("x", rstrip=True, normalized=False)])
+            tokenizer.add_tokens([kind("\n", normalized=False, **flags)])
+        found, expected = (outcome(tokenizer, "encode", "x\n\n a") for tokenizer in (mine, other))
+        assert found == expected or panics
+        assert (expected == ("error", ValueError)) == panics
+        assert found[1]["tokens"][:2] == ["<s>", "x\n\n "]
 
 
 def test_the_setting_of_special_tokens_is_pickled() -> None:
@@ -388,6 +402,37 @@ def test_the_library_is_not_imported() -> None:
         "assert not {'tokenizers', 'transformers', 'numpy'} & {*sys.modules}, sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_added_tokens_of_the_library_are_taken() -> None:
+    mine, other = both(model())
+    for tokenizer in (mine, other):
+        token = tokenizers.AddedToken("<x>", rstrip=True)
+        assert tokenizer.add_special_tokens([token]) == 1
+        assert token.special
+    assert columns(mine.encode("<x>  a")) == columns(other.encode("<x>  a"))
+    assert repr(mine.get_added_tokens_decoder()) == repr(other.get_added_tokens_decoder())
+
+
+def test_errors_say_what_to_type_instead() -> None:
+    mine, _ = both(model())
+    mine.enable_truncation(4, stride=2)
+    for call, message in (
+        (lambda: mine.encode(["a"]), "for words, pass is_pretokenized=True"),
+        (lambda: mine.encode("a", None, True), "leave out is_pretokenized=True"),
+        (lambda: mine.encode_batch([["a", 3]], True), r"input\[0\]\[1\] must be a str, not int"),
+        (lambda: mine.encode_batch([("a", "b", "c")]), r"input\[0\] must be a text or a pair .* has 3 parts"),
+        (lambda: mine.encode(b"a"), "not bytes; decode it first"),
+        (lambda: mine.add_tokens("a"), "put it into a list"),
+        (lambda: mine.encode("the the the the", "a a a a"), "stride is 2, and must be less than .* here 1"),
+        (lambda: mine.enable_truncation(3, stride=9), "leaves for a text: 2 besides the 1"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+    mine.enable_truncation(4, strategy="only_second")
+    for pair, message in ((("the the the the",), "no second text"), (("the the the the", "a"), "too short")):
+        with pytest.raises(ValueError, match=message):
+            mine.encode(*pair)
 
 
 # --- Both engines ---------------------------------------------------------------------------------

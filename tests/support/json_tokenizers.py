@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import tokenizers
 
 from cpbpe.compat import tokenizers as ours
+from cpbpe.model.formats.tokenizer_json import write
 from tests.support import json_files
 from tests.support.json_files import Json
 
@@ -28,8 +30,8 @@ def both(content: Json | bytes) -> tuple[ours.Tokenizer, Any]:
 def model(name: str = "llama", bos: bool = True, eos: bool = False) -> bytes:
     """A model of the zoo as a file, with bos or eos around texts."""
     spec = json_files.spec_of(name)
-    options = json_files.replace(spec.carried, options={"add_bos": bos, "add_eos": eos})
-    return json_files.write(json_files.replace(spec, carried=options)).data
+    options = replace(spec.carried, options={"add_bos": bos, "add_eos": eos})
+    return write(replace(spec, carried=options)).data
 
 
 def columns(encoding: Any) -> Json:

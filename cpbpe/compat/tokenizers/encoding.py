@@ -255,13 +255,13 @@ class Encoding:
             return
         if stride >= most:
             raise ValueError(
-                f"stride must be less than what stays of a text, which is {most} tokens, and is {stride}; "
-                f"tokens that are put around texts count, too, and in a pair both texts share the maximum"
+                f"stride is {stride}, and must be less than the number of tokens that stay of a text, here "
+                f"{most}: those that are put around texts count, too, and the texts of a pair share the rest"
             )
         parts = [
             Encoding.of(cut(self._runs, *window)) for window in windows(len(self), most, stride, direction)
         ]
-        self._set(parts[0]._runs)
+        self._set(parts[0].runs)
         self._ranges = {}
         self._overflowing = parts[1:]
 

@@ -34,14 +34,13 @@ def read_batch(batch: Any, are_words: bool) -> list[Inputs]:
 
 def _item(item: Any, name: str, are_words: bool) -> Inputs:
     """One text or pair of a batch."""
-    single = all(isinstance(word, str) for word in item) if isinstance(item, (list, tuple)) else True
-    if are_words if single else False:
+    if not isinstance(item, (list, tuple)):
+        return [_input(item, name, are_words)]
+    if are_words and (len(item) != 2 or any(isinstance(word, str) for word in item)):
         return [_input(item, name, True)]
-    if isinstance(item, (list, tuple)):
-        if len(item) != 2:
-            raise TypeError(f"{name} must be a text or a pair of texts, and has {len(item)} parts")
-        return [_input(part, f"{name}[{at}]", are_words) for at, part in enumerate(item)]
-    return [_input(item, name, are_words)]
+    if len(item) != 2:
+        raise TypeError(f"{name} must be a text or a pair of texts, and has {len(item)} parts")
+    return [_input(part, f"{name}[{at}]", are_words) for at, part in enumerate(item)]
 
 
 def _input(given: Any, name: str, are_words: bool) -> Input:

@@ -79,11 +79,11 @@ class Run(NamedTuple):
 
     def column(self, name: str) -> list[Any]:
         """One of the lists of an encoding."""
-        if name in ("type_id", "special", "attention"):
-            return [getattr(self, name)] * self.length
         if name == "ids":
             ids = self.source.ids
-            return ids if self.length == len(ids) else ids[self.start : self.stop]
+            return ids if self.stop - self.start == len(ids) else ids[self.start : self.stop]
+        if name in ("type_id", "special", "attention"):
+            return [getattr(self, name)] * self.length
         tokens, offsets, words = self.source.details
         if name == "tokens":
             return tokens[self.start : self.stop]

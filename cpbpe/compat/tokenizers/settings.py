@@ -94,8 +94,8 @@ class Truncation:
         room = self.max_length - added
         if room >= 0 and self.stride > room:
             raise ValueError(
-                f"stride must be less than max_length without the {added} tokens that are put around a text, "
-                f"which is {room}, and is {self.stride}"
+                f"stride is {self.stride}, and must not be more than the tokens that "
+                f"max_length={self.max_length} leaves for a text: {room} besides the {added} put around it"
             )
 
     def apply(self, encodings: list[Encoding], added: int) -> None:
@@ -130,8 +130,8 @@ class Truncation:
         left = lengths[place] - (sum(lengths) - most)
         if left <= 0:
             raise ValueError(
-                f"the {'second' if place else 'first'} text has {lengths[place]} tokens, and not fewer would "
-                f"have to go for max_length={self.max_length} (strategy {self.strategy!r})"
+                f"the {'second' if place else 'first'} text is too short: it has {lengths[place]} of "
+                f"{sum(lengths)} tokens, {most} may stay, and strategy {self.strategy!r} cuts nothing else"
             )
         return [left if at == place else length for at, length in enumerate(lengths)]
 

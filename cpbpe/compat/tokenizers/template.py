@@ -24,6 +24,23 @@ class Template:
         """How many tokens are added."""
         return sum(run.length for _, run, _ in (self.pair if is_pair else self.single) if run is not None)
 
+    def around(self, source: Source, add_special_tokens: bool) -> Encoding:
+        """`apply` for the usual case, one text that is not cut, which takes half the time."""
+        runs: list[Run] = []
+        size = len(source.ids)
+        ranges = {}
+        length = 0
+        for place, added, type_id in self.single:
+            if place is not None:
+                if size:
+                    runs.append(Run(source, 0, size, type_id))
+                before, length = length, length + size
+                ranges[place] = before, length
+            elif added is not None and add_special_tokens:
+                runs.append(added)
+                length += added.length
+        return Encoding.of(runs, ranges)
+
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
         """One encoding of one or two, which become parts of it."""
         steps = self.pair if len(encodings) > 1 else self.single

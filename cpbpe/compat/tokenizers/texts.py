@@ -68,10 +68,9 @@ class Texts:
 
     def source(self, text: str) -> Source:
         """The tokens of one text."""
-        row = self._row(text)
-        if row is not None:
+        if self._row(text) is not None:
             return self.sources([text], is_fast=False)[0]
-        return self._source(text, None, self.engines[FIRST].encode(text), is_fast=False)
+        return Source(self.engines[FIRST].encode(text), lambda: self._details([Part(text, 0)]))
 
     def sources(self, texts: list[str], is_fast: bool) -> list[Source]:
         """The tokens of texts. `is_fast`: without texts of tokens, offsets and words."""
@@ -125,7 +124,7 @@ class Texts:
             if at < token.begin:
                 segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
                 row += self._normalized_parts(segment) if normalized.keys else [segment]
-            if token.id >= 0:
+            if token.id >= 0 and token.begin < token.end:  # (the one before may have taken its spaces)
                 row.append(Part(text[token.begin : token.end], token.begin, token.id))
             at = token.end
         return row
@@ -145,7 +144,7 @@ class Texts:
         for token in [*found, Found(-1, len(normalized), len(normalized))]:
             if at < token.begin:
                 row.append(self._raw(normalized, at, token.begin, spans, segment))
-            if token.id >= 0:
+            if token.id >= 0 and token.begin < token.end:
                 row.append(
                     self._raw(normalized, token.begin, token.end, spans, segment)._replace(id=token.id)
                 )
@@ -182,29 +181,35 @@ class Texts:
         words: list[int | None] = []
         word = -1
         for part in row:
+            starts: list[bool] | None = None
             if part.id is not None:
                 spans = part.spans
-                length = len(part.text)
-                own = [(spans[0][0], spans[-1][1])] if spans else [(0, length)]
-                names, starts = [part.text], [True]
+                names = [part.text]
+                own = [(spans[0][0], spans[-1][1])] if spans else [(0, len(part.text))]
             else:
                 names, own, starts = self._tokens(part)
             tokens += names
-            offsets += [(part.begin + begin, part.begin + end) for begin, end in own]
-            for starts_word in starts:
-                word += starts_word
-                words.append(word)
+            by = part.begin
+            offsets += [(begin + by, end + by) for begin, end in own] if by else own
+            if starts is None:
+                word += bool(names)
+                words += [word] * len(names)
+            else:
+                for starts_word in starts:
+                    word += starts_word
+                    words.append(word)
         return tokens, offsets, words
 
-    def _tokens(self, part: Part) -> tuple[list[str], list[Span], list[bool]]:
+    def _tokens(self, part: Part) -> tuple[list[str], list[Span], list[bool] | None]:
         """The tokens of a part, their spans, and which of them begin a word."""
         engine = self.engines[part.kind]
         ids, pieces, spans = _mapping(engine, part.text)
-        names = [self._added.names[id] for id in ids]
+        names = list(map(self._added.names.__getitem__, ids))
         starts = self._words.starts(ids, pieces)
         if part.spans is None and (self._normalizer is None or self._normalizer.is_simple):
             length = len(part.text)
-            return names, [_widened(begin, end, length) for begin, end in spans], starts
+            widened = [span if span[0] < span[1] else _widened(*span, length) for span in spans]
+            return names, widened, starts
         of_characters = part.spans
         if of_characters is None:
             of_characters = self._spans_of(part, engine.normalize_str(part.text))

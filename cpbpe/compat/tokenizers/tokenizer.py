@@ -14,6 +14,7 @@ from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
 from cpbpe.compat.tokenizers.decoding import Decoder
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
+from cpbpe.compat.tokenizers.fixed import Fixed
 from cpbpe.compat.tokenizers.inputs import Inputs, read_batch, read_input
 from cpbpe.compat.tokenizers.normalizing import Normalizer
 from cpbpe.compat.tokenizers.runs import Run, Source, run
@@ -30,6 +31,7 @@ class Tokenizer:
     """A tokenizer with the calls of `tokenizers.Tokenizer`, that runs on a `cpbpe.Tokenizer`.
 
     >>> import cpbpe
+    >>> from cpbpe.compat.tokenizers import Tokenizer
     >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model").using(add_bos=True))
     >>> encoding = tokenizer.encode("Hello world")
     >>> encoding.ids, encoding.tokens
@@ -131,18 +133,13 @@ class Tokenizer:
         """Encode a text, or a pair of texts; with `is_pretokenized`, lists of words.
 
         >>> import cpbpe
+        >>> from cpbpe.compat.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
         >>> tokenizer.encode("Hi", "Hello there").type_ids
         [0, 1, 1]
         """
         if type(sequence) is str and pair is None and is_pretokenized is False:
-            arguments.flag(add_special_tokens, "add_special_tokens")
-            source = self._texts.source(arguments.text(sequence, "sequence"))
-            runs = [Run(source, 0, len(source.ids))] if source.ids else []
-            finished = self._finished([Encoding.of(runs)], add_special_tokens)
-            if self._padding is not None:
-                self._padding.apply([finished])
-            return finished
+            return self._encode_text(sequence, add_special_tokens)
         given = read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode([given], add_special_tokens, is_fast=False)[0]
 
@@ -152,6 +149,7 @@ class Tokenizer:
         """Encode many texts or pairs of texts, by several threads.
 
         >>> import cpbpe
+        >>> from cpbpe.compat.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
         >>> [encoding.ids for encoding in tokenizer.encode_batch(["Hi", ("Hi", "Hello")])]
         [[15359], [15359, 22557]]
@@ -171,7 +169,11 @@ class Tokenizer:
         texts = [text for inputs in given for words in inputs for text in words.texts]
         sources = iter(self._texts.sources(texts, is_fast))
         finished = []
+        template = self._template if self._truncation is None else None
         for inputs in given:
+            if template is not None and len(inputs) == 1 and not inputs[0].are_words:
+                finished.append(template.around(next(sources), add_special_tokens))
+                continue
             encodings = []
             for place, words in enumerate(inputs):
                 type_id = 0 if is_fast else place  # a template may set it all the same
@@ -182,6 +184,20 @@ class Tokenizer:
             finished.append(self._finished(encodings, add_special_tokens))
         if self._padding is not None:
             self._padding.apply(finished)
+        return finished
+
+    def _encode_text(self, text: str, add_special_tokens: bool) -> Encoding:
+        """The same for one text, which is a fifth of the work."""
+        if add_special_tokens is not True:
+            arguments.flag(add_special_tokens, "add_special_tokens")
+        source = self._texts.source(text if text.isascii() else arguments.text(text, "sequence"))
+        if self._truncation is None and self._template is not None:
+            finished = self._template.around(source, add_special_tokens)
+        else:
+            runs = [Run(source, 0, len(source.ids))] if source.ids else []
+            finished = self._finished([Encoding.of(runs)], add_special_tokens)
+        if self._padding is not None:
+            self._padding.apply([finished])
         return finished
 
     def _finished(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
@@ -232,7 +248,8 @@ class Tokenizer:
         """The texts of many sequences of ids, by several threads."""
         skip = arguments.flag(skip_special_tokens, "skip_special_tokens")
         given = arguments.sequence(sequences, "sequences", "lists of ids")
-        return self._decoder.decode_batch([arguments.ids(ids, "sequences") for ids in given], skip)
+        checked = [arguments.ids(ids, f"sequences[{place}]") for place, ids in enumerate(given)]
+        return self._decoder.decode_batch(checked, skip)
 
     # --- In the background ------------------------------------------------------------------------
 
@@ -326,53 +343,31 @@ class Tokenizer:
         """The added tokens by their ids."""
         return {id: self._added.by_id[id].fixed() for id in sorted(self._added.by_id)}
 
-    def add_tokens(self, tokens: Sequence[str | AddedToken]) -> int:
+    def add_tokens(self, tokens: Sequence[Any]) -> int:
         """Add tokens that are looked for in texts. Returns how many are new, or have other flags than before.
 
         >>> import cpbpe
+        >>> from cpbpe.compat.tokenizers import Tokenizer
         >>> tokenizer = Tokenizer(cpbpe.load("tokenizer.model"))
-        >>> tokenizer.add_tokens([AddedToken("<sep>", normalized=False)]), tokenizer.encode("Hi<sep>").tokens
+        >>> tokenizer.add_special_tokens(["<sep>"]), tokenizer.encode("Hi<sep>").tokens
         (1, ['▁Hi', '<sep>'])
         """
         return self._added.add(_tokens(tokens, is_special=False))
 
-    def add_special_tokens(self, tokens: Sequence[str | AddedToken]) -> int:
+    def add_special_tokens(self, tokens: Sequence[Any]) -> int:
         """The same for special tokens, which `decode` leaves out."""
         return self._added.add(_tokens(tokens, is_special=True))
 
     # --- What is different here -------------------------------------------------------------------
 
-    @property
-    def model(self) -> NoReturn:
-        """The model cannot be seen or replaced in this form."""
-        _fixed("model", "tokenizer.cpbpe is the cpbpe.Tokenizer that encodes")
-
-    @property
-    def normalizer(self) -> NoReturn:
-        """The normalizer is a part of the model."""
-        _fixed(
-            "normalizer",
-            "tokenizer.cpbpe.normalize(text) applies it",
-        )
-
-    @property
-    def pre_tokenizer(self) -> NoReturn:
-        """The pre-tokenizer is a part of the model."""
-        _fixed("pre_tokenizer", "encode(words, is_pretokenized=True) takes texts that are cut into words")
-
-    @property
-    def post_processor(self) -> NoReturn:
-        """The post-processor is a part of the file."""
-        _fixed(
-            "post_processor",
-            "Tokenizer(model.using(add_bos=True, add_eos=True)) chooses what is put around texts, "
-            "encode(text, add_special_tokens=False) leaves it out",
-        )
-
-    @property
-    def decoder(self) -> NoReturn:
-        """The decoder is a part of the model."""
-        _fixed("decoder", "tokenizer.cpbpe.stream_decoder() decodes ids that arrive one by one")
+    model = Fixed("tokenizer.cpbpe is the cpbpe.Tokenizer that encodes")
+    normalizer = Fixed("tokenizer.cpbpe.normalize(text) applies it")
+    pre_tokenizer = Fixed("encode(words, is_pretokenized=True) takes texts that are cut into words")
+    post_processor = Fixed(
+        "Tokenizer(tok.using(add_bos=True, add_eos=True)) chooses what is put around texts, and "
+        "encode(text, add_special_tokens=False) leaves it out"
+    )
+    decoder = Fixed("tokenizer.cpbpe.stream_decoder() decodes ids that arrive one by one")
 
     @property
     def cpbpe(self) -> Model:
@@ -418,10 +413,6 @@ _TRAINING = (
 )
 
 
-def _fixed(name: str, instead: str) -> NoReturn:
-    raise AttributeError(f"{name} is fixed by the model here, and is no object of tokenizers; {instead}")
-
-
 def _numbered(source: Source, number: int, is_fast: bool) -> Source:
     """The tokens of one word of a text that is pretokenized."""
     if is_fast:
@@ -444,9 +435,9 @@ def _tokens(tokens: Any, is_special: bool) -> list[AddedToken]:
         if isinstance(token, str):
             found.append(AddedToken(token, special=is_special).fixed())
             continue
-        if not isinstance(token, AddedToken):
+        if not all(hasattr(token, name) for name in ("content", *FLAGS)):  # tokenizers' own are welcome
             raise TypeError(f"tokens must be a list of str or AddedToken, and holds {type(token).__name__}")
         if is_special:
             token.special = True
-        found.append(token.fixed())
+        found.append(AddedToken(token.content, **{name: getattr(token, name) for name in FLAGS}))
     return found

@@ -32,21 +32,22 @@ class Words:
                 for step in pre_tokenizer["pretokenizers"][1:]:
                     self._cut = re.compile(python_pattern(step["pattern"]["Regex"]))
 
-    def starts(self, ids: list[int], pieces: list[str]) -> list[bool]:
-        """Whether each token of a text begins a word."""
+    def starts(self, ids: list[int], pieces: list[str]) -> list[bool] | None:
+        """Whether each token of a text begins a word; None if the text is one."""
+        if not (self._at_spaces or self._isolated):
+            return None
         if self._at_spaces:
             return [not at or piece.startswith("▁") for at, piece in enumerate(pieces)]
         starts = [not at for at in range(len(ids))]
-        if self._isolated:
-            begin = 0
-            for at, id in enumerate(ids):
-                if self._engine.kind(id) == PieceType.USER_DEFINED:
-                    self._cut_at(starts, ids, pieces, begin, at)
-                    starts[at] = True
-                    if at + 1 < len(ids):
-                        starts[at + 1] = True
-                    begin = at + 1
-            self._cut_at(starts, ids, pieces, begin, len(ids))
+        begin = 0
+        for at, id in enumerate(ids):
+            if self._engine.kind(id) == PieceType.USER_DEFINED:
+                self._cut_at(starts, ids, pieces, begin, at)
+                starts[at] = True
+                if at + 1 < len(ids):
+                    starts[at + 1] = True
+                begin = at + 1
+        self._cut_at(starts, ids, pieces, begin, len(ids))
         return starts
 
     def _cut_at(self, starts: list[bool], ids: list[int], pieces: list[str], begin: int, end: int) -> None:
