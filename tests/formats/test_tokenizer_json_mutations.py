@@ -106,7 +106,7 @@ def gemma() -> Json:
 def ours() -> Json:
     """A file of ours with user-defined pieces, and with spaces removed."""
     found: Json = json.loads(write(read(dumped(gemma())).spec).data)
-    rules = [{"type": "Replace", "pattern": {"Regex": r"\A +"}, "content": ""}]
+    rules: list[Json] = [{"type": "Replace", "pattern": {"Regex": r"\A +"}, "content": ""}]
     rules += [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}, PREFIX, ESCAPE]
     rules += [{"type": "Replace", "pattern": {"Regex": r"▁+\z"}, "content": ""}]
     return {**found, "normalizer": {"type": "Sequence", "normalizers": rules}}

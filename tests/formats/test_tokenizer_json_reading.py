@@ -5,8 +5,10 @@ import json
 import random
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
+from tokenizers import processors
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
@@ -206,6 +208,17 @@ def unknown_made_by_merges() -> Json:
     return with_model(content, vocab=vocab, merges=[["<", "u"], *merges], unk_token="<u")
 
 
+def padding(strategy: Any, multiple: int | None) -> Json:
+    return {
+        "strategy": strategy,
+        "direction": "Right",
+        "pad_to_multiple_of": multiple,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "<unk>",
+    }
+
+
 DIFFERENT: dict[str, tuple[Callable[[], Json], str]] = {
     "unknown characters apart": (
         lambda: with_model(llama(fallback=False), fuse_unk=False),
@@ -220,6 +233,30 @@ DIFFERENT: dict[str, tuple[Callable[[], Json], str]] = {
             "truncation": {"max_length": 3, "direction": "Right", "strategy": "LongestFirst", "stride": 0},
         },
         "cuts every text to 3 tokens",
+    ),
+    "truncation without byte fallback": (
+        lambda: {
+            **llama(fallback=False),
+            "truncation": {"max_length": 8, "direction": "Left", "strategy": "LongestFirst", "stride": 0},
+        },
+        "cuts every text to 8 tokens",
+    ),
+    "padding to a length": (lambda: {**llama(), "padding": padding({"Fixed": 5}, None)}, "up to 5 tokens"),
+    "padding to a multiple": (
+        lambda: {**llama(), "padding": padding("BatchLongest", 4)},
+        "up to a multiple of 4 tokens",
+    ),
+    "isolated, but not taken whole": (
+        lambda: with_model(json.loads(write(read(dumped(gemma())).spec).data), ignore_merges=False),
+        "isolated, but not taken whole",
+    ),
+    "split, and taken whole": (
+        lambda: with_model(metaspace("never", True), ignore_merges=True),
+        "a text that is a token is not merged",
+    ),
+    "an unknown token that is a character": (
+        lambda: with_model(llama(fallback=False), unk_token="a"),
+        "its unknown token is a character",
     ),
 }
 
@@ -242,6 +279,17 @@ def test_what_is_refused_differs(name: str) -> None:
 
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+
+
+def with_normalizer(step: Json) -> Json:
+    return {**llama(), "normalizer": step}
+
+
+def with_template(single: str, id: int = 1) -> Json:
+    template = processors.TemplateProcessing(single=single, special_tokens=[("<s>", id), ("</s>", 2)])
+    return {**llama(), "post_processor": json.loads(template.__getstate__())}
+
+
 CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
     "byte level": (lambda: {**llama(), "pre_tokenizer": BYTE_LEVEL}, "it is byte-level BPE (ByteLevel"),
     "byte level in a sequence": (
@@ -265,9 +313,43 @@ CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
         "WordLevel model (whole words)",
     ),
     "new model": (lambda: {**llama(), "model": {"type": "New", "vocab": {}}}, "model.type is 'New'"),
-    "normalizer": (
-        lambda: {**llama(), "normalizer": {"type": "NFKC"}},
-        "its normalizer is NFKC; SentencePiece BPE",
+    **{
+        f"normalizer {step['type']}": (
+            partial(with_normalizer, step),
+            f"its normalizer is {step['type']}; SentencePiece BPE cannot do that",
+        )
+        for step in (
+            {"type": "NFKC"},
+            {"type": "NFC"},
+            {"type": "StripAccents"},
+            {"type": "Nmt"},
+            {"type": "Strip", "strip_left": True, "strip_right": True},
+            {"type": "Lowercase"},
+        )
+    },
+    "a byte-level normalizer": (
+        lambda: with_normalizer({"type": "ByteLevel"}),
+        "it is byte-level BPE (ByteLevel",
+    ),
+    "another prefix": (
+        lambda: with_normalizer({"type": "Prepend", "prepend": "_"}),
+        "its normalizer is Prepend; SentencePiece BPE cannot do that",
+    ),
+    "another replacement": (
+        lambda: with_normalizer({"type": "Replace", "pattern": {"String": "a"}, "content": "b"}),
+        "its normalizer is Replace of {'String': 'a'}; SentencePiece BPE cannot do that",
+    ),
+    "metaspace with another character": (
+        lambda: {**metaspace("first", False), "pre_tokenizer": {"type": "Metaspace", "replacement": "_"}},
+        "its pre-tokenizer is Metaspace",
+    ),
+    "two tokens in front": (
+        lambda: with_template("<s> </s> $A"),
+        "its post-processor is TemplateProcessing, and does more",
+    ),
+    "a token in front that has another id": (
+        lambda: with_template("<s> $A", 2),
+        "its post-processor is TemplateProcessing, and does more",
     ),
     "normalizers": (
         lambda: {
@@ -318,6 +400,39 @@ def test_what_sentencepiece_cannot_do_is_named(name: str) -> None:
         with pytest.raises(cpbpe.ModelError) as caught:
             read(dumped(make()), allow_differences=allow)
         assert message in str(caught.value)
+
+
+def test_what_is_only_noted() -> None:
+    """What shows only in texts that spell out an added token, in batches, or in decoding."""
+    flags = [{"lstrip": True}, {"rstrip": True}, {"single_word": True}]
+    for flag in flags:
+        content = llama()
+        content["added_tokens"] = [*content["added_tokens"], added(900, "<x>", True, **flag)]
+        assert "drops spaces around '<x>'" in noted(content)
+    content = llama()
+    content["added_tokens"] = [*content["added_tokens"], added(900, "<x>", True, normalized=True)]
+    assert "looks for '<x>' in normalized text" in noted(content)
+    other = theirs(dumped(content))
+    other.encode_special_tokens = False
+    tok = Tokenizer.from_spec(read(dumped(content)).spec)
+    assert tok.encode("a<x>", allowed_special="all") != ids_of(other, "a<x>")
+    assert "fills up the shorter texts of a batch" in noted(
+        {**llama(), "padding": padding("BatchLongest", None)}
+    )
+    assert "its decoder is none" in noted({**llama(), "decoder": None})
+    assert "finds the unknown token <unk> in every text" in noted(llama())
+
+
+def noted(content: Json) -> str:
+    found = read(dumped(content))
+    assert found.differences == ()
+    return "\n".join(found.notes)
+
+
+def test_a_sequence_of_one_post_processor() -> None:
+    content = llama()
+    content["post_processor"] = {"type": "Sequence", "processors": [content["post_processor"]]}
+    assert read(dumped(content)).spec.carried.options == {"add_bos": True}
 
 
 def test_a_model_of_another_form_becomes_a_model_file() -> None:

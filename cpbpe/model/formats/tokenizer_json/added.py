@@ -54,6 +54,7 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
     ids: dict[str, int] = {}
     free = len(vocab)
     loose: list[str] = []
+    after: list[str] = []
     kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
     for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
         where = f"added_tokens[{place}]"
@@ -78,6 +79,8 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
                 continue
         if is_special or "▁" not in text or text not in vocab:
             found.control.add(text)
+            if member(token, "normalized", bool, where, False):
+                after.append(text)
     if unknown in found.control:
         found.control.discard(unknown)
         found.notes.append(f"tokenizers finds the unknown token {unknown} in every text that spells it out")
@@ -93,6 +96,10 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
     beyond = sorted(id for id in tokens if id >= size)
     found.beyond = tuple((tokens[id].encode(errors="replace"), id) for id in beyond)
     found.notes += _notes(found, ids, loose)
+    if after:
+        found.notes.append(
+            f"tokenizers looks for {_listed(after)} in normalized text (normalized), and cpbpe in the text"
+        )
     return found
 
 

@@ -147,9 +147,9 @@ class Names:
 def absent_character(texts: Iterable[str]) -> str:
     """A character that none of these texts contains, printable if there is one."""
     characters = set().union(*texts)
-    candidates = [c for c in map(chr, range(0x21, 0xD800)) if c not in characters]
-    candidates += [chr(0x10FFFD)]
-    return next((c for c in candidates if c.isprintable()), candidates[0])
+    free = (c for c in map(chr, chain(range(0x21, 0xD800), [0x10FFFD])) if c not in characters)
+    first = next(free, chr(0x10FFFD))
+    return first if first.isprintable() else next((c for c in free if c.isprintable()), first)
 
 
 def _decoded(text: bytes, id: int) -> str:

@@ -10,6 +10,7 @@ from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import Added, read_added
 from cpbpe.model.formats.tokenizer_json.both import Both, Suspect
 from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
+from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
 from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
 from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json
 from cpbpe.model.formats.tokenizer_json.steps import (
@@ -52,7 +53,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     # 2. The pieces, and from these the model.
     pieces = vocabulary.pieces()
     added = vocabulary.added
-    ends = special.ends_of(content.get("post_processor"))
+    ids = {**{text: id for id, text in enumerate(added.pieces)}, **{t.decode(): id for t, id in added.beyond}}
+    ends = special.ends_of(content.get("post_processor"), ids)
     if ends is None:
         wrong(
             f"its post-processor is {type_of(content['post_processor'], 'post_processor')}, and does more "
@@ -75,7 +77,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     )
     validity.check(spec)
     # 3. What is not the same.
-    differences = [*steps.differences, *vocabulary.differences, *_settings_that_cut(content)]
+    lengths = read_lengths(content, spec)
+    differences = [*steps.differences, *vocabulary.differences, *lengths.differences]
     if vocabulary.suspects:
         ignores = member(model, "ignore_merges", bool, "model", False)
         both = Both(spec, vocabulary.vocab, vocabulary.pairs, vocabulary.unknown, ignores, steps.splits)
@@ -84,7 +87,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
     if not allow_differences:
         refuse(differences, "no SentencePiece model is exactly this tokenizer.json", _ALLOW)
-    notes = [*steps.notes, *added.notes]
+    notes = [*steps.notes, *added.notes, *lengths.notes]
     if note := decoder_note(content, spec, Names(spec)):
         notes.append(note)
     return ReadModel(spec, tuple(differences), tuple(notes))
@@ -107,14 +110,6 @@ def _refuse_others(content: Json, model: Json) -> None:
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
             wrong(f"model.{name} is {shown(model[name])}, and pieces of SentencePiece have none")
-
-
-def _settings_that_cut(content: Json) -> list[Difference]:
-    truncation = content.get("truncation")
-    if truncation is None:
-        return []
-    most = truncation.get("max_length") if isinstance(truncation, dict) else truncation
-    return [Difference(f"it cuts every text to {shown(most)} tokens (truncation)")]
 
 
 def _special_pieces(

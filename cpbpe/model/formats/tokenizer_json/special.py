@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from cpbpe.model.formats.tokenizer_json.checked import steps_of
 from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.spec import ModelSpec
@@ -93,14 +95,18 @@ def guessed_names(control: set[bytes]) -> tuple[bytes, bytes, bytes]:
     return bos, eos, pad
 
 
-def ends_of(post_processor: Any) -> tuple[str | None, str | None] | None:
-    """The tokens that a post-processor puts before and after a text; None if it does anything else."""
-    if post_processor is None:
+def ends_of(post_processor: Any, ids: Mapping[str, int]) -> tuple[str | None, str | None] | None:
+    """The tokens that a post-processor puts before and after a text; None if it does anything else.
+
+    `ids` are those of all tokens: a post-processor has ids of its own.
+    """
+    steps = steps_of(post_processor, "processors", "post_processor")
+    if not steps:
         return None, None
-    if post_processor.get("type") != "TemplateProcessing":
+    if len(steps) > 1 or steps[0].get("type") != "TemplateProcessing":
         return None
-    single = post_processor.get("single")
-    tokens = post_processor.get("special_tokens")
+    single = steps[0].get("single")
+    tokens = steps[0].get("special_tokens")
     if not isinstance(single, list) or not isinstance(tokens, dict):
         return None
     ends: list[list[str]] = [[], []]
@@ -114,12 +120,9 @@ def ends_of(post_processor: Any) -> tuple[str | None, str | None] | None:
         token = part.get("SpecialToken")
         name = token.get("id") if isinstance(token, dict) else None
         known = tokens.get(name) if isinstance(name, str) else None
-        if (
-            not isinstance(name, str)
-            or not isinstance(known, dict)
-            or known.get("tokens") != [name]
-            or place > 1
-        ):
+        if place > 1 or not isinstance(name, str) or not isinstance(known, dict):
+            return None
+        if known.get("tokens") != [name] or known.get("ids") != [ids.get(name)]:
             return None
         ends[place].append(name)
     if place != 1 or max(map(len, ends)) > 1:

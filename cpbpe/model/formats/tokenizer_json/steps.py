@@ -58,6 +58,7 @@ class Steps:
 def refuse_byte_level(content: Json) -> None:
     """Raise a ModelError for byte-level BPE, which has its name in several places."""
     for name, inner in (
+        ("normalizer", "normalizers"),
         ("pre_tokenizer", "pretokenizers"),
         ("decoder", "decoders"),
         ("post_processor", "processors"),
