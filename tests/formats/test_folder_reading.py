@@ -289,6 +289,12 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
             b'{"additional_special_tokens": [1]}',
             r"tokens\[0\] must be a token, and is 1",
         ),
+        (
+            "tokenizer_config.json",
+            b'{"added_tokens_decoder": {"' + b"7" * 5000 + b'": "a"}}',
+            "which is no id",
+        ),
+        ("tokenizer_config.json", b'{"extra_special_tokens": {"add_bos": "a"}}', "the name of a setting"),
         ("tokenizer_config.json", b'{"chat_template": 3}', "chat_template must be a text or a list"),
         ("tokenizer_config.json", b'{"chat_template": [{"name": "a"}]}', 'and "a" has none'),
         ("special_tokens_map.json", b'{"pad_token": {}}', "pad_token must be a token"),

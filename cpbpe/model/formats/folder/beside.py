@@ -49,6 +49,7 @@ _KNOWN = {
 """What is kept, and what says nothing about tokens."""
 _DEFAULTS = {"clean_up_tokenization_spaces": False, "spaces_between_special_tokens": False, "init_inputs": []}
 """What goes without saying."""
+_MOST_DIGITS = 10
 _HUGE = 10**15
 """A length that means: no limit."""
 
@@ -111,7 +112,7 @@ def _read_config(found: Beside, config: Mapping[str, Any], where: str) -> None:
     if given is not None and not isinstance(given, dict):
         _wrong(name, f"added_tokens_decoder must be an object, not {_shown(given)}")
     for key, token in (given or {}).items():
-        if not key.isdecimal() or not key.isascii():
+        if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
             _wrong(name, f"added_tokens_decoder has the key {_shown(key)}, which is no id")
         _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", name)
     _read_named(found, config, name)
@@ -130,7 +131,10 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
         given = content.get(key)
         if isinstance(given, dict):
             for role, token in given.items():
-                found.roles[role.removesuffix(_SUFFIX)] = _content(token, f"{key}[{role!r}]", name)
+                role = role.removesuffix(_SUFFIX)
+                if f"{role}{_SUFFIX}" in _SWITCHES:
+                    _wrong(name, f"{key} calls a token {_shown(role)}, which is the name of a setting")
+                found.roles[role] = _content(token, f"{key}[{role!r}]", name)
         elif isinstance(given, list):
             for place, token in enumerate(given):
                 text = _content(token, f"{key}[{place}]", name)
