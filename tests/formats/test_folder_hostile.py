@@ -93,10 +93,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         else:
             read += 1
             loaded.using(**loaded.file_options).encode("Hi there")
-            assert loaded.encode("Hi there") in (
-                tok.encode("Hi there"),
-                tok.encode("Hi there", prefix_space=False),
-            )
+            assert loaded.encode("Hi there") in usual, seed
             again = Tokenizer.from_bytes(loaded.to_bytes())
             assert (again, again.token_roles) == (loaded, loaded.token_roles), seed
             if seed % 20 == 0:
