@@ -306,6 +306,7 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
             b'{"added_tokens": [{"id": "x"}]}',
             r"added_tokens\[0\] must be an object with an id",
         ),
+        ("tokenizer.json", b'{"added_tokens": [{"id": -1, "content": "a"}]}', "must be an object with an id"),
         ("tokenizer.json", b'{"added_tokens": [', "not valid JSON .it ends too early"),
         ("tokenizer.json", b'{"added_tokens" 3}', "not valid JSON"),
         ("tokenizer.json", b"\xff", "not valid JSON"),

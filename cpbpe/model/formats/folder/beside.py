@@ -210,7 +210,7 @@ def _read_tokenizer_json(found: Beside, folder: str) -> None:
     tokens = head.get("added_tokens")
     for place, token in enumerate(tokens if isinstance(tokens, list) else []):
         id = token.get("id") if isinstance(token, dict) else None
-        if type(id) is not int:
+        if type(id) is not int or id < 0:
             _wrong(path, f"added_tokens[{place}] must be an object with an id, and is {_shown(token)}")
         _add(found, id, token, f"added_tokens[{place}]", path)
     processor = head.get("post_processor")
