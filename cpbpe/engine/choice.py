@@ -85,11 +85,11 @@ def _say_once() -> None:
             f"cpbpe runs on its reference engine, which is exact but slow: {_why(error)}. "
             f"(To choose this engine without a warning, set the environment variable {VARIABLE}=reference.)",
             RuntimeWarning,
-            stacklevel=_calls_of_ours(),
+            stacklevel=calls_of_ours(),
         )
 
 
-def _calls_of_ours() -> int:
+def calls_of_ours() -> int:
     """How many calls there are between a warning in the caller and the user's line that led to it."""
     frame, calls = inspect.currentframe(), -1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cpbpe":

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import cpbpe
 from cpbpe import ConversionError, ModelError, Tokenizer
 from tests.support import budget, zoo
@@ -69,6 +71,7 @@ def other_values(data: bytes, chance: random.Random) -> bytes:
     return json.dumps(content).encode()
 
 
+@pytest.mark.filterwarnings("ignore:.*the model is followed")
 def test_damaged_files(tmp_path: Path) -> None:
     tok = Tokenizer.from_bytes(zoo.model("llama")).with_special_tokens(["<|a|>", "<é>"])
     tok.using(add_bos=True).save(f"{tmp_path}/")

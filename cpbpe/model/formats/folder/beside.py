@@ -47,7 +47,12 @@ _KNOWN = {
     *("transformers_version", "_commit_hash", "name_or_path"),
 }
 """What is kept, and what says nothing about tokens."""
-_DEFAULTS = {"clean_up_tokenization_spaces": False, "spaces_between_special_tokens": False, "init_inputs": []}
+_DEFAULTS = {
+    **dict.fromkeys(("clean_up_tokenization_spaces", "spaces_between_special_tokens"), False),
+    **dict.fromkeys(("use_default_system_prompt", "split_special_tokens"), False),
+    **dict.fromkeys(("padding_side", "truncation_side"), "right"),
+    "init_inputs": [],
+}
 """What goes without saying."""
 _MOST_DIGITS = 10
 _HUGE = 10**15
@@ -69,6 +74,9 @@ class Beside:
     prefix_space: bool | None = None
     """Whether the model has a dummy prefix, if that is said."""
     chat_templates: dict[str, str] = field(default_factory=dict)
+    """The templates of conversations, by name."""
+    loose: list[str] = field(default_factory=list)
+    """Tokens that take spaces around them, or that must be whole words."""
     stops: list[int] = field(default_factory=list)
     """The ids that end what is generated."""
     notes: list[str] = field(default_factory=list)
@@ -160,12 +168,8 @@ def _add(found: Beside, id: int, token: Any, what: str, name: str) -> None:
         found.notes.append(f"the id {id} is {found.tokens[id]!r} in one file, and {text!r} in another")
         return
     found.tokens[id] = text
-    flags = [flag for flag in _FLAGS if isinstance(token, dict) and token.get(flag)]
-    if flags:
-        found.notes.append(
-            f"transformers treats spaces around {text!r}, or whole words, in its own way "
-            f"({', '.join(flags)}); here it is found as it is"
-        )
+    if isinstance(token, dict) and any(map(token.get, _FLAGS)) and text not in found.loose:
+        found.loose.append(text)
 
 
 def _content(token: Any, what: str, name: str) -> str:
@@ -277,7 +281,14 @@ def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def _note_the_rest(found: Beside, config: Mapping[str, Any]) -> None:
-    """What the configuration says that has no place here."""
+    """What the files say that has no place here."""
+    if found.loose:
+        shown = ", ".join(map(repr, found.loose[:3]))
+        more = f" and {len(found.loose) - 3} more" if len(found.loose) > 3 else ""
+        found.notes.append(
+            f"transformers drops spaces around {shown}{more} in a text that spells it out (lstrip, rstrip), "
+            f"or wants it to be a word of its own (single_word); here it is found as it is"
+        )
     rest = {
         key: value
         for key, value in config.items()
