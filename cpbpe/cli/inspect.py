@@ -117,7 +117,19 @@ def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield _json(seen.to_dict())
     else:
-        yield from page(seen, arguments.model, *_terminal(arguments))
+        yield from page(seen, arguments.model, *_terminal(arguments), _notes(arguments.model))
+
+
+def _notes(model: str) -> tuple[str, ...]:
+    """What is not kept of a folder, or does not fit together in it."""
+    from cpbpe.model.files import folder_of
+
+    folder = folder_of(model)
+    if folder is None:
+        return ()
+    from cpbpe.tokenizer.folders import read_folder
+
+    return read_folder(folder, closely=True).notes
 
 
 def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:

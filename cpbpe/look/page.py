@@ -80,8 +80,13 @@ def _parts(word: str, columns: int) -> Iterator[str]:
     yield word
 
 
-def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) -> list[str]:
-    """Everything that `Inspection` has, for people; `name` is what the model is called."""
+def page(
+    seen: Inspection, name: str, columns: int = 100, bold: bool = False, notes: Iterable[str] = ()
+) -> list[str]:
+    """Everything that `Inspection` has, for people; `name` is what the model is called.
+
+    `notes` is what was said about the model when it was read.
+    """
     made = _Page(columns, bold)
     # 1. What it is.
     made.title(shown(name))
@@ -116,6 +121,8 @@ def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) ->
         made.row(shown(role), shown(token))
     for name, template in seen.chat_templates.items():
         made.row("chat template", f"{shown(name)}, {counted(len(template), 'character')}")
+    for note in notes:
+        made.row("note", shown(note))
     # 4. Counts.
     made.title("by type")
     made.bars(seen.types)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from errno import EISDIR
 from typing import Any, NamedTuple, Protocol
 
 from cpbpe.lazy import imported
@@ -237,6 +238,14 @@ def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
             )
         for folder in sorted({os.path.dirname(name) for name in files}):
             os.makedirs(folder, exist_ok=True)
+    elif os.path.isdir(path):
+        example, whole = os.path.join(path, "tokenizer.model"), os.path.join(path, "")
+        raise IsADirectoryError(
+            EISDIR,
+            f"it is a folder; give a name in it, such as {example!r}; for a folder of transformers, end the "
+            f"name with a slash: {whole!r}",
+            path,
+        )
     imported("cpbpe.model.writing").write_all(files)
 
 

@@ -8,17 +8,19 @@ whose files say nothing new is the same as its model.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cpbpe.engine.choice import calls_of_ours
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.folder.beside import NAMED, Beside, read_beside
-from cpbpe.model.spec import Carried, PieceType
+from cpbpe.model.spec import Carried, Pieces, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import facts_of, facts_of_spec
@@ -64,7 +66,14 @@ def read_folder(folder: str, *, allow_differences: bool = False, closely: bool =
         if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
             notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
         beside.prefix_space = None
-    joined = _Joined(facts, beside, notes, folder).facts()
+    joining = _Joined(facts, beside, notes, folder)
+    joined = joining.facts()
+    if joining.conflicts and not closely:
+        warnings.warn(
+            f"{folder}: {'; '.join(joining.conflicts)}; the model is followed",
+            UserWarning,
+            stacklevel=calls_of_ours(),
+        )
     if closely and format is table.MODEL:
         notes += _compared(joined, folder)
     files = {format.name: joined.file if format is table.MODEL else data}
@@ -80,14 +89,21 @@ class _Joined:
         self._beside = beside
         self._notes = notes
         self._folder = folder
+        self.conflicts: list[str] = []
+        """What the files beside the model say that cannot be, because the model says something else."""
 
     def _note(self, note: str) -> None:
         self._notes.append(note)
 
+    def _conflict(self, note: str) -> None:
+        self._note(note)
+        self.conflicts.append(note)
+
     def facts(self) -> ModelFacts:
         """Both together."""
-        # 1. What changes the model: which pieces are bos, eos and pad, and the dummy prefix.
-        facts = self._before
+        # 1. What changes the model: what CONTROL pieces are called; which of them are bos, eos and pad; and
+        #    the dummy prefix.
+        facts = self._before = self._renamed(self._before)
         if changes := self._changes():
             facts = facts_of(facts.file + changes)
             self._engine = facts.engine
@@ -106,6 +122,28 @@ class _Joined:
         if carried != facts.carried:
             file += model_file.carried_field(carried)
         return facts if file is facts.file else ModelFacts(facts.engine, special, file)
+
+    def _renamed(self, facts: ModelFacts) -> ModelFacts:
+        """The model with the names of CONTROL pieces that its files say. No text has their ids."""
+        engine, new = facts.engine, {}
+        for id, text in self._beside.tokens.items():
+            name = text.encode()
+            if id >= engine.size or engine.kind(id) != PieceType.CONTROL or engine.piece(id) == name:
+                continue
+            if engine.find(name) is None and text not in facts.special.added and "\0" not in text:
+                new[id] = name
+                was = text_of(engine.piece(id))
+                self._note(f"piece {id}, {was!r} in the model, is called {text!r}, as in the files beside it")
+        if not new or len({*new.values()}) < len(new):
+            return facts
+        spec = facts.full_spec()
+        rows = [piece._replace(text=new.get(id, piece.text)) for id, piece in enumerate(spec.pieces)]
+        named = {spec.pieces.texts[id]: name for id, name in new.items()}
+        unk, bos, eos, pad = (named.get(name, name) for name in spec.special_pieces)
+        spec = replace(spec, pieces=Pieces.of(rows), special_pieces=(unk, bos, eos, pad), file=None)
+        facts = facts_of_spec(spec)
+        self._engine = facts.engine
+        return facts
 
     def _changes(self) -> bytes:
         names = {}
@@ -137,13 +175,13 @@ class _Joined:
             if id < engine.size:
                 piece = text_of(engine.piece(id))
                 if piece != text:
-                    self._note(f"piece {id} is {piece!r} in the model, and {text!r} in the files beside it")
+                    self._conflict(f"piece {id} is {piece!r} in the model, and {text!r} in files beside it")
                 elif engine.kind(id) in (PieceType.NORMAL, PieceType.UNUSED):
                     self._note(f"transformers finds {text!r} in every text; here it is an ordinary piece")
             elif found is not None:
-                self._note(f"the files beside the model give {text!r} the id {id}, and it is piece {found}")
+                self._conflict(f"files beside the model give {text!r} the id {id}, and it is piece {found}")
             elif text in new or added.get(text, id) != id or taken.get(id, text) != text:
-                self._note(f"the files beside the model give {text!r} the id {id}; one of the two is taken")
+                self._conflict(f"files beside the model give {text!r} the id {id}; one of the two is taken")
             elif text not in added:
                 new[text] = id
         # transformers gives ids to the others in this order, after all that there are.

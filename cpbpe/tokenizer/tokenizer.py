@@ -394,9 +394,10 @@ class Tokenizer(AboutModel):
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, or a tokenizer.json if the path ends in `.json`.
+        """Write the model file, a tokenizer.json if the path ends in `.json`, a folder if it ends in a slash.
 
-        An existing one is replaced at once, never half written; its mode stays.
+        An existing file is replaced at once, never half written; its mode stays. The options bound by `using`
+        are what the file asks for, see `file_options`.
         """
         imported("cpbpe.tokenizer.converting").save(self, path)
 
@@ -433,6 +434,8 @@ def _import_numpy() -> None:
 @takes_a_source("load", ENCODE | DECODE)
 def load(source: Source) -> Tokenizer:
     """Load a `.model` file or a tokenizer.json: its path, its folder, or the file opened in binary mode.
+
+    Of a folder, what the other files say about tokens is read, too.
 
     >>> load("tokenizer.model").vocab_size
     32000

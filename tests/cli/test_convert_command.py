@@ -230,5 +230,11 @@ def test_what_a_file_carries_is_shown(folder: Path, capsys: pytest.CaptureFixtur
     assert seen["token_roles"] == {"mask": "<mask>"}
     assert seen["chat_templates"] == {"default": "T" * 1234}
     assert seen["prefix"] == "front"
+    config |= {"padding_side": "left", "add_prefix_space": False}
+    Path("tokenizer_config.json").write_text(json.dumps(config))
+    assert main(["inspect", "."]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert 'note tokenizer_config.json also says padding_side ("left"), which is not kept' in out
+    assert "prefix no space is put in front of a text" in out
     with pytest.raises(AttributeError, match="use chat_templates"):
         _ = cpbpe.load(".").chat_template  # type: ignore[attr-defined]

@@ -234,18 +234,37 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
             "model_max_length": 4096,
         },
     )
-    assert cpbpe.load(tmp_path).vocab.added_tokens == {"<x>": 700}
+    with pytest.warns(
+        UserWarning, match="piece 3 is '<0x00>' in the model, .*; the model is followed"
+    ) as seen:
+        assert cpbpe.load(tmp_path).vocab.added_tokens == {"<x>": 700}
+    assert [warning.filename for warning in seen] == [__file__]
     said = notes(tmp_path)
     for part in (
-        "piece 3 is '<0x00>' in the model, and '<renamed>' in the files",
+        "piece 3 is '<0x00>' in the model, and '<renamed>' in files",
         "in every text; here it is an ordinary piece",
-        "(rstrip, single_word)",
+        "drops spaces around '<x>' in a text",
         "give '</s>' the id 701, and it is piece 2",
         "give '<x>' the id 702; one of the two is taken",
         'asks sentencepiece for {"enable_sampling": true}',
         'also says padding_side ("left"), model_max_length (4096), which is not kept',
     ):
         assert part in said
+
+
+def test_control_pieces_that_got_another_name(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(zoo.model("special"))
+    model = cpbpe.load(tmp_path)
+    ids = {name: model.vocab[name] for name in ("<cls>", "[E]")}
+    decoder = {str(ids["<cls>"]): token("<|im_start|>"), str(ids["[E]"]): token("<|im_end|>")}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": decoder}))
+    tok = cpbpe.load(tmp_path)
+    assert tok.encode("Hi<|im_start|>", allowed_special="all")[-1] == ids["<cls>"]
+    assert tok.eos_id == ids["[E]"] == tok.vocab["<|im_end|>"]
+    assert "<cls>" not in tok.vocab
+    assert tok.encode("the abc <cls>") == model.encode("the abc <cls>")
+    assert "'<cls>' in the model, is called '<|im_start|>', as in the files beside it" in notes(tmp_path)
+    assert Tokenizer.from_bytes(tok.to_bytes()) == tok
 
 
 def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
@@ -289,6 +308,12 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
             b'{"additional_special_tokens": [1]}',
             r"tokens\[0\] must be a token, and is 1",
         ),
+        (
+            "tokenizer_config.json",
+            b'{"added_tokens_decoder": {"' + b"7" * 5000 + b'": "a"}}',
+            "which is no id",
+        ),
+        ("tokenizer_config.json", b'{"extra_special_tokens": {"add_bos": "a"}}', "the name of a setting"),
         ("tokenizer_config.json", b'{"chat_template": 3}', "chat_template must be a text or a list"),
         ("tokenizer_config.json", b'{"chat_template": [{"name": "a"}]}', 'and "a" has none'),
         ("special_tokens_map.json", b'{"pad_token": {}}', "pad_token must be a token"),
@@ -300,6 +325,7 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
             b'{"added_tokens": [{"id": "x"}]}',
             r"added_tokens\[0\] must be an object with an id",
         ),
+        ("tokenizer.json", b'{"added_tokens": [{"id": -1, "content": "a"}]}', "must be an object with an id"),
         ("tokenizer.json", b'{"added_tokens": [', "not valid JSON .it ends too early"),
         ("tokenizer.json", b'{"added_tokens" 3}', "not valid JSON"),
         ("tokenizer.json", b"\xff", "not valid JSON"),

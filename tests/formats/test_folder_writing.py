@@ -230,3 +230,11 @@ def test_a_folder_with_a_tokenizer_json_alone_in_transformers(tmp_path: Path) ->
     saved = tmp_path / "saved"
     ours.save_pretrained(str(saved))
     assert CpbpeTokenizer.from_pretrained(str(saved)).encode("Hi") == tok.encode("Hi")
+
+
+def test_a_folder_without_a_slash(tmp_path: Path) -> None:
+    tok = Tokenizer.from_bytes(zoo.model("llama"))
+    with pytest.raises(IsADirectoryError, match="for a folder of transformers, end the name with a"):
+        tok.save(tmp_path)
+    tok.save(tmp_path / "new")  # a name like any other
+    assert (tmp_path / "new").read_bytes() == tok.to_bytes()

@@ -47,8 +47,14 @@ _KNOWN = {
     *("transformers_version", "_commit_hash", "name_or_path"),
 }
 """What is kept, and what says nothing about tokens."""
-_DEFAULTS = {"clean_up_tokenization_spaces": False, "spaces_between_special_tokens": False, "init_inputs": []}
+_DEFAULTS = {
+    **dict.fromkeys(("clean_up_tokenization_spaces", "spaces_between_special_tokens"), False),
+    **dict.fromkeys(("use_default_system_prompt", "split_special_tokens"), False),
+    **dict.fromkeys(("padding_side", "truncation_side"), "right"),
+    "init_inputs": [],
+}
 """What goes without saying."""
+_MOST_DIGITS = 10
 _HUGE = 10**15
 """A length that means: no limit."""
 
@@ -68,6 +74,9 @@ class Beside:
     prefix_space: bool | None = None
     """Whether the model has a dummy prefix, if that is said."""
     chat_templates: dict[str, str] = field(default_factory=dict)
+    """The templates of conversations, by name."""
+    loose: list[str] = field(default_factory=list)
+    """Tokens that take spaces around them, or that must be whole words."""
     stops: list[int] = field(default_factory=list)
     """The ids that end what is generated."""
     notes: list[str] = field(default_factory=list)
@@ -111,7 +120,7 @@ def _read_config(found: Beside, config: Mapping[str, Any], where: str) -> None:
     if given is not None and not isinstance(given, dict):
         _wrong(name, f"added_tokens_decoder must be an object, not {_shown(given)}")
     for key, token in (given or {}).items():
-        if not key.isdecimal() or not key.isascii():
+        if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
             _wrong(name, f"added_tokens_decoder has the key {_shown(key)}, which is no id")
         _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", name)
     _read_named(found, config, name)
@@ -130,7 +139,10 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
         given = content.get(key)
         if isinstance(given, dict):
             for role, token in given.items():
-                found.roles[role.removesuffix(_SUFFIX)] = _content(token, f"{key}[{role!r}]", name)
+                role = role.removesuffix(_SUFFIX)
+                if f"{role}{_SUFFIX}" in _SWITCHES:
+                    _wrong(name, f"{key} calls a token {_shown(role)}, which is the name of a setting")
+                found.roles[role] = _content(token, f"{key}[{role!r}]", name)
         elif isinstance(given, list):
             for place, token in enumerate(given):
                 text = _content(token, f"{key}[{place}]", name)
@@ -156,12 +168,8 @@ def _add(found: Beside, id: int, token: Any, what: str, name: str) -> None:
         found.notes.append(f"the id {id} is {found.tokens[id]!r} in one file, and {text!r} in another")
         return
     found.tokens[id] = text
-    flags = [flag for flag in _FLAGS if isinstance(token, dict) and token.get(flag)]
-    if flags:
-        found.notes.append(
-            f"transformers treats spaces around {text!r}, or whole words, in its own way "
-            f"({', '.join(flags)}); here it is found as it is"
-        )
+    if isinstance(token, dict) and any(map(token.get, _FLAGS)) and text not in found.loose:
+        found.loose.append(text)
 
 
 def _content(token: Any, what: str, name: str) -> str:
@@ -206,7 +214,7 @@ def _read_tokenizer_json(found: Beside, folder: str) -> None:
     tokens = head.get("added_tokens")
     for place, token in enumerate(tokens if isinstance(tokens, list) else []):
         id = token.get("id") if isinstance(token, dict) else None
-        if type(id) is not int:
+        if type(id) is not int or id < 0:
             _wrong(path, f"added_tokens[{place}] must be an object with an id, and is {_shown(token)}")
         _add(found, id, token, f"added_tokens[{place}]", path)
     processor = head.get("post_processor")
@@ -273,7 +281,14 @@ def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def _note_the_rest(found: Beside, config: Mapping[str, Any]) -> None:
-    """What the configuration says that has no place here."""
+    """What the files say that has no place here."""
+    if found.loose:
+        shown = ", ".join(map(repr, found.loose[:3]))
+        more = f" and {len(found.loose) - 3} more" if len(found.loose) > 3 else ""
+        found.notes.append(
+            f"transformers drops spaces around {shown}{more} in a text that spells it out (lstrip, rstrip), "
+            f"or wants it to be a word of its own (single_word); here it is found as it is"
+        )
     rest = {
         key: value
         for key, value in config.items()
