@@ -31,6 +31,7 @@ COMMANDS = {
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
     "pack": "encode a corpus into token files for trainers",
+    "convert": "write a model in another format: tokenizer.json, a folder, ...",
     "inspect": "show what a model is, search its pieces, export them",
     "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
@@ -40,15 +41,15 @@ COMMANDS = {
 ALIASES = {"tokenize": "pack"}
 """Other names of subcommands."""
 
-_IN_PYTHON = ("load", "normalize", "align", "truncate", "split", "save")
+_IN_PYTHON = ("load", "normalize", "align", "truncate", "split")
 _NOWHERE = ("download", "fetch", "pull")
-_CONVERTING = ("convert", "export", "import")
 _MEANT = {
     "version": "--version",
     **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
     **dict.fromkeys(("dec", "detokenize", "untokenize", "text"), "decode"),
     **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
     **dict.fromkeys(("info", "vocab", "show"), "inspect"),
+    **dict.fromkeys(("export", "import", "save"), "convert"),
     **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
     **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
@@ -147,11 +148,6 @@ def _no_such_command(name: str) -> str:
         return f"there is no command {name!r}: it is for Python, where cpbpe.load('my.model') has methods"
     if name in _NOWHERE:
         return f"there is no command {name!r}: cpbpe downloads nothing; it takes the files that you have"
-    if name in _CONVERTING:
-        return (
-            f"there is no command {name!r}: in Python, cpbpe.convert('tokenizer.model', 'tokenizer.json') "
-            f"makes one file of the other"
-        )
     if name in _MEANT:
         return f"there is no command {name!r}; did you mean {_MEANT[name]!r}?"
     if os.path.exists(name):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
+from cpbpe.cli.flags import flag
 from cpbpe.cli.output import check_outputs, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of, whole_number
 
@@ -29,6 +30,7 @@ examples:
   cpbpe inspect tokenizer.model
   cpbpe inspect tokenizer.model --piece ▁token
   cpbpe inspect tokenizer.model --search '^▁[0-9]+$'
+  cpbpe inspect folder --chat-template
   cpbpe inspect tokenizer.model --export tsv --out vocabulary.tsv
   cpbpe inspect tokenizer.model --json | jq .scripts
 """
@@ -60,6 +62,13 @@ def parser() -> Parser:
         metavar="FORMAT",
         help="all pieces, as tsv or json; characters that are not visible are escaped",
     )
+    what.add_argument(
+        "--chat-template",
+        nargs="?",
+        const="default",
+        metavar="NAME",
+        help="the template of conversations that the file carries; of several, the one of this name",
+    )
     how = parser.add_argument_group("how")
     how.add_argument("--sample", metavar="TEXT", help="the sentence to encode as an example")
     how.add_argument("--json", action="store_true", help="write JSON")
@@ -71,11 +80,17 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show what was asked for."""
-    asked = [name for name in ("piece", "id", "search", "export") if getattr(arguments, name) is not None]
+    asked = [
+        name
+        for name in ("piece", "id", "search", "export", "chat_template")
+        if getattr(arguments, name) is not None
+    ]
     if len(asked) > 1:
-        raise NotUnderstoodError(f"--{asked[0]} and --{asked[1]} exclude each other; give one of them")
+        raise NotUnderstoodError(
+            f"{flag(asked[0])} and {flag(asked[1])} exclude each other; give one of them"
+        )
     if arguments.sample is not None and asked:
-        raise NotUnderstoodError(f"--sample means nothing with --{asked[0]}; leave it out")
+        raise NotUnderstoodError(f"--sample means nothing with {flag(asked[0])}; leave it out")
     if arguments.out is not None:
         check_outputs([arguments.out], [arguments.model])
     from cpbpe.tokenizer.tokenizer import load
@@ -85,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         lines = _exported(tok, arguments.export)
     elif arguments.search is not None:
         lines = _found(tok, arguments)
+    elif arguments.chat_template is not None:
+        lines = _template(tok, arguments)
     elif asked:
         lines = _built(tok, arguments)
     else:
@@ -120,6 +137,20 @@ def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
         yield _json(found.to_dict())
     else:
         yield from built_page(found, *_terminal(arguments))
+
+
+def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+    templates, name = tok.chat_templates, arguments.chat_template
+    if name not in templates:
+        there = f"; there are {', '.join(map(repr, templates))}" if templates else ""
+        raise ValueError(f"{arguments.model} carries no chat template {name!r}{there}")
+    if arguments.json:
+        yield _json({name: templates[name]})
+    else:
+        from cpbpe.look.vocabulary_file import visible
+
+        for line in templates[name].split("\n"):
+            yield visible(line) if _on_terminal(arguments) else line
 
 
 def _id_of(tok: Tokenizer, piece: str) -> int:

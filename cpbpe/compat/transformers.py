@@ -53,9 +53,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     ['Hello world', 'Hi']
 
     - `vocab_file`: the path of a `.model` file, or a `cpbpe.Tokenizer`.
+    - `tokenizer_file`: the path of a `tokenizer.json`, which is read if there is no `vocab_file`.
     - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default the pieces that the model names.
     - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default it adds bos, if
-      the model has one.
+      the model has one; for a tokenizer.json, as that file says.
     - `legacy`: whether text after a special token gets a dummy prefix, like the beginning of a text.
     - `add_prefix_space`: whether there are dummy prefixes at all; None means as the model says.
 
@@ -72,16 +73,23 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self,
         vocab_file: str | os.PathLike[str] | Tokenizer | None = None,
         *,
+        tokenizer_file: str | os.PathLike[str] | None = None,
         add_bos_token: bool | None = None,
         add_eos_token: bool = False,
         legacy: bool | None = True,
         add_prefix_space: bool | None = None,
         **kwargs: Any,
     ):
+        if vocab_file is None and tokenizer_file is not None:
+            vocab_file = Tokenizer(tokenizer_file)
+            if add_bos_token is None:  # this file says it, and a model does not
+                add_bos_token = vocab_file.file_options.get("add_bos", False)
+                add_eos_token = add_eos_token or vocab_file.file_options.get("add_eos", False)
         if vocab_file is None:
             raise ValueError(
                 f"{type(self).__name__} needs the file of a SentencePiece model as vocab_file; in the folder "
-                f"given to from_pretrained it has the name {self.vocab_files_names['vocab_file']!r}"
+                f"given to from_pretrained it has the name {self.vocab_files_names['vocab_file']!r}, or "
+                f"it is a tokenizer.json"
             )
         if kwargs.get("sp_model_kwargs"):
             raise ValueError(

@@ -9,7 +9,7 @@ from cpbpe.look.built import Built
 from cpbpe.look.meanings import meaning_of
 from cpbpe.look.shown import fitted, shown, width
 from cpbpe.spelling import counted
-from cpbpe.tokenizer.inspection import SEVERAL, Inspection
+from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 
 _LABEL = 14
 """How many columns labels take."""
@@ -107,7 +107,16 @@ def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) ->
     made.row("all", _listed(tokens) or "none")
     if seen.added_tokens:
         made.row("added", _listed([f"{shown(token)} {id}" for token, id in seen.added_tokens.items()]))
-    # 3. Counts.
+    # 3. What goes around texts, and what else the file carries.
+    made.title("around texts")
+    made.row("prefix", _prefix(seen))
+    options = ", ".join(f"{name}={value}" for name, value in seen.file_options.items())
+    made.row("file asks for", f"{options}; tok.using(**tok.file_options) does it" if options else "nothing")
+    for role, token in seen.token_roles.items():
+        made.row(shown(role), shown(token))
+    for name, template in seen.chat_templates.items():
+        made.row("chat template", f"{shown(name)}, {counted(len(template), 'character')}")
+    # 4. Counts.
     made.title("by type")
     made.bars(seen.types)
     made.title("by script")
@@ -117,7 +126,7 @@ def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) ->
     made.title("longest pieces")
     for id, piece in seen.longest:
         made.text(fitted(shown(piece), max(columns - 12, 12)), f"  {id:>8}  ", " " * 12)
-    # 4. What the file records.
+    # 5. What the file records.
     for section, title in (("trainer", "settings of training"), *_NORMALIZERS):
         fields: Mapping[str, Any] | None = getattr(seen.settings, section)
         if fields is not None:
@@ -128,7 +137,7 @@ def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) ->
                 made.text(f"{field} = {_setting(value)}", "  ", "      ")
                 if phrase := meaning_of(section, field):
                     made.text(phrase, "      ", "      ")
-    # 5. A sentence.
+    # 6. A sentence.
     made.title("sample")
     made.row("text", shown(seen.sample.text))
     made.row("pieces", " ".join(map(shown, seen.sample.pieces)))
@@ -136,6 +145,20 @@ def page(seen: Inspection, name: str, columns: int = 100, bold: bool = False) ->
     same = "the same text" if seen.sample.decoded == seen.sample.text else shown(seen.sample.decoded)
     made.row("decoded", same)
     return made.lines
+
+
+_PREFIXES = {
+    "front": "a space is put in front of a text",
+    "end": "a space is put at the end of a text",
+    "none": "no space is put in front of a text",
+}
+
+
+def _prefix(seen: Inspection) -> str:
+    where = _PREFIXES[prefix_of(seen.normalizer)]
+    if prefix_of(seen.normalizer) == "none" or seen.file_options.get("prefix_after_special") is not False:
+        return where
+    return f"{where}, and by the file's wish not after special tokens"
 
 
 def ascii_quoted(text: str) -> str:

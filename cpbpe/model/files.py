@@ -21,6 +21,13 @@ NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 JSON_NAME = "tokenizer.json"
 """The file that is read where a folder holds no model: a model has scores, and needs no conversion."""
 
+_OTHER_KINDS = (
+    (("vocab.json", "merges.txt"), "; vocab.json and merges.txt are a byte-level BPE model (GPT-2, Qwen)"),
+    (("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),
+    (("tekken.json",), "; tekken.json is a byte-level BPE model"),
+)
+"""Files of other kinds of models, which cpbpe does not read."""
+
 _HEAD_BYTES = 4096
 
 
@@ -33,9 +40,9 @@ def read_model_file(source: Source) -> bytes:
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         try:
-            file = open(_in_folder(path) if os.path.isdir(path) else path, "rb")  # noqa: SIM115
+            file = open(in_folder(path) if os.path.isdir(path) else path, "rb")  # noqa: SIM115
         except FileNotFoundError as error:
-            if error.errno is None:  # from _in_folder, whose message says more
+            if error.errno is None:  # from in_folder, whose message says more
                 raise
             missing = "no such file or folder; cpbpe downloads nothing, give the path of a model"
             at_home = os.path.expanduser(path)
@@ -76,7 +83,14 @@ def read_model_file(source: Source) -> bytes:
     )
 
 
-def _in_folder(folder: str) -> str:
+def folder_of(source: Source) -> str | None:
+    """The folder that a source is; None if it is a file."""
+    if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
+        return os.fsdecode(source)
+    return None
+
+
+def in_folder(folder: str) -> str:
     """The model file in a folder: one of NAMES, the only one that ends in .model, or the tokenizer.json."""
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
@@ -95,4 +109,5 @@ def _in_folder(folder: str) -> str:
     if JSON_NAME in names:
         return os.path.join(folder, JSON_NAME)
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
+    shown += next((what for others, what in _OTHER_KINDS if all(map(names.__contains__, others))), "")
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}; {shown}")

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cpbpe.lazy import imported
-from cpbpe.model.files import Source, read_model_file
+from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import table
+from cpbpe.model.formats.values import ReadModel
 from cpbpe.model.spec import Carried, ModelSpec
+from cpbpe.spelling import given, listed, named
+from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
+
+FOLDER = "folder"
+"""The name of the format that is not one file: a folder of transformers."""
+
+FORMATS = (*table.FORMATS, FOLDER)
+"""What can be written, by name."""
+
+OPTIONS = tuple(FileOptions.__annotations__)
+"""The options of encoding that a file can ask for."""
 
 
 class Saved(Protocol):
@@ -30,16 +42,20 @@ class Saved(Protocol):
 
 @dataclass(frozen=True)
 class Conversion:
-    """What `convert` did: which file it wrote, and what is not the same with it."""
+    """What `convert` did: which files it wrote, and what is not the same with them."""
 
     path: str
-    """The file that was written."""
+    """The file, or the folder, that was written."""
     differences: tuple[tuple[str, str | None], ...] = ()
     """Why some texts get other ids, each with a text that shows it, if one was found."""
     notes: tuple[str, ...] = ()
     """What the format cannot say, or the other library always does in its own way."""
     tried: str | None = None
     """With what the result was tried before it was written; None if that library is not installed."""
+    verified: str | None = None
+    """How many of your own texts were tried, and with what; None if there were none."""
+    files: tuple[str, ...] = ()
+    """The paths of all files that were written."""
 
     @property
     def is_exact(self) -> bool:
@@ -47,65 +63,199 @@ class Conversion:
         return not self.differences
 
 
+class Prepared(NamedTuple):
+    """A conversion that has been done and tried, and not written yet."""
+
+    conversion: Conversion
+    """What it did."""
+    format: str
+    """The format of the result."""
+    files: dict[str, bytes]
+    """The files, by their paths."""
+
+    def write(self) -> Conversion:
+        """Write all files."""
+        _write(self.conversion.path, self.format, self.files)
+        return self.conversion
+
+
+class Output(NamedTuple):
+    """What is about to be written."""
+
+    files: dict[str, bytes]
+    """The files, by their paths."""
+    by_format: dict[str, bytes]
+    """Those that other libraries read, by their formats."""
+    differences: tuple[Any, ...]
+    notes: tuple[str, ...]
+
+
 def convert(
     source: Source,
     target: str | os.PathLike[str],
     *,
+    to: str | None = None,
     add_bos: bool | None = None,
     add_eos: bool | None = None,
+    prefix_after_special: bool | None = None,
+    chat_template: str | Mapping[str, str] | None = None,
+    verify: str | os.PathLike[str] | Iterable[str] | None = None,
     allow_differences: bool = False,
 ) -> Conversion:
-    """Write a model in the format that the end of the target's name asks for, see docs/formats.md.
+    """Write a model in another format: that of `to`, or the one that the end of the target's name means.
 
-    `source` is whatever `load` takes. If some text would get other ids, nothing is written, and a
-    ConversionError says why; `allow_differences` converts all the same, and lists what differs. `add_bos` and
-    `add_eos` say whether the file asks for these tokens around texts; None means as in the source. If the
-    library tokenizers is installed, it encodes some texts first, and must give the same ids.
+    A name that ends in `.json` means a tokenizer.json, in `.gguf` a GGUF file, in `.bin` a tokenizer.bin, in
+    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. `source` is
+    whatever `load` takes. If some text would get other ids, nothing is written, and a ConversionError says
+    why; `allow_differences` converts all the same, and lists what differs.
+
+    `add_bos`, `add_eos` and `prefix_after_special` are the options of encoding that the file asks for; None
+    means as in the source. `chat_template` is a template of conversations, or several by name.
+
+    If the other library is installed, it encodes some texts first, and must give the same ids. `verify` adds
+    texts of your own: an iterable, or the path of a file, line by line.
 
     >>> convert("tokenizer.model", "converted.json", add_bos=True).is_exact
     True
     >>> convert("converted.json", "again.model").differences
     ()
     """
-    data = read_model_file(source)
+    return prepare(
+        source,
+        target,
+        to=to,
+        add_bos=add_bos,
+        add_eos=add_eos,
+        prefix_after_special=prefix_after_special,
+        chat_template=chat_template,
+        verify=verify,
+        allow_differences=allow_differences,
+    ).write()
+
+
+def prepare(
+    source: Source,
+    target: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    add_bos: bool | None = None,
+    add_eos: bool | None = None,
+    prefix_after_special: bool | None = None,
+    chat_template: str | Mapping[str, str] | None = None,
+    verify: str | os.PathLike[str] | Iterable[str] | None = None,
+    allow_differences: bool = False,
+) -> Prepared:
+    """Everything that `convert` does but writing."""
     path = _path(target, "convert")
-    wanted = table.format_for(path)
-    # 1. The model, and around which texts it puts bos and eos.
-    given = table.format_of(data)
-    read = table.read(data, given, allow_differences=allow_differences)
-    spec = _with_ends(read.spec, {"add_bos": add_bos, "add_eos": add_eos})
-    # 2. The file.
-    written = table.write(spec, wanted, allow_differences=allow_differences)
-    differences = (*read.differences, *written.differences)
-    # 3. Before it is written, it is tried.
-    tried = None
-    if not differences:
-        files = {given.name: data, wanted.name: written.data}
-        tried = imported("cpbpe.tokenizer.verifying").tried(spec, files)
-    imported("cpbpe.model.writing").write_all({path: written.data})
-    notes = [*read.notes, *read.assumptions, *table.remarks(read.spec, given), *written.notes]
-    if wanted is table.MODEL and spec.carried != Carried():
+    wanted = _format(path, to)
+    # 1. The model, and what is said beside it.
+    read, files = _read(source, allow_differences)
+    options = {"add_bos": add_bos, "add_eos": add_eos, "prefix_after_special": prefix_after_special}
+    spec = _with_templates(_with_options(read.spec, options), chat_template)
+    # 2. The files.
+    made = _output(spec, path, wanted, allow_differences)
+    differences = (*read.differences, *made.differences)
+    # 3. Before they are written, they are tried.
+    files.update(made.by_format)
+    tried = None if differences else imported("cpbpe.tokenizer.verifying").tried(spec, files)
+    verified = None
+    if verify is not None:
+        check = imported("cpbpe.tokenizer.verifying_texts").verified
+        verified, found = check(spec, files, verify, allow_differences=allow_differences)
+        differences += found
+    notes = [*read.notes, *made.notes]
+    if wanted == table.MODEL.name and spec.carried != Carried():
         notes.append("what the file says beside the model is in a field that only cpbpe reads")
-    return Conversion(path, differences, tuple(dict.fromkeys(notes)), tried)
+    done = Conversion(path, differences, tuple(dict.fromkeys(notes)), tried, verified, tuple(made.files))
+    return Prepared(done, wanted, made.files)
 
 
 def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
-    """Write the file of a tokenizer; the options that are bound to it decide what goes around texts."""
+    """Write the file of a tokenizer; the options that are bound to it decide what the file asks for."""
     name = _path(path, "save")
-    wanted = table.format_for(name)
-    content = tokenizer.to_bytes()
-    if wanted is not table.MODEL:
-        bound = tokenizer.bound_options
-        spec = _with_ends(tokenizer.spec, {end: bound.get(end) for end in ("add_bos", "add_eos")})
-        content = table.write(spec, wanted).data
-    imported("cpbpe.model.writing").write_all({name: content})
+    wanted = _format(name, None)
+    bound = {option: tokenizer.bound_options.get(option) for option in OPTIONS}
+    if wanted == table.MODEL.name and all(value is None for value in bound.values()):
+        _write(name, wanted, {name: tokenizer.to_bytes()})
+        return
+    made = _output(_with_options(tokenizer.spec, bound), name, wanted, False)
+    _write(name, wanted, made.files)
 
 
-def _with_ends(spec: ModelSpec, ends: Mapping[str, bool | None]) -> ModelSpec:
+# --- The steps ------------------------------------------------------------------------------------
+
+
+def _read(source: Source, allow_differences: bool) -> tuple[ReadModel, dict[str, bytes]]:
+    """The model in a file or a folder, and its file by its format."""
+    folder = folder_of(source)
+    if folder is not None:
+        found = imported("cpbpe.tokenizer.folders").read_folder(
+            folder, allow_differences=allow_differences, closely=True
+        )
+        return ReadModel(found.facts.full_spec(), found.differences, found.notes), found.files
+    data = read_model_file(source)
+    format = table.format_of(data)
+    read = table.read(data, format, allow_differences=allow_differences)
+    notes = (*read.notes, *read.assumptions, *table.remarks(read.spec, format))
+    return replace(read, notes=notes), {format.name: data}
+
+
+def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) -> Output:
+    if format == FOLDER:
+        made = imported("cpbpe.model.formats.folder").write(spec, allow_differences=allow_differences)
+        files = {os.path.join(path, name): data for name, data in made.files.items()}
+        known = {table.MODEL.name: made.files["tokenizer.model"]}
+        if "tokenizer.json" in made.files:
+            known["tokenizer.json"] = made.files["tokenizer.json"]
+        return Output(files, known, made.differences, made.notes)
+    written = table.write(spec, table.FORMATS[format], allow_differences=allow_differences)
+    return Output({path: written.data}, {format: written.data}, written.differences, written.notes)
+
+
+def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
+    """Write all files. In a folder, none may stay that belongs to another model."""
+    if format == FOLDER:
+        for name in imported("cpbpe.model.formats.folder").left_behind(path, files):
+            raise FileExistsError(
+                f"{name!r} is a file of another model, and transformers would read it with this one; "
+                f"remove it, or choose another folder"
+            )
+        for folder in sorted({os.path.dirname(name) for name in files}):
+            os.makedirs(folder, exist_ok=True)
+    imported("cpbpe.model.writing").write_all(files)
+
+
+def _format(path: str, to: str | None) -> str:
+    if to is None:
+        ends = (os.sep, "/") if os.altsep is None else (os.sep, os.altsep)
+        return FOLDER if path.endswith(ends) else table.format_for(path).name
+    if to not in FORMATS:
+        raise ValueError(f"{named('to')} must be one of {listed(list(FORMATS))}, not {to!r}")
+    return to
+
+
+def _with_options(spec: ModelSpec, options: Mapping[str, bool | None]) -> ModelSpec:
     """The model with these options; None means as it is."""
-    changed = {name: value for name, value in ends.items() if value is not None}
-    carried = replace(spec.carried, options={**spec.carried.options, **changed})
-    return replace(spec, carried=carried) if changed else spec
+    changed = {name: value for name, value in options.items() if value is not None}
+    for name in ("add_bos", "add_eos"):
+        if changed.get(name) and getattr(spec, f"{name[4:]}_id") is None:
+            raise ValueError(
+                f"{given(name, True)}, but this model defines no {name[4:]} piece of type CONTROL"
+            )
+    all_options = {**spec.carried.options, **changed}
+    kept = {name: value for name, value in all_options.items() if value != ENCODE_DEFAULTS[name]}
+    carried = replace(spec.carried, options=kept)
+    return replace(spec, carried=carried) if carried != spec.carried else spec
+
+
+def _with_templates(spec: ModelSpec, template: str | Mapping[str, str] | None) -> ModelSpec:
+    if template is None:
+        return spec
+    templates = {"default": template} if isinstance(template, str) else dict(template)
+    for name, text in templates.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError("chat_template must be a text, or texts by name")
+    return replace(spec, carried=replace(spec.carried, chat_templates=templates))
 
 
 def _path(path: str | os.PathLike[str], call: str) -> str:

@@ -120,6 +120,10 @@ ATTRIBUTES = {
     "train_from_iterator": "cpbpe.train(texts)",
     "apply_chat_template": "encode_parts(parts) for tokens around texts; cpbpe.compat.transformers has it",
     "input_ids": "encode(text)",
+    "chat_template": "chat_templates['default']",
+    "get_chat_template": "chat_templates['default']",
+    "add_bos_token": "file_options, for what the file asks for; encode(text, add_bos=True) does it",
+    "add_eos_token": "file_options, for what the file asks for; encode(text, add_eos=True) does it",
 }
 """What to use instead of names that a Tokenizer lacks. Each is also meant in CamelCase."""
 

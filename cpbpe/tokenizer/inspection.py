@@ -100,6 +100,12 @@ class Inspection:
     """A sentence, encoded."""
     settings: Settings = field(default=Settings(), repr=False)
     """What the file records: how the model was trained, and how it normalizes."""
+    file_options: Mapping[str, bool] = field(default_factory=dict)
+    """The options of encoding that the file asks for."""
+    token_roles: Mapping[str, str] = field(default_factory=dict)
+    """Which token has which part, as far as the file says more than the model."""
+    chat_templates: Mapping[str, str] = field(default_factory=dict)
+    """The templates of conversations that the file carries, by name."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as values that JSON has. Of rules only the size is given."""
@@ -130,6 +136,10 @@ class Inspection:
                 for loss in self.losses
             ],
             "undecided": self.undecided,
+            "prefix": prefix_of(self.normalizer),
+            "file_options": dict(self.file_options),
+            "token_roles": dict(self.token_roles),
+            "chat_templates": dict(self.chat_templates),
             "settings": {
                 name: None if fields is None else {key: _plain(value) for key, value in fields.items()}
                 for name, fields in sections.items()
@@ -199,7 +209,15 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
         undecided=undecided,
         sample=Sample(sample, tuple(ids), tuple(map(facts.piece, ids)), engine.decode(ids) or ""),
         settings=facts.settings,
+        file_options=dict(facts.carried.options),
+        token_roles=dict(facts.carried.roles),
+        chat_templates=dict(facts.carried.chat_templates),
     )
+
+
+def prefix_of(rules: NormalizerSpec) -> str:
+    """Where the dummy prefix is put: "front", "end" or "none"."""
+    return "none" if not rules.add_dummy_prefix else "end" if rules.suffix else "front"
 
 
 def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int]]:

@@ -33,6 +33,14 @@ class EncodeOptions(TypedDict, total=False):
     seed: int | None
 
 
+class FileOptions(TypedDict, total=False):
+    """The options of encoding that a file can ask for."""
+
+    add_bos: bool
+    add_eos: bool
+    prefix_after_special: bool
+
+
 class DecodeOptions(TypedDict, total=False):
     """What every way of decoding takes. DECODE says what each means."""
 

@@ -5,32 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
-from cpbpe.model.files import Source, read_model_file
-from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.files import Source, folder_of, read_model_file
+from cpbpe.model.spec import ModelSpec
 from cpbpe.tokenizer import alignment, calls, identity
+from cpbpe.tokenizer.about import AboutModel
 from cpbpe.tokenizer.alignment import Encoding, Unit
 from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.guided import Guided, takes_a_source
+from cpbpe.tokenizer.guided import takes_a_source
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part
-from cpbpe.tokenizer.vocabulary import Vocabulary, find_piece
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from cpbpe.tokenizer.inspection import Inspection
-    from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
@@ -45,7 +43,7 @@ _numpy: Any = None
 Self = TypeVar("Self", bound="Tokenizer")
 
 
-class Tokenizer(Guided):
+class Tokenizer(AboutModel):
     """A loaded model. It never changes, so it can be shared by threads, copied and pickled.
 
     >>> tok = Tokenizer("tokenizer.model")
@@ -59,10 +57,9 @@ class Tokenizer(Guided):
     True
     """
 
-    __slots__ = ("__weakref__", "_engine", "_facts", "_plans")
+    __slots__ = ("__weakref__", "_engine", "_plans")
 
     _engine: Engine
-    _facts: ModelFacts
     _plans: Plans
 
     bound_options: Mapping[str, Any] = MappingProxyType({})
@@ -73,6 +70,10 @@ class Tokenizer(Guided):
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
         """Load a `.model` or a tokenizer.json: its path, its folder, or the file opened in binary mode."""
+        folder = folder_of(source)
+        if folder is not None:
+            self._set(imported("cpbpe.tokenizer.folders").read_folder(folder).facts)
+            return
         self._set(identity.facts_of(read_model_file(source)))
 
     def _set(self, facts: ModelFacts) -> None:
@@ -122,65 +123,6 @@ class Tokenizer(Guided):
         """
         self._plans.check({**self.bound_options, **options})
         return bind(self, options)
-
-    # --- The model --------------------------------------------------------------------------------
-
-    @property
-    def vocab(self) -> Vocabulary:
-        """The pieces and their ids, scores and types, and the special tokens."""
-        return Vocabulary(self._facts)
-
-    @property
-    def settings(self) -> Settings:
-        """What the model file says about itself: how it was trained, and how it normalizes.
-
-        >>> Tokenizer("tokenizer.model").settings.trainer["byte_fallback"]
-        True
-        """
-        return self._facts.settings
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model as a value. A changed copy can become a tokenizer again with `from_spec`."""
-        return self._facts.full_spec()
-
-    @property
-    def facts(self) -> ModelFacts:
-        """The engine and the tables built from the model, for other parts of cpbpe."""
-        return self._facts
-
-    @property
-    def vocab_size(self) -> int:
-        """The highest id plus one, which is how many rows an embedding needs; also `len(tok)`."""
-        return self._facts.special.size
-
-    def __len__(self) -> int:
-        return self._facts.special.size
-
-    unk_id = identity.SpecialId(0, "The id of the UNKNOWN piece, or None if the model has none.")
-    bos_id = identity.SpecialId(1, "The id of the piece that begins a text, or None if the model has none.")
-    eos_id = identity.SpecialId(2, "The id of the piece that ends a text, or None if the model has none.")
-    pad_id = identity.SpecialId(3, "The id of the piece that fills a batch, or None if the model has none.")
-
-    def inspect(self, *, sample: str | None = None) -> Inspection:
-        """What the model is: its types, scripts, lengths, settings, losses and a `sample`, encoded."""
-        return calls.inspection(self._facts, sample)
-
-    def id_to_piece(self, id: SupportsIndex) -> str:
-        """The piece of an id."""
-        return self._facts.piece(self._facts.check_id(id, "id_to_piece"))
-
-    def piece_to_id(self, piece: str | bytes) -> int | None:
-        """The id of a piece, of any type, or of an added token; None if there is none."""
-        return find_piece(self._facts, piece)
-
-    def get_vocab(self) -> dict[str, int]:
-        """The id of every piece and added token; the same as `dict(tok.vocab)`."""
-        return dict(self.vocab.items())
-
-    def is_lossless(self) -> Losslessness:
-        """Whether every text comes back from its ids: true, or false with reasons."""
-        return calls.losslessness(self._facts)
 
     # --- Text to ids ------------------------------------------------------------------------------
 

@@ -202,7 +202,7 @@ def test_every_option_has_a_flag() -> None:
         (
             ["convert", "tokenizer.json"],
             2,
-            "in Python, cpbpe.convert('tokenizer.model', 'tokenizer.json')",
+            "there is no target; name both: cpbpe convert",
         ),
         (
             ["download", "mistral"],

@@ -342,7 +342,9 @@ def test_saving_and_loading(tmp_path: Path) -> None:
         assert again.encode("Hi there") == tok.encode("Hi there")
         assert again.vocab["<s>"] == 1 == again.bos_id
     tok.save(tmp_path / "my.model")
-    assert cpbpe.load(tmp_path) == tok  # the .model is preferred
+    both = cpbpe.load(tmp_path)
+    assert both.settings == tok.settings != again.settings  # the .model is preferred
+    assert both.file_options == {"add_bos": True}  # and what the other file does around texts is known
     with pytest.raises(cpbpe.ConversionError, match="splits UNUSED"):
         Tokenizer.from_bytes(zoo.model("unused")).save(path)
     assert cpbpe.load(path).encode("Hi") == tok.encode("Hi")  # nothing was written

@@ -259,6 +259,17 @@ def carried_field(carried: Carried) -> bytes:
     return data
 
 
+def changed_fields(names: Mapping[str, str], add_dummy_prefix: bool | None) -> bytes:
+    """Other special pieces ("bos", "eos", "pad") and another dummy prefix, likewise."""
+    proto = messages().ModelProto()
+    for role, piece in names.items():
+        setattr(proto.trainer_spec, f"{role}_piece", piece.encode())
+    if add_dummy_prefix is not None:
+        proto.normalizer_spec.add_dummy_prefix = add_dummy_prefix
+    data: bytes = proto.SerializeToString()
+    return data
+
+
 def _add(proto: Any, tokens: Any) -> None:
     for text, id in tokens:
         token = messages().AddedToken(text=text, id=id)

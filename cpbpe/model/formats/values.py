@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from cpbpe.errors import ConversionError
 from cpbpe.model.spec import ModelSpec
+from cpbpe.spelling import advised, given
 
 
 class Difference(NamedTuple):
@@ -52,12 +53,14 @@ class ReadModel:
 def refuse(differences: Sequence[Difference], doing: str, allow: str) -> None:
     """Raise a ConversionError if there are differences.
 
-    `doing` says what cannot be done, `allow` the way out.
+    `doing` says what cannot be done, `allow` the way out, as Python spells it.
     """
     if differences:
         shown = "; ".join(map(described, differences[:3]))
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise ConversionError(f"{doing}: {shown}{more}. {allow}", differences=differences)
+        way_out = allow.replace("allow_differences=True", given("allow_differences", True))
+        way_out = way_out.replace("cpbpe.convert", advised("cpbpe.convert", "'cpbpe convert'"))
+        raise ConversionError(f"{doing}: {shown}{more}. {way_out}", differences=differences)
 
 
 def described(difference: Difference) -> str:

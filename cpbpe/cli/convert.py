@@ -1,0 +1,199 @@
+"""``cpbpe convert``: a model in another format."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import TYPE_CHECKING
+
+from cpbpe.cli.flags import Flags
+from cpbpe.cli.output import existing, make_folder, say
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
+from cpbpe.model.formats.table import FORMATS
+from cpbpe.spelling import counted
+
+if TYPE_CHECKING:
+    from cpbpe.tokenizer.converting import Conversion
+
+SPELLING = Flags()
+"""How messages spell options."""
+
+_FOLDER = "folder"
+_FORMATS = (*FORMATS, _FOLDER)
+
+_DESCRIPTION = """\
+Write a model in another format. Every text keeps its ids, or nothing is written
+and a text is shown that would not. A target whose name ends in .json is a
+tokenizer.json, one that ends in a slash a folder that transformers loads, and
+any other a .model file.
+"""
+
+_EXAMPLES = """\
+examples:
+  cpbpe convert tokenizer.model tokenizer.json --add-bos
+  cpbpe convert tokenizer.json tokenizer.model
+  cpbpe convert my.model my-tokenizer/ --add-bos --chat-template chat.jinja
+  cpbpe convert downloaded-folder my.model --verify corpus.txt
+"""
+
+_GUESSED = {
+    **dict.fromkeys(("out", "output", "o"), "the target comes second, without a name"),
+    **dict.fromkeys(("model", "input", "source"), "the source comes first, without a name"),
+    **dict.fromkeys(("format", "output-format", "to-format"), "it is --to"),
+    **dict.fromkeys(
+        ("from", "input-format"), "the format of the source is told from its bytes; leave it out"
+    ),
+    **dict.fromkeys(("overwrite", "replace"), "files are replaced without asking; leave it out"),
+    **dict.fromkeys(("bos", "eos"), "it is --add-bos or --add-eos"),
+    **dict.fromkeys(("lossy", "inexact", "allow-lossy"), "it is --allow-differences"),
+    **dict.fromkeys(("check", "test"), "it is --verify FILE"),
+    "silent": "--quiet hides everything but errors",
+}
+"""Flags that people guess."""
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        {**_GUESSED, "force": "files are replaced without asking; leave it out, or see --allow-differences"},
+        prog="cpbpe convert",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        usage="cpbpe convert SOURCE TARGET [options]",
+    )
+    parser.add_argument("source", nargs="?", metavar="SOURCE", help="a model of any format, or its folder")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="the file or the folder to write")
+    parser.add_argument(
+        "--to",
+        type=OneOf(_FORMATS),
+        metavar="FORMAT",
+        help=f"the format, whatever the target is called: {', '.join(_FORMATS)}",
+    )
+    parser.add_argument(
+        "--allow-differences",
+        action="store_true",
+        help="also convert if some texts get other ids, and list why",
+    )
+    asks = parser.add_argument_group("what the file asks for (default: what the source asks for)")
+    for end in ("bos", "eos"):
+        asks.add_argument(
+            f"--add-{end}",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help=f"whether {end} is put around every text",
+        )
+    asks.add_argument(
+        "--prefix-after-special",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether text after a special token begins with a dummy prefix",
+    )
+    asks.add_argument(
+        "--chat-template",
+        action="append",
+        metavar="FILE",
+        help="a file with the template of conversations; with a name, NAME=FILE, one of several",
+    )
+    checking = parser.add_argument_group("checking and reporting")
+    checking.add_argument(
+        "--verify",
+        metavar="FILE",
+        help="encode every line of this file before anything is written, with the result and with the "
+        "library whose format it is, if that is installed; the ids must be the same",
+    )
+    checking.add_argument("--json", action="store_true", help="print the summary as JSON")
+    checking.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
+    checking.add_argument("--verbose", "-v", action="store_true", help="also name every file with its size")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Convert as the arguments say."""
+    # 1. Checks that come before the work.
+    source, target = arguments.source, arguments.target
+    if source is None or target is None:
+        missing = "no source" if source is None else "no target"
+        raise NotUnderstoodError(
+            f"there is {missing}; name both: cpbpe convert tokenizer.model tokenizer.json"
+        )
+    if os.path.isdir(target) and arguments.to is None and not target.endswith((os.sep, "/")):
+        raise NotUnderstoodError(
+            f"{target!r} is a folder; to write one for transformers, type {os.path.join(target, '')!r}; "
+            f"for one file, give a name in it, such as {os.path.join(target, 'tokenizer.json')!r}"
+        )
+    templates = _templates(arguments.chat_template)
+    # 2. The work.
+    from cpbpe.tokenizer.converting import prepare
+
+    replaced = existing([target]) if os.path.isfile(target) else ""
+    prepared = prepare(
+        source,
+        target,
+        to=arguments.to,
+        add_bos=arguments.add_bos,
+        add_eos=arguments.add_eos,
+        prefix_after_special=arguments.prefix_after_special,
+        chat_template=templates,
+        verify=arguments.verify,
+        allow_differences=arguments.allow_differences,
+    )
+    make_folder(target)
+    done = prepared.write()
+    # 3. What it did.
+    if arguments.json:
+        print(json.dumps(_summary(done), ensure_ascii=False))
+    elif not arguments.quiet:
+        for label, text in _lines(done, replaced):
+            print(f"{label:<14}{text}")
+        if arguments.verbose:
+            for path in done.files:
+                say(f"{path}: {counted(os.path.getsize(path), 'byte')}")
+    return 0
+
+
+def _templates(given: list[str] | None) -> dict[str, str] | None:
+    """The templates in files, by name."""
+    if given is None:
+        return None
+    found = {}
+    for item in given:
+        name, equals, path = item.partition("=")
+        if not equals or os.path.exists(item):
+            name, path = "default", item
+        with open(path, "rb") as file:
+            data = file.read()
+        try:
+            found[name] = data.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}: byte {error.start} is not UTF-8, and a chat template is text"
+            ) from None
+    return found
+
+
+def _lines(done: Conversion, replaced: str) -> list[tuple[str, str]]:
+    several = f": {', '.join(os.path.relpath(path, done.path) for path in done.files)}"
+    lines = [("written", f"{done.path}{replaced}{several if len(done.files) > 1 else ''}")]
+    if done.is_exact:
+        lines.append(("exact", "every text keeps its ids"))
+    for reason, text in done.differences:
+        shown = "" if text is None else f" (for example in the text {text!r})"
+        lines.append(("differs", f"{reason}{shown}"))
+    if done.tried is not None:
+        lines.append(("tried", done.tried))
+    if done.verified is not None:
+        lines.append(("verified", done.verified))
+    return [*lines, *(("note", note) for note in done.notes)]
+
+
+def _summary(done: Conversion) -> dict[str, object]:
+    return {
+        "path": done.path,
+        "files": list(done.files),
+        "exact": done.is_exact,
+        "differences": [{"reason": reason, "text": text} for reason, text in done.differences],
+        "tried": done.tried,
+        "verified": done.verified,
+        "notes": list(done.notes),
+    }

@@ -1,0 +1,235 @@
+"""Writing a folder that transformers loads with the ids of the model.
+
+`PreTrainedTokenizerFast` is the class that uses a tokenizer.json as it is, in transformers 4 and 5. (The
+LlamaTokenizer of version 5 takes only the vocabulary from it, and loses spaces at the beginning of a text.)
+If there is no exact tokenizer.json, `BertGenerationTokenizer` is the class that gives every text to
+sentencepiece as it is, in both versions. It never puts bos or eos around texts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+from cpbpe.errors import ConversionError
+from cpbpe.lazy import imported
+from cpbpe.model.formats.folder import beside
+from cpbpe.model.formats.folder.json_head import json_head
+from cpbpe.model.formats.values import Difference
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.spelling import given
+
+MODEL = "tokenizer.model"
+MODEL_OF_BERT = "spiece.model"
+"""Under this name BertGenerationTokenizer looks for the model."""
+
+OURS = (MODEL, beside.TOKENIZER, beside.CONFIG, beside.TOKENS, beside.ADDED, beside.TEMPLATE)
+"""What a folder may hold: what is not written, and is there from another model, would be read with it."""
+
+_HUGE = 1000000000000000019884624838656
+"""How transformers writes that there is no longest text."""
+_TEMPLATE_NAME = re.compile(r"[\w.+-]+")
+_USUAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+
+
+@dataclass(frozen=True)
+class WrittenFolder:
+    """The files of a folder, and what is not the same with them."""
+
+    files: Mapping[str, bytes]
+    """Their names and contents."""
+    differences: tuple[Difference, ...] = ()
+    """Why some texts get other ids; empty if there is no such text."""
+    notes: tuple[str, ...] = ()
+    """What is not kept, or done in another way."""
+
+
+@dataclass
+class _Names:
+    """What tokens are called in the files."""
+
+    roles: dict[str, str] = field(default_factory=dict)
+    """The token of each part."""
+    special: dict[int, str] = field(default_factory=dict)
+    """The special tokens: CONTROL pieces and added tokens."""
+
+
+def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
+    """The files of a folder for a model.
+
+    If no tokenizer.json is exactly this model, there is none, and transformers is told to use sentencepiece;
+    with `allow_differences`, there is one, and what differs is listed in the result.
+    """
+    # 1. The model in both forms.
+    model: bytes = imported("cpbpe.model.formats.sentencepiece").write(spec)
+    files = {MODEL: model}
+    differences: tuple[Difference, ...] = ()
+    notes: list[str] = []
+    try:
+        written = imported("cpbpe.model.formats.tokenizer_json").write(
+            spec, allow_differences=allow_differences
+        )
+    except ConversionError as error:
+        _refuse_slow(spec, error)
+        files[MODEL_OF_BERT] = model
+        notes += _without_json(spec, error)
+        special = _special(spec)
+    else:
+        files[beside.TOKENIZER] = written.data
+        differences = written.differences
+        notes += written.notes
+        special = {
+            token["id"]: token["content"] for token in json_head(BytesIO(written.data))["added_tokens"]
+        }
+    names = _Names(_roles(spec, special), special)
+    # 2. What is said beside it.
+    config = _config(spec, names, has_json=beside.TOKENIZER in files)
+    files[beside.CONFIG] = _json(config)
+    others = names.roles.values()
+    extra = [text for text in special.values() if text not in others]
+    named = {f"{role}_token": text for role, text in names.roles.items() if role in _USUAL}
+    files[beside.TOKENS] = _json({**named, **({"additional_special_tokens": extra} if extra else {})})
+    if spec.added:
+        files[beside.ADDED] = _json({text.decode(): id for text, id in spec.added})
+    for name, template in spec.carried.chat_templates.items():
+        files[_template_file(name)] = template.encode()
+    # 3. What that does not say.
+    if spec.carried.options.get("prefix_after_special") is False and beside.TOKENIZER in files:
+        notes.append(
+            "the model asks for no dummy prefix after special tokens (prefix_after_special), and the "
+            "tokenizer.json puts one there; cpbpe.compat.transformers does not"
+        )
+    stops = [text for role, text in spec.carried.roles.items() if role.partition("_")[0] == "stop"]
+    if stops:
+        notes.append(
+            f"generation also ends with {', '.join(stops)}, which belongs into the model's "
+            f"generation_config.json, as eos_token_id; it is not written"
+        )
+    return WrittenFolder(files, differences, tuple(notes))
+
+
+def left_behind(folder: str, files: Collection[str]) -> list[str]:
+    """The files in a folder that would be read with a model, and are not among its own files."""
+    others = [os.path.join(folder, name) for name in OURS]
+    templates = os.path.join(folder, beside.TEMPLATES)
+    if os.path.isdir(templates):
+        others += [os.path.join(templates, name) for name in os.listdir(templates) if name.endswith(".jinja")]
+    return [path for path in others if os.path.isfile(path) and path not in files]
+
+
+def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
+    """Raise the error if the class that uses sentencepiece would not do, either.
+
+    It asks sentencepiece for pieces as text, and looks these up. So it finds pieces in unknown text that
+    sentencepiece itself never finds there. (CONTROL pieces, too; but these it finds in every text anyway.)
+    """
+    rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+    unused = [text for text, type in rows if type == PieceType.UNUSED and not spec.byte_fallback]
+    if not all(map(_is_text, spec.pieces.texts)):
+        raise error
+    if unused:
+        text = min(unused, key=len).decode()
+        shown = text if len(text) == 1 else None
+        reason = f"BertGenerationTokenizer finds the UNUSED piece {text!r} in unknown text"
+        raise ConversionError(
+            f"{str(error).partition('. To convert')[0]}; and {reason}, so that transformers cannot use "
+            f"sentencepiece instead. To write a tokenizer.json all the same, pass "
+            f"{given('allow_differences', True)}",
+            differences=[*error.differences, Difference(reason, shown)],
+        ) from None
+
+
+def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
+    why = str(error).partition(". To convert")[0]
+    notes = [
+        f"no {beside.TOKENIZER} is written: {why}. transformers encodes with sentencepiece instead "
+        f"(BertGenerationTokenizer, which looks for the model under the name {MODEL_OF_BERT})"
+    ]
+    asked = [f"{name}_token" for name in ("add_bos", "add_eos") if spec.carried.options.get(name)]
+    if asked:
+        notes.append(
+            f"this class ignores {' and '.join(asked)}, which cpbpe.compat.transformers follows; or add "
+            f"the ids yourself"
+        )
+    return notes
+
+
+def _special(spec: ModelSpec) -> dict[int, str]:
+    """The special tokens by their ids, with those that are text."""
+    control = (
+        (id, text) for id, text in enumerate(spec.pieces.texts) if spec.pieces.types[id] == PieceType.CONTROL
+    )
+    found = {id: text.decode(errors="replace") for id, text in control if _is_text(text)}
+    return {**found, **{id: text.decode() for text, id in spec.added}}
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _roles(spec: ModelSpec, special: Mapping[int, str]) -> dict[str, str]:
+    """Which token has which part."""
+    found = {}
+    for role, id in (("bos", spec.bos_id), ("eos", spec.eos_id), ("pad", spec.pad_id)):
+        if id is not None and id in special:
+            found[role] = special[id]
+    unknown = spec.unknown_id
+    if unknown is not None and _is_text(text := spec.pieces.texts[unknown]) and len(text.decode()) > 1:
+        found["unk"] = text.decode()
+    others = {role: text for role, text in spec.carried.roles.items() if role.partition("_")[0] != "stop"}
+    return {**found, **others}
+
+
+def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]:
+    options = spec.carried.options
+    config: dict[str, Any] = {
+        "add_bos_token": options.get("add_bos", False),
+        "add_eos_token": options.get("add_eos", False),
+        "added_tokens_decoder": {
+            str(id): {
+                "content": text,
+                "lstrip": False,
+                "normalized": False,
+                "rstrip": False,
+                "single_word": False,
+                "special": True,
+            }
+            for id, text in sorted(names.special.items())
+        },
+        **{f"{role}_token": text for role, text in names.roles.items()},
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": _HUGE,
+        "tokenizer_class": "PreTrainedTokenizerFast" if has_json else "BertGenerationTokenizer",
+    }
+    if not has_json:  # without these, the class adds tokens of its own
+        config = {"pad_token": None, "sep_token": None, "bos_token": None, "eos_token": None, **config}
+    elif options.get("prefix_after_special") is False:
+        config["legacy"] = False
+    extra = [text for text in names.special.values() if text not in names.roles.values()]
+    if extra:
+        config["additional_special_tokens"] = extra
+    return config
+
+
+def _template_file(name: str) -> str:
+    if name == "default":
+        return beside.TEMPLATE
+    if not _TEMPLATE_NAME.fullmatch(name) or name.startswith("."):
+        raise ConversionError(
+            f"the chat template {name!r} cannot be a file of this name; give it another name, "
+            f"of letters, digits, '_' and '-'"
+        )
+    return f"{beside.TEMPLATES}/{name}.jinja"
+
+
+def _json(content: object) -> bytes:
+    return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()

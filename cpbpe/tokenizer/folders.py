@@ -1,0 +1,222 @@
+"""Loading a folder of transformers: its model, and what the files beside it say, see `formats.folder`.
+
+The model is not read again: what is said beside it is appended to the bytes of its file, as the fields that
+`with_special_tokens` and conversions write. So a folder loads about as fast as the model alone, and a folder
+whose files say nothing new is the same as its model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cpbpe.engine.protocol import Engine
+from cpbpe.errors import ModelError
+from cpbpe.lazy import imported
+from cpbpe.model.files import in_folder, read_model_file
+from cpbpe.model.formats import table
+from cpbpe.model.formats.folder.beside import NAMED, Beside, read_beside
+from cpbpe.model.spec import Carried, PieceType
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.identity import facts_of, facts_of_spec
+from cpbpe.tokenizer.options import ENCODE_DEFAULTS
+from cpbpe.tokenizer.special_tokens import SpecialTokens, checked_tokens
+
+_ENDS = ("bos", "eos", "pad")
+"""The parts that a model itself gives to CONTROL pieces."""
+_PLACES = {"unk": 0, "bos": 1, "eos": 2, "pad": 3}
+
+
+@dataclass(frozen=True)
+class ReadFolder:
+    """A folder, read."""
+
+    facts: ModelFacts
+    """The model, with what is said beside it."""
+    differences: tuple[Any, ...] = ()
+    """Why some texts get other ids than in the library whose format the model has."""
+    notes: tuple[str, ...] = ()
+    """What could not be kept."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """The file of the model, by its format."""
+
+
+def read_folder(folder: str, *, allow_differences: bool = False, closely: bool = False) -> ReadFolder:
+    """The model in a folder. `closely`: also compare it with the tokenizer.json beside it, slowly."""
+    # 1. The model by itself.
+    main = in_folder(folder)
+    data = read_model_file(main)
+    format = table.format_of(data)
+    differences: tuple[Any, ...] = ()
+    notes: list[str] = []
+    if format is table.MODEL:
+        facts = facts_of(data)
+    else:
+        read = table.read(data, format, allow_differences=allow_differences)
+        facts, differences, notes = facts_of_spec(read.spec), read.differences, [*read.notes]
+    # 2. What is said beside it.
+    beside = read_beside(folder, os.path.basename(main))
+    notes += beside.notes
+    if format is not table.MODEL and beside.prefix_space is not None:
+        if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
+            notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
+        beside.prefix_space = None
+    joined = _Joined(facts, beside, notes, folder).facts()
+    if closely and format is table.MODEL:
+        notes += _compared(joined, folder)
+    files = {format.name: joined.file if format is table.MODEL else data}
+    return ReadFolder(joined, differences, tuple(dict.fromkeys(notes)), files)
+
+
+class _Joined:
+    """A model and what is said beside it."""
+
+    def __init__(self, facts: ModelFacts, beside: Beside, notes: list[str], folder: str):
+        self._before = facts
+        self._engine: Engine = facts.engine
+        self._beside = beside
+        self._notes = notes
+        self._folder = folder
+
+    def _note(self, note: str) -> None:
+        self._notes.append(note)
+
+    def facts(self) -> ModelFacts:
+        """Both together."""
+        # 1. What changes the model: which pieces are bos, eos and pad, and the dummy prefix.
+        facts = self._before
+        if changes := self._changes():
+            facts = facts_of(facts.file + changes)
+            self._engine = facts.engine
+        # 2. What is added to it.
+        new = self._new_tokens(facts.special.added)
+        try:
+            checked = checked_tokens(facts.engine, facts.special, new)
+        except ValueError as error:
+            raise ModelError(f"{self._folder}: its {error}") from None
+        file = facts.file
+        model_file: Any = imported("cpbpe.model.formats.sentencepiece")
+        if checked:
+            file += model_file.added_fields(checked)
+        special = SpecialTokens(facts.engine, {**facts.special.added, **checked})
+        carried = self._carried(facts.carried, special)
+        if carried != facts.carried:
+            file += model_file.carried_field(carried)
+        return facts if file is facts.file else ModelFacts(facts.engine, special, file)
+
+    def _changes(self) -> bytes:
+        names = {}
+        for role in _ENDS:
+            text = self._beside.roles.get(role)
+            id = None if text is None else self._engine.find(text.encode())
+            if text is None or id is None or self._model_has(role, id):
+                continue
+            if self._engine.kind(id) == PieceType.CONTROL:
+                names[role] = text
+        prefix = self._beside.prefix_space
+        prefix = prefix if prefix is False and self._before.spec.normalizer.add_dummy_prefix else None
+        if not names and prefix is None:
+            return b""
+        fields: bytes = imported("cpbpe.model.formats.sentencepiece").changed_fields(names, prefix)
+        return fields
+
+    def _model_has(self, role: str, id: int | None) -> bool:
+        """Whether a piece has this part already."""
+        return id is not None and self._engine.specials[_PLACES[role]] == id
+
+    def _new_tokens(self, added: Mapping[str, int]) -> dict[str, int]:
+        """The tokens that are not in the model yet, with their ids."""
+        engine, beside = self._engine, self._beside
+        new: dict[str, int] = {}
+        taken = {id: text for text, id in added.items()}
+        for id, text in sorted(beside.tokens.items()):
+            found = engine.find(text.encode())
+            if id < engine.size:
+                piece = text_of(engine.piece(id))
+                if piece != text:
+                    self._note(f"piece {id} is {piece!r} in the model, and {text!r} in the files beside it")
+                elif engine.kind(id) in (PieceType.NORMAL, PieceType.UNUSED):
+                    self._note(f"transformers finds {text!r} in every text; here it is an ordinary piece")
+            elif found is not None:
+                self._note(f"the files beside the model give {text!r} the id {id}, and it is piece {found}")
+            elif text in new or added.get(text, id) != id or taken.get(id, text) != text:
+                self._note(f"the files beside the model give {text!r} the id {id}; one of the two is taken")
+            elif text not in added:
+                new[text] = id
+        # transformers gives ids to the others in this order, after all that there are.
+        named = [beside.roles[role] for role in NAMED if role in beside.roles]
+        others = [text for role, text in beside.roles.items() if role not in NAMED]
+        free = max([engine.size - 1, *added.values(), *new.values()]) + 1
+        for text in (*named, *others, *beside.extra):
+            if text not in new and text not in added and engine.find(text.encode()) is None:
+                new[text] = free
+                free += 1
+        return new
+
+    def _carried(self, own: Carried, special: SpecialTokens) -> Carried:
+        """What is said beside the model. What goes without saying is left out."""
+        beside = self._beside
+        roles = {**own.roles, **beside.roles}
+        eos = roles.get("eos") or self._text(self._engine.specials[_PLACES["eos"]], special)
+        stops = dict.fromkeys(self._text(id, special) for id in beside.stops)
+        for number, stop in enumerate((text for text in stops if text is not None and text != eos), 1):
+            roles["stop" if number == 1 else f"stop_{number}"] = stop
+        roles = {role: text for role, text in roles.items() if not self._says_nothing(role, text)}
+        options = {**own.options, **beside.options}
+        for end in ("bos", "eos"):
+            text = beside.roles.get(end)
+            if options.get(f"add_{end}") and (
+                self._engine.specials[_PLACES[end]] is None
+                or (text is not None and not self._model_has(end, self._engine.find(text.encode())))
+            ):
+                del options[f"add_{end}"]
+                self._note(
+                    f"transformers puts {text or end!r} around texts, which is no CONTROL piece; "
+                    f"add_{end} cannot do that, encode_parts can"
+                )
+        options = {name: value for name, value in options.items() if value != ENCODE_DEFAULTS[name]}
+        return replace(
+            own, options=options, roles=roles, chat_templates=beside.chat_templates or own.chat_templates
+        )
+
+    def _says_nothing(self, role: str, text: str) -> bool:
+        """Whether the model itself says which token has this part."""
+        return role in _PLACES and self._model_has(role, self._engine.find(text.encode()))
+
+    def _text(self, id: int | None, special: SpecialTokens) -> str | None:
+        if id is None:
+            return None
+        return text_of(self._engine.piece(id)) if 0 <= id < self._engine.size else special.texts.get(id)
+
+
+def _compared(facts: ModelFacts, folder: str) -> list[str]:
+    """What is said of a tokenizer.json beside the model that has other pieces."""
+    try:
+        with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
+            content = imported("json").loads(file.read())
+        vocab = content["model"]["vocab"]
+        ids = {id: text for text, id in vocab.items()}
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ["the tokenizer.json beside the model is not one of a BPE model; the model is read"]
+    for id in range(max(facts.engine.size, max(ids, default=-1) + 1)):
+        piece = text_of(facts.engine.piece(id)) if id < facts.engine.size else facts.special.texts.get(id)
+        other = ids.get(id)
+        if other is not None and other.removeprefix("\0") != piece and other != piece:
+            shown = "none" if piece is None else repr(piece)
+            return [
+                f"the tokenizer.json beside the model is another vocabulary: {id} is {other!r} there, and "
+                f"{shown} in the model, which is read"
+            ]
+        if other is None and id < facts.engine.size and id not in _added_ids(content):
+            return [f"the tokenizer.json beside the model has no {piece!r} ({id}); the model is read"]
+    return []
+
+
+def _added_ids(content: Any) -> set[int]:
+    tokens = content.get("added_tokens")
+    return {token["id"] for token in tokens if isinstance(token, dict) and "id" in token} if tokens else set()

@@ -1,0 +1,372 @@
+"""Folders of transformers, read: what the files beside a model say, and what is wrong with them."""
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cpbpe
+from cpbpe import ModelError, Tokenizer
+from cpbpe.model.formats.folder.json_head import json_head
+from tests.support import json_files, zoo
+
+Json = dict[str, Any]
+SIZE = 700
+"""How many pieces the model "llama" has."""
+
+
+@pytest.fixture
+def model() -> Tokenizer:
+    return Tokenizer.from_bytes(zoo.model("llama"))
+
+
+def made(folder: Path, config: Json | None = None, **files: Json | str | bytes) -> Path:
+    """A folder with the model "llama", a tokenizer_config.json, and other files; "__" is a dot in names."""
+    (folder / "tokenizer.model").write_bytes(zoo.model("llama"))
+    if config is not None:
+        files["tokenizer_config__json"] = config
+    for name, content in files.items():
+        path = folder / name.replace("__", ".")
+        data = json.dumps(content) if isinstance(content, dict) else content
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return folder
+
+
+def token(content: str, **flags: bool) -> Json:
+    usual = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": True}
+    return {"content": content, **usual, **flags}
+
+
+def notes(folder: Path) -> str:
+    """What a conversion says of a folder."""
+    return "\n".join(cpbpe.convert(folder, folder / "converted.model").notes)
+
+
+# --- What is said ---------------------------------------------------------------------------------
+
+
+def test_a_folder_that_says_nothing_new_is_its_model(tmp_path: Path, model: Tokenizer) -> None:
+    made(
+        tmp_path,
+        {
+            "add_bos_token": False,
+            "bos_token": "<s>",
+            "eos_token": token("</s>"),
+            "unk_token": "<unk>",
+            "pad_token": None,
+            "added_tokens_decoder": {"0": token("<unk>"), "1": token("<s>"), "2": token("</s>")},
+            "legacy": True,
+            "model_max_length": 10**30,
+            "tokenizer_class": "LlamaTokenizer",
+        },
+        special_tokens_map__json={"bos_token": "<s>"},
+        generation_config__json={"eos_token_id": 2, "temperature": 0.6},
+    )
+    tok = cpbpe.load(tmp_path)
+    assert tok == model
+    assert tok.to_bytes() == zoo.model("llama")
+    assert not tok.file_options
+    assert not tok.token_roles
+
+
+def test_options_are_known_and_not_applied(tmp_path: Path, model: Tokenizer) -> None:
+    made(tmp_path, {"add_bos_token": True, "add_eos_token": True, "legacy": False})
+    tok = cpbpe.load(tmp_path)
+    assert tok.file_options == {"add_bos": True, "add_eos": True, "prefix_after_special": False}
+    assert tok.encode("Hi there") == model.encode("Hi there")
+    asked = tok.using(**tok.file_options)
+    expected = model.encode(
+        "Hi</s>x", add_bos=True, add_eos=True, prefix_after_special=False, allowed_special="all"
+    )
+    assert asked.encode("Hi</s>x", allowed_special="all") == expected
+
+
+def test_added_tokens_have_their_ids(tmp_path: Path, model: Tokenizer) -> None:
+    decoder = {"2": token("</s>"), "700": token("<|a|>"), "705": token("<|b|>", special=False)}
+    made(tmp_path, {"added_tokens_decoder": decoder, "additional_special_tokens": ["<|a|>", "<|new|>"]})
+    tok = cpbpe.load(tmp_path)
+    assert tok.vocab.added_tokens == {"<|a|>": 700, "<|b|>": 705, "<|new|>": 706}
+    assert tok.encode("Hi<|b|>", allowed_special="all")[-1] == 705
+    assert tok.encode("Hi<|b|>") == model.encode("Hi<|b|>")
+    again = Tokenizer.from_bytes(tok.to_bytes())
+    assert again == tok
+    assert again.vocab.added_tokens == tok.vocab.added_tokens
+
+
+def test_tokens_without_ids_get_the_next_ones_in_the_order_of_transformers(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        {"added_tokens_decoder": {"700": token("<x>")}, "mask_token": "<mask>", "pad_token": "[PAD]"},
+    )
+    tok = cpbpe.load(tmp_path)
+    assert tok.vocab.added_tokens == {"<x>": 700, "[PAD]": 701, "<mask>": 702}
+    assert tok.token_roles == {"mask": "<mask>", "pad": "[PAD]"}
+    assert tok.pad_id is None  # it is no piece
+
+
+def test_files_of_older_versions(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        {"bos_token": "<s>"},
+        added_tokens__json={"<|user|>": 701, "<|end|>": 700},
+        special_tokens_map__json={"pad_token": token("<|end|>"), "additional_special_tokens": ["<|user|>"]},
+    )
+    tok = cpbpe.load(tmp_path)
+    assert tok.vocab.added_tokens == {"<|end|>": 700, "<|user|>": 701}
+    assert tok.token_roles == {"pad": "<|end|>"}
+    made(tmp_path, {"added_tokens_decoder": {}})  # then these files are not read
+    assert cpbpe.load(tmp_path).vocab.added_tokens == {}
+
+
+def test_pieces_that_are_bos_eos_and_pad(tmp_path: Path, model: Tokenizer) -> None:
+    made(tmp_path, {"pad_token": "</s>", "eos_token": "<s>", "add_eos_token": True})
+    tok = cpbpe.load(tmp_path)
+    assert (tok.bos_id, tok.eos_id, tok.pad_id) == (1, 1, 2)
+    assert tok.encode("Hi", add_eos=True) == [*model.encode("Hi"), 1]
+    assert tok.file_options == {"add_eos": True}
+    assert Tokenizer.from_bytes(tok.to_bytes()).pad_id == 2
+    made(tmp_path, {"eos_token": "<|end|>", "add_eos_token": True})
+    tok = cpbpe.load(tmp_path)  # an added token cannot be eos
+    assert tok.token_roles == {"eos": "<|end|>"}
+    assert tok.eos_id == 2
+    assert not tok.file_options
+    assert "add_eos cannot do that, encode_parts can" in notes(tmp_path)
+
+
+def test_no_prefix(tmp_path: Path, model: Tokenizer) -> None:
+    made(tmp_path, {"add_prefix_space": False})
+    tok = cpbpe.load(tmp_path)
+    assert tok.encode("Hi there") == model.encode("Hi there", prefix_space=False)
+    assert tok.spec.normalizer.add_dummy_prefix is False
+    assert tok.inspect().to_dict()["prefix"] == "none"
+    made(tmp_path, {"add_prefix_space": True})
+    assert cpbpe.load(tmp_path) == model
+
+
+def test_chat_templates_and_which_comes_first(tmp_path: Path) -> None:
+    def templates() -> Any:
+        return cpbpe.load(tmp_path).chat_templates
+
+    made(tmp_path, chat_template__json={"chat_template": "of the processor"})
+    assert templates() == {"default": "of the processor"}
+    made(tmp_path, {"chat_template": "one\r\n"})
+    assert templates() == {"default": "one\r\n"}
+    made(tmp_path, {"chat_template": [{"name": "a", "template": "A"}, {"name": "b", "template": "B"}]})
+    assert templates() == {"a": "A", "b": "B"}
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "rag.jinja").write_text("R")
+    (tmp_path / "chat_template.jinja").write_text("{{ 'é' }}", encoding="utf-8")
+    assert templates() == {"default": "{{ 'é' }}", "rag": "R"}
+    saved = tmp_path / "saved.model"
+    cpbpe.load(tmp_path).save(saved)
+    assert cpbpe.load(saved).chat_templates == templates()
+
+
+def test_other_parts_and_ends_of_generation(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        {"added_tokens_decoder": {"700": token("<eot>")}, "eot_token": "<eot>"},
+        generation_config__json={"eos_token_id": [2, 700, 1]},
+    )
+    tok = cpbpe.load(tmp_path)
+    assert tok.token_roles == {"eot": "<eot>", "stop": "<eot>", "stop_2": "<s>"}
+
+
+def test_a_tokenizer_json_beside_the_model(tmp_path: Path, model: Tokenizer) -> None:
+    made(tmp_path, {"add_bos_token": False})
+    extra = model.with_special_tokens(["<|x|>"])
+    extra.using(add_bos=True).save(tmp_path / "tokenizer.json")
+    tok = cpbpe.load(tmp_path)
+    assert tok.vocab.added_tokens == {"<|x|>": 700}
+    assert tok.file_options == {"add_bos": True}
+    assert tok.settings == model.settings
+    assert "add_bos_token=False, and tokenizer.json, which transformers 5 follows, adds it" in notes(tmp_path)
+
+
+def test_a_tokenizer_json_of_another_vocabulary_is_noticed(tmp_path: Path, model: Tokenizer) -> None:
+    made(tmp_path)
+    model.save(tmp_path / "tokenizer.json")
+    assert "another vocabulary" not in notes(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_bytes())
+    vocab = content["model"]["vocab"]
+    one, two = model.id_to_piece(300), model.id_to_piece(301)
+    vocab[one], vocab[two] = 301, 300
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    assert cpbpe.load(tmp_path).encode("Hi there") == model.encode("Hi there")
+    assert f"is another vocabulary: 300 is {two!r} there, and {one!r}" in notes(tmp_path)
+    del vocab[one]
+    del vocab[two]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    assert f"has no {one!r} (300); the model is read" in notes(tmp_path)
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "WordPiece"}}')
+    assert "is not one of a BPE model" in notes(tmp_path)
+
+
+def test_a_folder_with_a_tokenizer_json_alone(tmp_path: Path, model: Tokenizer) -> None:
+    model.using(add_bos=True).save(tmp_path / "tokenizer.json")
+    (tmp_path / "chat_template.jinja").write_text("T")
+    config = {"added_tokens_decoder": {"700": token("<|x|>")}, "add_prefix_space": False, "pad_token": "</s>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = cpbpe.load(tmp_path)
+    assert tok.encode("Hi there") == model.encode("Hi there")
+    assert (tok.pad_id, tok.file_options, tok.chat_templates) == (2, {"add_bos": True}, {"default": "T"})
+    assert tok.vocab.added_tokens == {"<|x|>": 700}
+    assert "add_prefix_space is ignored" in notes(tmp_path)
+
+
+def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
+    decoder = {
+        "3": token("<renamed>"),
+        "300": token(Tokenizer.from_bytes(zoo.model("llama")).id_to_piece(300)),
+        "700": token("<x>", rstrip=True, single_word=True),
+        "701": token("</s>"),
+        "702": token("<x>"),
+    }
+    made(
+        tmp_path,
+        {
+            "added_tokens_decoder": decoder,
+            "sp_model_kwargs": {"enable_sampling": True},
+            "padding_side": "left",
+            "model_max_length": 4096,
+        },
+    )
+    assert cpbpe.load(tmp_path).vocab.added_tokens == {"<x>": 700}
+    said = notes(tmp_path)
+    for part in (
+        "piece 3 is '<0x00>' in the model, and '<renamed>' in the files",
+        "in every text; here it is an ordinary piece",
+        "(rstrip, single_word)",
+        "give '</s>' the id 701, and it is piece 2",
+        "give '<x>' the id 702; one of the two is taken",
+        'asks sentencepiece for {"enable_sampling": true}',
+        'also says padding_side ("left"), model_max_length (4096), which is not kept',
+    ):
+        assert part in said
+
+
+def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
+    made(tmp_path, {"bos_token": "<s>", "model_max_length": 10**30})
+    assert notes(tmp_path) == ""
+
+
+# --- What is wrong --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("tokenizer_config.json", b"{", "not valid JSON .line 1, column 2"),
+        ("tokenizer_config.json", b"[]", r"it must hold an object, not \[\]"),
+        ("tokenizer_config.json", b"\xff{}", "byte 0 is not UTF-8"),
+        ("tokenizer_config.json", b"[" * 100_000, "nested too deeply|not valid JSON"),
+        (
+            "tokenizer_config.json",
+            b'{"add_bos_token": "yes"}',
+            'add_bos_token must be true, false or null, not "yes"',
+        ),
+        ("tokenizer_config.json", b'{"legacy": 0}', "legacy must be true, false or null, not 0"),
+        ("tokenizer_config.json", b'{"added_tokens_decoder": []}', "added_tokens_decoder must be an object"),
+        ("tokenizer_config.json", b'{"added_tokens_decoder": {"x": "a"}}', 'has the key "x", which is no id'),
+        (
+            "tokenizer_config.json",
+            b'{"added_tokens_decoder": {"700": 3}}',
+            r"\['700'\] must be a token, and is 3",
+        ),
+        ("tokenizer_config.json", b'{"added_tokens_decoder": {"700": {"content": ""}}}', "must be a token"),
+        ("tokenizer_config.json", b'{"pad_token": {"text": "<pad>"}}', "pad_token must be a token, and is"),
+        ("tokenizer_config.json", b'{"pad_token": "\\ud800"}', "half of a surrogate pair"),
+        (
+            "tokenizer_config.json",
+            b'{"additional_special_tokens": "<a>"}',
+            "additional_special_tokens must be a list",
+        ),
+        (
+            "tokenizer_config.json",
+            b'{"additional_special_tokens": [1]}',
+            r"tokens\[0\] must be a token, and is 1",
+        ),
+        ("tokenizer_config.json", b'{"chat_template": 3}', "chat_template must be a text or a list"),
+        ("tokenizer_config.json", b'{"chat_template": [{"name": "a"}]}', 'and "a" has none'),
+        ("special_tokens_map.json", b'{"pad_token": {}}', "pad_token must be a token"),
+        ("added_tokens.json", b'{"<a>": "700"}', 'the id of "<a>" must be a number from 0, not "700"'),
+        ("added_tokens.json", b'{"<a>": 99999999}', "its special token '<a>' cannot have the id 99999999"),
+        ("generation_config.json", b'{"eos_token_id": "2"}', "eos_token_id must be an id or a list of ids"),
+        (
+            "tokenizer.json",
+            b'{"added_tokens": [{"id": "x"}]}',
+            r"added_tokens\[0\] must be an object with an id",
+        ),
+        ("tokenizer.json", b'{"added_tokens": [', "not valid JSON .it ends too early"),
+        ("tokenizer.json", b'{"added_tokens" 3}', "not valid JSON"),
+        ("tokenizer.json", b"\xff", "not valid JSON"),
+        ("chat_template.jinja", b"\xff", "byte 0 is not UTF-8"),
+        ("chat_template.json", b"{", "not valid JSON"),
+    ],
+)
+def test_broken_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    made(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelError, match=message) as caught:
+        cpbpe.load(tmp_path)
+    where = str(tmp_path) if "cannot have the id" in message else os.path.join(str(tmp_path), name)
+    assert str(caught.value).startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["vocab.json", "merges.txt"], "vocab.json and merges.txt are a byte-level BPE model"),
+        (["vocab.txt", "tokenizer_config.json"], "vocab.txt is a WordPiece model"),
+        (["tekken.json"], "tekken.json is a byte-level BPE model"),
+    ],
+)
+def test_folders_of_other_kinds(tmp_path: Path, files: list[str], message: str) -> None:
+    for name in files:
+        (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(FileNotFoundError, match=message):
+        cpbpe.load(tmp_path)
+
+
+def test_a_folder_with_a_model_that_is_not_bpe(tmp_path: Path) -> None:
+    proto = zoo.parse(zoo.model("llama"))
+    proto.trainer_spec.model_type = proto.trainer_spec.UNIGRAM
+    (tmp_path / "spiece.model").write_bytes(proto.SerializeToString())
+    with pytest.raises(ModelError, match="UNIGRAM"):
+        cpbpe.load(tmp_path)
+    (tmp_path / "spiece.model").unlink()
+    content = json_files.llama()
+    content["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ModelError, match="ByteLevel"):
+        cpbpe.load(tmp_path)
+
+
+# --- The head of a tokenizer.json -----------------------------------------------------------------
+
+
+def test_the_head_is_read_without_the_vocabulary() -> None:
+    tokens = [{"id": id, "content": f"<é{id}>"} for id in range(20_000)]
+    head = {"version": "1.0", "added_tokens": tokens, "post_processor": None, "number": 12345}
+    text = json.dumps({**head, "model": {"vocab": {}}}, ensure_ascii=False)
+    for ending in ("", '{"broken": '):
+        file = io.BytesIO(text.replace('"model": {', '"model": {' + ending).encode() + b" " * (1 << 22))
+        assert json_head(file) == head
+        assert file.tell() < len(text.encode()) + (1 << 21)
+    assert json_head(io.BytesIO(b"\xef\xbb\xbf { } ")) == {}
+    assert json_head(io.BytesIO(json.dumps({"model": 1, "later": 2}).encode())) == {}
+
+
+def test_a_folder_loads_nearly_as_fast_as_its_model(tmp_path: Path) -> None:
+    """What is said beside a model does not cost a second look at its pieces."""
+    real = zoo.real_path(zoo.REAL[0])
+    (tmp_path / "tokenizer.model").write_bytes(real.read_bytes())
+    config = {"add_bos_token": True, "added_tokens_decoder": {"32000": token("<|x|>")}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = cpbpe.load(tmp_path)
+    assert tok.vocab.added_tokens == {"<|x|>": 32000}
+    assert "spec" not in vars(tok.facts)  # it was not made
+    assert tok.to_bytes().startswith(real.read_bytes())
