@@ -69,7 +69,7 @@ class Tokenizer(AboutModel):
 
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
-        """Load a `.model` or a tokenizer.json: its path, its folder, or the file opened in binary mode."""
+        """Load a model from a file of any format: its path, its folder, or the file opened in binary mode."""
         folder = folder_of(source)
         if folder is not None:
             self._set(imported("cpbpe.tokenizer.folders").read_folder(folder).facts)
@@ -394,7 +394,7 @@ class Tokenizer(AboutModel):
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, or a tokenizer.json if the path ends in `.json`.
+        """Write the model file, or the format that the end of the path means: `.json`, `.gguf`, ...
 
         An existing one is replaced at once, never half written; its mode stays.
         """
@@ -432,7 +432,9 @@ def _import_numpy() -> None:
 
 @takes_a_source("load", ENCODE | DECODE)
 def load(source: Source) -> Tokenizer:
-    """Load a `.model` file or a tokenizer.json: its path, its folder, or the file opened in binary mode.
+    """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
+
+    Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin and `.vocab`, see docs/formats.md.
 
     >>> load("tokenizer.model").vocab_size
     32000
