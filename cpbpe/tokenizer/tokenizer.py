@@ -69,7 +69,7 @@ class Tokenizer(AboutModel):
 
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source):
-        """Load a `.model` or a tokenizer.json: its path, its folder, or the file opened in binary mode."""
+        """Load a model from a file of any format: its path, its folder, or the file opened in binary mode."""
         folder = folder_of(source)
         if folder is not None:
             self._set(imported("cpbpe.tokenizer.folders").read_folder(folder).facts)
@@ -394,7 +394,7 @@ class Tokenizer(AboutModel):
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, a tokenizer.json if the path ends in `.json`, a folder if it ends in a slash.
+        """Write the model file, or what the end of the path means: `.json`, `.gguf`, ..., a slash for a folder.
 
         An existing file is replaced at once, never half written; its mode stays. The options bound by `using`
         are what the file asks for, see `file_options`.
@@ -433,7 +433,9 @@ def _import_numpy() -> None:
 
 @takes_a_source("load", ENCODE | DECODE)
 def load(source: Source) -> Tokenizer:
-    """Load a `.model` file or a tokenizer.json: its path, its folder, or the file opened in binary mode.
+    """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
+
+    Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin and `.vocab`, see docs/formats.md.
 
     Of a folder, what the other files say about tokens is read, too.
 

@@ -139,8 +139,6 @@ NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("html", HTML, "an HTML page"),
     ("html in capitals", b"<HTML><BODY>", "an HTML page"),
     ("tiktoken", b"IQ== 0\nIg== 1\nIw== 2\n", "a .tiktoken rank file"),
-    ("gguf", b"GGUF\x03\0\0\0" + bytes(50), "a GGUF file"),
-    ("vocab", "<unk>\t0\n<s>\t0\n▁t\t-0\nhe\t-1.5\n".encode(), "a .vocab text"),
     ("merges", "#version: 0.2\nĠ t\nh e\n".encode(), "a text of merges"),
     ("zip", b"PK\x03\x04" + bytes(50), "a zip archive"),
     ("gzip", b"\x1f\x8b\x08" + bytes(50), "compressed with gzip"),

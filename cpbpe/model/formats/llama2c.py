@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model import validity
-from cpbpe.model.formats.gguf.llamacpp import types_that_show
+from cpbpe.model.formats.gguf.llamacpp import types_that_show, with_unknown_characters
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE
@@ -186,6 +186,9 @@ def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
     renamed = replace(
         spec, pieces=Pieces.of_lists(stored, spec.pieces.numbers(), spec.pieces.types), added=(), file=None
     )
+    if parts := with_unknown_characters(spec):
+        reason = f"llama2.c does not merge characters that are no pieces, as in {parts[0]!r}"
+        found.append(Difference(reason, parts[0].replace("▁", " ")))
     return found + types_that_show(renamed, "llama2.c")
 
 

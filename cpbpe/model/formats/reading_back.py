@@ -37,6 +37,8 @@ def _of_model(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
 
 def _of_gguf(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
     size, pieces = len(spec.pieces), spec.pieces
+    if len(again.pieces) != max([size, *(id + 1 for _, id in spec.added)]):
+        return f"it has {len(again.pieces)} pieces, not {size}"
     if (
         differs
     ):  # a space in a USER_DEFINED piece, which sentencepiece cannot find, is read as one that it can

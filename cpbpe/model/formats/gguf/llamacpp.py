@@ -59,6 +59,13 @@ def types_that_show(spec: ModelSpec, program: str) -> list[Difference]:
     return [*model.of_types(program), *model.of_scores(program)]
 
 
+def with_unknown_characters(spec: ModelSpec) -> list[str]:
+    """Pieces that merging makes although one of their characters is no piece, the shortest first."""
+    model = LlamaCpp(spec)
+    orphans = [text for text in model.ranks if not all(character in model.ids for character in text)]
+    return sorted(pairs_that_make(orphans, model.rank), key=lambda text: (len(text), text))
+
+
 class LlamaCpp:
     """A model as llama.cpp has it."""
 

@@ -1,0 +1,90 @@
+"""Every file is read again before anyone gets it: a writer that says something else is found out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import cpbpe
+from cpbpe import ModelSpec, Pieces
+from cpbpe.model.formats import reading_back, table
+from cpbpe.model.formats.values import Written
+from cpbpe.model.spec import Carried, NormalizerSpec
+from tests.support import gguf_files
+
+RULES = NormalizerSpec("identity", remove_extra_whitespaces=False)
+SPEC = ModelSpec(
+    Pieces.of(gguf_files.ROWS),
+    RULES,
+    byte_fallback=True,
+    carried=Carried({"add_bos": True}, {}, {"default": "x"}),
+)
+
+
+def written(format: str, spec: ModelSpec) -> Written:
+    """A file as the format's own module writes it."""
+    return table.write(spec, table.FORMATS[format])
+
+
+def check(format: str, made: Written, spec: ModelSpec) -> None:
+    def read(data: bytes) -> ModelSpec:
+        return table.read(data, table.FORMATS[format], allow_differences=True).spec
+
+    reading_back.check(made, spec, format, read)
+
+
+OTHER: dict[str, ModelSpec] = {
+    "another text": replace(
+        SPEC, pieces=Pieces.of([*gguf_files.ROWS[:-1], (b"c", -4, gguf_files.ROWS[-1][2])])
+    ),
+    "another score": replace(
+        SPEC, pieces=Pieces.of([*gguf_files.ROWS[:-1], (b"b", -5, gguf_files.ROWS[-1][2])])
+    ),
+    "one piece less": replace(SPEC, pieces=Pieces.of(gguf_files.ROWS[:-1])),
+    "no prefix": replace(SPEC, normalizer=replace(RULES, add_dummy_prefix=False)),
+    "no template": replace(SPEC, carried=Carried({"add_bos": True})),
+    "no bos": replace(SPEC, carried=Carried({}, {}, {"default": "x"})),
+}
+CANNOT_SAY: dict[str, set[str]] = {
+    "tokenizer.bin": {"no template", "no bos"},
+    "vocab": {"no template", "no bos"},
+    "tokenizer.json": {"another score", "no prefix", "no template", "no bos"},
+}
+
+
+@pytest.mark.parametrize("format", table.FORMATS)
+def test_what_was_meant(format: str) -> None:
+    check(format, written(format, SPEC), SPEC)
+
+
+@pytest.mark.parametrize("format", table.FORMATS)
+@pytest.mark.parametrize("other", OTHER)
+def test_something_else(format: str, other: str) -> None:
+    made = written(format, SPEC)
+    if other in CANNOT_SAY.get(format, ()):
+        check(format, made, OTHER[other])
+        return
+    with pytest.raises(cpbpe.ConversionError, match="nothing was written: the file was read again, and"):
+        check(format, made, OTHER[other])
+
+
+@pytest.mark.parametrize("format", ["gguf", "tokenizer.bin", "model"])
+def test_a_file_that_cannot_be_read(format: str) -> None:
+    made = written(format, SPEC)
+    with pytest.raises(cpbpe.ConversionError, match="it cannot be read: "):
+        check(format, replace(made, data=made.data[:50]), SPEC)
+
+
+def test_nothing_is_written(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cpbpe.model.formats import gguf
+
+    right = gguf.write
+
+    def wrong(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
+        return right(replace(spec, carried=Carried()), allow_differences=allow_differences)
+
+    monkeypatch.setattr(gguf, "write", wrong)
+    tok = cpbpe.Tokenizer.from_spec(SPEC)
+    with pytest.raises(cpbpe.ConversionError, match="what it says beside the model is not the same"):
+        tok.save(tmp_path / "m.gguf")
+    assert [*tmp_path.iterdir()] == []
