@@ -394,7 +394,7 @@ class Tokenizer(AboutModel):
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, or what the end of the path means: `.json`, `.gguf`, ..., a slash for a folder.
+        """Write the model file, or what the end of the path means: `.json`, `.gguf`, ..., a slash: a folder.
 
         An existing file is replaced at once, never half written; its mode stays. The options bound by `using`
         are what the file asks for, see `file_options`.
