@@ -151,7 +151,7 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
             2,
             "to write one for transformers, type 'existing/'",
         ),
-        (["m.model", "t.json", "--to", "gguff"], 2, "--to: 'gguff' is not one of model, tokenizer.json"),
+        (["m.model", "t.json", "--to", "gguff"], 2, "--to: 'gguff' is not one of model"),
         (
             ["m.model", "t.json", "--force"],
             2,
