@@ -212,14 +212,16 @@ def _read_tokenizer_json(found: Beside, folder: str) -> None:
     except (ValueError, UnicodeDecodeError) as error:
         _wrong(path, f"it is not valid JSON ({error}); copy or download it again, or remove it")
     tokens = head.get("added_tokens")
+    ids: dict[str, int] = {}
     for place, token in enumerate(tokens if isinstance(tokens, list) else []):
         id = token.get("id") if isinstance(token, dict) else None
         if type(id) is not int or id < 0:
             _wrong(path, f"added_tokens[{place}] must be an object with an id, and is {_shown(token)}")
         _add(found, id, token, f"added_tokens[{place}]", path)
+        ids[token["content"]] = id
     processor = head.get("post_processor")
     special = imported("cpbpe.model.formats.tokenizer_json.special")
-    ends = special.ends_of(processor) if isinstance(processor, (dict, type(None))) else None
+    ends = special.ends_of(processor, ids) if isinstance(processor, (dict, type(None))) else None
     if ends is None:
         found.notes.append(
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
