@@ -47,7 +47,9 @@ def parser() -> Parser:
         epilog=_EXAMPLES,
         usage="cpbpe inspect MODEL [options]",
     )
-    parser.add_argument("model", metavar="MODEL", help="a model, or the folder that holds it")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model: a .model file, a tokenizer.json, a folder, a .gguf, ..."
+    )
     what = parser.add_argument_group("what to show instead of the model")
     what.add_argument("--piece", metavar="PIECE", help="how this piece is built, merge by merge")
     what.add_argument("--id", type=whole_number, metavar="N", help="the same for the piece with this id")

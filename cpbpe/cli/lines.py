@@ -36,7 +36,10 @@ GUESSED = {
 def add_files(parser: Parser, what: str) -> None:
     """The model, and the files."""
     parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="a .model file, or the folder that holds it"
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="a model: a .model file, a tokenizer.json, a folder, a .gguf, ...",
     )
     parser.add_argument(
         "files",

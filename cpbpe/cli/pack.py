@@ -66,7 +66,10 @@ def parser() -> Parser:
         "input-format": "format",
     }
     parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="a .model file, or the folder that holds it"
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="a model: a .model file, a tokenizer.json, a folder, a .gguf, ...",
     )
     parser.add_argument(
         "corpus",
