@@ -32,18 +32,10 @@ _OTHERS = {
     "WordLevel": "it is a WordLevel model (whole words)",
 }
 _MEMBERS = frozenset(
-    [
-        "type",
-        "dropout",
-        "unk_token",
-        "continuing_subword_prefix",
-        "end_of_word_suffix",
-        "fuse_unk",
-        "byte_fallback",
-        "ignore_merges",
-        "vocab",
-        "merges",
-    ]
+    (
+        *("type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk"),
+        *("byte_fallback", "ignore_merges", "vocab", "merges"),
+    )
 )
 """What a BPE model has."""
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
