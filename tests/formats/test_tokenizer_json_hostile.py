@@ -25,6 +25,12 @@ def vocab(**more: Any) -> Json:
     return {**small()["model"]["vocab"], **more}
 
 
+def without_type(**model: Any) -> Json:
+    content = small(**model)
+    del content["model"]["type"]
+    return content
+
+
 FLAT = b'{"added_tokens": [], "model": '
 BROKEN: dict[str, tuple[bytes, str]] = {
     "cut off": (dumped(small())[:90], "it ends too early (line 1, column"),
@@ -56,6 +62,8 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a merge of no token": (dumped(small(merges=[["b", "a"]])), "and 'ba' is no token"),
     "an unknown token": (dumped(small(unk_token="<x>")), "model.unk_token is '<x>', which is no token"),
     "flags as text": (dumped(small(byte_fallback="no")), "model.byte_fallback must be true or false, and is a text, 'no'"),
+    "dropout as text": (dumped(small(dropout="")), "model.dropout must be a number, and is ''"),
+    "no type, and more than a BPE model has": (dumped(without_type(words=1)), "model.type is missing, and model has 'words', which no BPE"),
     "missing bytes": (dumped(small(byte_fallback=True)), "256 of the 256 BYTE pieces are missing"),
     "added tokens as text": (dumped({**small(), "added_tokens": "x"}), "added_tokens must be a list"),
     "an added token as text": (dumped({**small(), "added_tokens": ["x"]}), "added_tokens[0] must be an object"),
@@ -80,6 +88,7 @@ def test_the_error_says_what_and_where(name: str) -> None:
 
 
 def test_the_small_file_is_right() -> None:
+    assert Tokenizer.from_bytes(dumped(without_type())).encode("abba") == [3, 2, 1]
     assert Tokenizer.from_bytes(dumped(small())).encode("abba") == [3, 2, 1]
 
 

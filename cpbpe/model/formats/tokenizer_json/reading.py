@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 from cpbpe.model import validity
@@ -30,6 +31,13 @@ _OTHERS = {
     "WordPiece": "it is a WordPiece model (as in BERT)",
     "WordLevel": "it is a WordLevel model (whole words)",
 }
+_MEMBERS = frozenset(
+    (
+        *("type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk"),
+        *("byte_fallback", "ignore_merges", "vocab", "merges"),
+    )
+)
+"""What a BPE model has."""
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 _UNKNOWN = "<unk>"
 _TRIED = 100
@@ -102,6 +110,9 @@ def _refuse_others(content: Json, model: Json) -> None:
         kind = (
             "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordLevel"
         )
+        others = sorted(model.keys() - _MEMBERS)
+        if kind == "BPE" and others:  # with these the library takes it for a list of words
+            wrong(f"model.type is missing, and model has {shown(others[0])}, which no BPE model has")
     if isinstance(kind, str) and kind in _OTHERS:
         wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only")
     if kind != "BPE":
@@ -177,6 +188,8 @@ class _Vocabulary:
     def _settings(self) -> None:
         """What the model's own settings do that SentencePiece does not."""
         model, unknown = self.model, self.unknown
+        if not isinstance(model.get("dropout"), (int, float, NoneType)) or model.get("dropout") is True:
+            wrong(f"model.dropout must be a number, and is {shown(model['dropout'])}")
         if model.get("dropout"):
             self.differences.append(Difference(f"it skips merges at random (dropout {model['dropout']})"))
         if not self.byte_fallback:
