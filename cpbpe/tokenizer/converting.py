@@ -183,7 +183,8 @@ def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
     bound = {option: tokenizer.bound_options.get(option) for option in OPTIONS}
     if wanted == table.MODEL.name and all(value is None for value in bound.values()):
         spec = tokenizer.facts.spec  # (made without protobuf)
-        _own_fields().checked(spec, Written(tokenizer.to_bytes()), False)
+        if not spec.normalizer.prefix_before_space:
+            _own_fields().checked(spec, Written(tokenizer.to_bytes()), False)
         _write(name, wanted, {name: tokenizer.to_bytes()})
         return
     made = _output(_with_options(tokenizer.spec, bound), name, wanted, False)
