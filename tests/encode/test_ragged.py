@@ -90,3 +90,24 @@ def test_wrong_padding(options: dict[str, int], error: type[Exception], message:
     with pytest.raises(error, match=message):
         ragged().padded(**options)  # type: ignore[call-overload]
     assert ragged().padded(np.int64(7), np.int32(2)).tolist() == [[0, 7], [7, 7], [1, 2], [4, 5]]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("texts", ["alike", "denser", "sparser"])
+def test_large_batch(texts: str, threads: int) -> None:
+    """How many ids there will be is estimated from the first texts, which may be like the others or not."""
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
+    sparse, dense = "the cat sat on the mat, and so on " * 30, "x7 😀 %$ " * 100
+    batch = {"alike": [sparse], "denser": [sparse, dense], "sparser": [dense, sparse]}[texts]
+    batch = [text[i:] for text in batch for i in range(600)]
+    rows = tok.encode_arrays(batch, threads=threads)
+    assert rows.tolist() == [tok.encode(text) for text in batch]
+    # The array is like any other array of numpy.
+    assert rows.ids.base is None
+    assert rows.ids.flags.owndata
+    ids = rows.ids.copy()
+    del rows
+    row = tok.encode_arrays(batch, threads=threads).ids
+    row.resize(len(ids) + 1000, refcheck=False)
+    assert np.array_equal(row[: len(ids)], ids)
+    assert not row[len(ids) :].any()

@@ -35,7 +35,7 @@
 //! * `memory.rs`: an allocator, which cannot be written in safe code, and `zeros`, which gets memory that the system
 //!   has filled with zeros already.
 //!
-//! Two unit tests use it as well, in `cache/chunk_cache/tests.rs` and `encode/join.rs`. `core/python` has more, in
+//! Three tests use it as well: `cache/chunk_cache/tests.rs`, `encode/join.rs`, `tests/gathering.rs`. `core/python` has more, in
 //! `values.rs` and `arrays.rs`, to make Python's objects and numpy's arrays.
 //!
 //! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
@@ -60,7 +60,9 @@ pub mod watch;
 
 pub use decode::{DecodedTexts, NO_ID};
 pub use decode_spans::DecodedSpans;
-pub use encode::{join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, Scratch, Token};
+pub use encode::{
+    join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Place, Scratch, Token,
+};
 pub use error::{Error, Halt};
 pub use lines::{decimal, read_ids, LineWriter, ReadIds};
 #[doc(hidden)]

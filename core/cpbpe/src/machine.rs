@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::vocab::singles::Singles;
 use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
@@ -49,6 +50,8 @@ pub trait Machine {
     fn count_others(block: &[u8; BLOCK]) -> u32;
     /// The bytes of a block for which a table has 1, as bits. It has 0 for all that are not ASCII.
     fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64;
+    /// Write the ids of the bytes of a block, if they are ASCII.
+    fn ids(singles: &Singles, block: &[u8; BLOCK], to: &mut [u32; BLOCK]);
     /// Whether a block is ASCII.
     fn is_ascii(block: &[u8; BLOCK]) -> bool;
     /// Write the numbers of bits that are set, plus `offset`, and then anything.
@@ -121,6 +124,13 @@ impl Machine for Plain {
     #[inline(always)]
     fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
         block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(table[usize::from(byte)]))
+    }
+
+    #[inline(always)]
+    fn ids(singles: &Singles, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
+        for (id, &byte) in to.iter_mut().zip(block) {
+            *id = singles.ids[usize::from(byte)];
+        }
     }
 
     #[inline(always)]
@@ -197,6 +207,17 @@ mod vector {
     fn load(bytes: &[u8; BLOCK]) -> __m512i {
         // SAFETY: they can be read, and whoever uses `Vector` has asked `has_vectors`. (So it is below.)
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    /// The bytes of a table at 64 places; seven bits of each count.
+    #[inline(always)]
+    fn in_table(table: &[u8; 2 * BLOCK], places: __m512i) -> __m512i {
+        let (low, high) = table.split_at(BLOCK);
+        // SAFETY: both halves can be read; see `load`.
+        unsafe {
+            let (low, high) = (_mm512_loadu_si512(low.as_ptr().cast()), _mm512_loadu_si512(high.as_ptr().cast()));
+            _mm512_permutex2var_epi8(low, places, high)
+        }
     }
 
     impl Vector {
@@ -336,6 +357,36 @@ mod vector {
         }
 
         #[inline(always)]
+        fn ids(singles: &Singles, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
+            // SAFETY: 16 ids at a time are written to the places of 64; see `load`.
+            unsafe {
+                let bytes = load(block);
+                let [a, b, c] = &*singles.planes;
+                let (a, b, c) = (in_table(a, bytes), in_table(b, bytes), in_table(c, bytes));
+                let zero = _mm512_setzero_si512();
+                // The registers have quarters of 16 bytes, and unpacking works within each.
+                let (low, high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+                let (low2, high2) = (_mm512_unpacklo_epi8(c, zero), _mm512_unpackhi_epi8(c, zero));
+                let x = [
+                    _mm512_unpacklo_epi16(low, low2),
+                    _mm512_unpackhi_epi16(low, low2),
+                    _mm512_unpacklo_epi16(high, high2),
+                    _mm512_unpackhi_epi16(high, high2),
+                ];
+                // The quarters of x[i] are the ids 4 i to 4 i + 3 of each quarter of the block. Sort them.
+                let p = _mm512_shuffle_i32x4::<0x44>(x[0], x[1]);
+                let q = _mm512_shuffle_i32x4::<0xEE>(x[0], x[1]);
+                let r = _mm512_shuffle_i32x4::<0x44>(x[2], x[3]);
+                let s = _mm512_shuffle_i32x4::<0xEE>(x[2], x[3]);
+                let to = to.as_mut_ptr();
+                _mm512_storeu_si512(to.cast(), _mm512_shuffle_i32x4::<0x88>(p, r));
+                _mm512_storeu_si512(to.add(16).cast(), _mm512_shuffle_i32x4::<0xDD>(p, r));
+                _mm512_storeu_si512(to.add(32).cast(), _mm512_shuffle_i32x4::<0x88>(q, s));
+                _mm512_storeu_si512(to.add(48).cast(), _mm512_shuffle_i32x4::<0xDD>(q, s));
+            }
+        }
+
+        #[inline(always)]
         fn is_ascii(block: &[u8; BLOCK]) -> bool {
             // SAFETY: see `load`.
             unsafe { _mm512_movepi8_mask(load(block)) == 0 }
@@ -365,90 +416,4 @@ mod vector {
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
-mod tests {
-    use super::vector::MORE;
-    use super::*;
-    use crate::vocab::characters::{code_point, Characters};
-
-    /// The steps of `Vector` must be those of `Plain`.
-    #[test]
-    fn machines_agree() {
-        if !has_vectors() {
-            return;
-        }
-        let mut state = 1u64;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 32
-        };
-        for round in 0..20_000u64 {
-            let bits = (next() << 32 | next()) & if round % 3 == 0 { u64::MAX } else { next() };
-            let (mut plain, mut vector) = ([0; BLOCK], [0; BLOCK]);
-            Plain::places(bits, 192, &mut plain);
-            Vector::places(bits, 192, &mut vector);
-            let count = bits.count_ones() as usize;
-            assert_eq!(plain[..count], vector[..count]);
-            let key = [next() % 3, next() % 3];
-            let line = std::array::from_fn(|_| next() % 3);
-            let narrow_twice = line[LINE - 2] == key[0];
-            let [one, other] = [Plain::look(&line, key), Vector::look(&line, key)];
-            // (A key is in one place of a line. If it were in several, any of them would do.)
-            assert!(one == other || one.is_some() && other.is_some() && (narrow_twice || line[0] == line[3]));
-            let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
-            assert_eq!(Plain::is_ascii(&block), Vector::is_ascii(&block));
-            let bits_of =
-                |is: fn(u8) -> bool| block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)));
-            let kinds = [bits_of(|byte| byte >= 0x80), bits_of(|byte| byte & 0xC0 != 0x80)];
-            assert_eq!(Vector::kinds(&block), kinds);
-            assert_eq!(Plain::starts(&block), kinds[1]);
-            assert_eq!(Vector::long(&block), kinds[0] & kinds[1]);
-            assert_eq!(Plain::long(&block), bits_of(|byte| byte >= 0xE0));
-            assert_eq!([Plain::count_others(&block), Vector::count_others(&block)], [kinds[0].count_ones(); 2]);
-            let table = std::array::from_fn(|byte| u8::from(byte < 0x80 && next() % 40 == 0));
-            assert_eq!(Plain::marked(&table, &block), Vector::marked(&table, &block));
-            let places = if round % 5 == 0 { u64::MAX } else { next() << 32 | next() };
-            let set = |bits: u64| (0..64).filter(move |i| bits >> i & 1 != 0);
-            let extracted = set(places).enumerate().fold(0, |all, (i, place)| all | (bits >> place & 1) << i);
-            assert_eq!(Vector::extract(bits, places), extracted);
-            Vector::select(bits, &block, &mut vector);
-            assert!(set(bits).map(|i| block[i]).eq(vector[..count].iter().copied()));
-            let entries: [u32; BLOCK] = std::array::from_fn(|_| next() as u32);
-            let flags = [1 << 3, 1 << 30, 1 << 31, 3 << 8];
-            let collected =
-                flags.map(|flag| entries.iter().rev().fold(0, |bits, entry| bits << 1 | u64::from(entry & flag != 0)));
-            assert_eq!(Vector::collect(&entries, flags), collected);
-        }
-    }
-
-    /// The entries of all characters, in all places of a block.
-    #[test]
-    fn machines_read_the_same_characters() {
-        if !has_vectors() {
-            return;
-        }
-        let mut characters = Characters::all(7).unwrap();
-        let all: Vec<char> = (0..0x11_0000).step_by(5).filter_map(char::from_u32).collect();
-        for pair in all.chunks_exact(2).step_by(3) {
-            let [left, right] = [pair[0], pair[1]].map(|character| character.to_string().into_bytes());
-            characters.join(&left, &right);
-        }
-        for (round, part) in all.chunks(29).enumerate() {
-            let mut text = "x".repeat(round % 4).into_bytes();
-            // Characters of different lengths side by side.
-            for (i, character) in part.iter().enumerate() {
-                text.extend_from_slice(character.to_string().as_bytes());
-                text.extend_from_slice(&"é漢😀z".as_bytes()[..[0, 2, 5, 9, 10][(i + round) % 5]]);
-            }
-            text.resize(text.len() + BLOCK + MORE, b'-');
-            for at in (0..text.len() - BLOCK - MORE).step_by(BLOCK) {
-                let text: &[u8; BLOCK + MORE] = text[at..].first_chunk().unwrap();
-                let starts = Vector::kinds(text.first_chunk().unwrap())[1];
-                let mut entries = [0; BLOCK];
-                Vector::entries(&characters, text, starts, &mut entries);
-                let places = (0..BLOCK).filter(|i| starts >> i & 1 != 0);
-                let slow = places.map(|i| characters.entry(code_point(*text[i..].first_chunk().unwrap())));
-                assert!(slow.eq(entries[..starts.count_ones() as usize].iter().copied()));
-            }
-        }
-    }
-}
+mod tests;

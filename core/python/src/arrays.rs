@@ -1,20 +1,23 @@
 //! Numbers as arrays of numpy.
 //!
-//! They are copied into memory that numpy allocates. Handing over a vector instead (`PyArray::from_vec`) was not faster
+//! They are written into memory that numpy allocates. Handing over a vector instead (`PyArray::from_vec`) was not faster
 //! for any length, and a vector that collected ids has room for several times as many.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use numpy::npyffi::{self, npy_intp, NpyTypes, PY_ARRAY_API};
-use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods};
+use numpy::npyffi::{self, npy_intp, NpyTypes, PyArray_Dims, NPY_ORDER, PY_ARRAY_API};
+use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use cpbpe::join;
 use cpbpe::memory::with_room;
+use cpbpe::{join, Place};
 
 use crate::errors::halted;
+
+/// Arrays of this many bytes get memory of their own from the system. (The most for which glibc's allocator learns.)
+const LARGE: usize = 1 << 25;
 
 /// Make sure that arrays can be made without waiting for a lock. Called before the first array is made.
 ///
@@ -91,6 +94,49 @@ pub fn joined<'py, T: Element + Copy + Send + Sync>(
     // SAFETY: the array is new, so nobody else looks at it, and has this many numbers.
     let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<T>>(), count) };
     py.detach(|| join(parts, place, threads));
+    Ok(array)
+}
+
+/// A new array with room for this many ids, and this room; `None` if there is no memory for it.
+pub fn room<'p>(py: Python<'_>, count: usize) -> Option<(Py<PyArray1<u32>>, Place<'p>)> {
+    let array: Bound<'_, PyArray1<u32>> = new::<u32>(py, &mut [length(count).ok()?]).ok()?.cast_into().ok()?;
+    // SAFETY: the array is new, so nobody else looks at it, and has this many numbers. The caller keeps it until the
+    // place has been used.
+    let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast(), count) };
+    Some((array.unbind(), place))
+}
+
+/// The first numbers of an array from `room`, which have been written.
+pub fn first<'a>(array: &'a Bound<'_, PyArray1<u32>>, count: usize) -> &'a [u32] {
+    assert!(count <= array.len(), "the array has room for them");
+    // SAFETY: it has, and nobody else has seen it.
+    unsafe { std::slice::from_raw_parts(array.data(), count) }
+}
+
+/// An array from `room` without the numbers after the first `count`. They stay where they are.
+///
+/// Memory for a large array comes from the system, page by page, and returning the unused pages costs nothing. That of
+/// other arrays comes from what the process already has, if an array of the same size was freed before; the system's
+/// allocator learns that size. So the rest of the room, a sixteenth, is kept with the array: to return it took a tenth
+/// of the time of the next calls, because no room of theirs fitted into what had been freed.
+pub fn shortened<'py>(array: Bound<'py, PyArray1<u32>>, count: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    assert!(count <= array.len(), "an array does not grow");
+    let mut dimension = length(count)?;
+    let unused = array.len() - count;
+    let as_array = array.as_array_ptr();
+    if array.len() * size_of::<u32>() < LARGE && unused <= array.len() / 8 {
+        // SAFETY: the array has one dimension. It is new, so nobody else looks at it, and nobody has asked for its
+        // shape. Its memory is freed by its address.
+        unsafe { *(*as_array).fields.dimensions = dimension };
+        return Ok(array);
+    }
+    let mut shape = PyArray_Dims { ptr: &mut dimension, len: 1 };
+    // SAFETY: numpy's function for this reads the shape, and gives None, or null with an error. Nobody else has seen the
+    // array, so it need not look for references to it.
+    unsafe {
+        let none = PY_ARRAY_API.PyArray_Resize(array.py(), as_array, &mut shape, 0, NPY_ORDER::NPY_ANYORDER);
+        Bound::from_owned_ptr_or_err(array.py(), none)?;
+    }
     Ok(array)
 }
 

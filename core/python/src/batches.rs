@@ -3,12 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use cpbpe::{Ends, Lines};
+use cpbpe::{Ends, GatheredTexts, Lines};
 
 use crate::arrays;
 use crate::engine::Engine;
 use crate::errors::halted;
-use crate::values::{results, tuple};
+use crate::signals::{run, DETACH};
+use crate::values::tuple;
 
 type Columns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
@@ -21,10 +22,24 @@ impl Engine {
         threads: usize,
         ends: Ends,
     ) -> PyResult<Columns<'py>> {
-        let parts = results(py, |parts, check| self.engine.encode_batch(texts, threads, ends, check, parts))?;
-        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
-        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        let (ids, offsets) = (arrays::joined(py, &ids, threads)?, arrays::offsets(py, texts.len(), lengths)?);
+        let mut array = None;
+        let make = |count| {
+            let (made, place) = Python::attach(|py| arrays::room(py, count))?;
+            array = Some(made);
+            Some(place)
+        };
+        let found = run(py, DETACH, |check| self.engine.gather_batch(texts, threads, ends, check, make))?;
+        let GatheredTexts { placed, rest, lengths } = found;
+        let array = array.map(|array| array.into_bound(py));
+        let ids = match array {
+            Some(array) if rest.is_empty() => arrays::shortened(array, placed)?,
+            _ => {
+                let first = array.as_ref().map_or(&[][..], |array| arrays::first(array, placed));
+                let parts: Vec<&[u32]> = std::iter::once(first).chain(rest.iter().map(Vec::as_slice)).collect();
+                arrays::joined(py, &parts, threads)?
+            }
+        };
+        let offsets = arrays::offsets(py, texts.len(), lengths.into_iter())?;
         Ok((ids.into_any(), offsets.into_any()))
     }
 

@@ -43,7 +43,6 @@ const MAX_TEXTS: usize = 1 << 20;
 
 /// The most chunks that are looked up together: the words of a batch of bytes (see `cut/words.rs`), and a few more.
 pub const BATCH: usize = 264;
-const _: () = assert!(STEP <= ROOM);
 
 /// The memory of one running call.
 pub struct Cache {
@@ -218,7 +217,7 @@ impl Cache {
     /// be compared. Returns how many words.
     ///
     /// # Safety
-    /// `out` must have room for all their ids and `ROOM` more. All singles, and `STEP` more, must be in the source.
+    /// `out` must have room for all their ids and `ROOM + STEP` more. All singles, and `STEP` more, must be in the source.
     #[inline(always)]
     pub unsafe fn append_many<S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
         // SAFETY: as the caller says.
@@ -262,7 +261,7 @@ impl Cache {
         let room = |end: *mut u32| out.capacity() - out.len() - (end as usize - start as usize) / size_of::<u32>();
         for (key, &entry) in keys.iter().zip(entries) {
             if entry.is_ids() {
-                debug_assert!(key.singles.count() + entry.count() + ROOM <= room(end));
+                debug_assert!(key.singles.count() + entry.count() + ROOM + STEP <= room(end));
                 // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
                 // call.
                 unsafe {
@@ -272,7 +271,7 @@ impl Cache {
                 end = end.wrapping_add(entry.count());
             } else if let NotPacked::Aside(place) = entry.not_packed() {
                 let ids = self.aside(place);
-                debug_assert!(key.singles.count() + ids.len() + ROOM <= room(end));
+                debug_assert!(key.singles.count() + ids.len() + ROOM + STEP <= room(end));
                 // SAFETY: there is room.
                 unsafe {
                     end = source.write(key.singles, end);

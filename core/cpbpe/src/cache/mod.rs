@@ -9,4 +9,4 @@ pub mod source;
 pub use chunk_cache::{BatchLookup, Cache, Found, BATCH};
 pub use key::{Key, MAX_CHUNK};
 pub use packed_ids::PackedIds;
-pub use source::{Bytes, Entries, Source};
+pub use source::{Bytes, Entries, Ids, Source};

@@ -14,8 +14,9 @@ pub trait Source: Copy {
     fn last(self, singles: Singles) -> Option<u32>;
 }
 
-/// How many are written more than there are, at most.
-pub const STEP: usize = 4;
+/// How many are written more than there are, at most. (Eight at a time, so that few words need a second step: four took
+/// up to a twentieth longer on text of long characters.)
+pub const STEP: usize = 8;
 
 /// Singles that are bytes of a text.
 #[derive(Clone, Copy)]
@@ -41,6 +42,35 @@ impl Source for Bytes<'_> {
                 end.wrapping_add(i).cast::<[u32; 2]>().write_unaligned(ids);
             }
             i += 2;
+            if i >= count {
+                return end.wrapping_add(count);
+            }
+        }
+    }
+
+    fn last(self, _: Singles) -> Option<u32> {
+        None
+    }
+}
+
+/// Singles that are bytes of which the ids are known: with vector instructions, those of all bytes of a batch are made
+/// together. (1.04 to 1.09 times as fast as `Bytes`, 1.2 times for hexadecimal numbers.)
+#[derive(Clone, Copy)]
+pub struct Ids<'a>(pub &'a [u32]);
+
+impl Source for Ids<'_> {
+    #[inline(always)]
+    unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32 {
+        let (at, count) = (singles.at(), singles.count());
+        let mut i = 0;
+        loop {
+            debug_assert!(at + i + STEP <= self.0.len());
+            // SAFETY: as the caller says.
+            unsafe {
+                let ids = self.0.as_ptr().add(at + i).cast::<[u32; STEP]>().read();
+                end.wrapping_add(i).cast::<[u32; STEP]>().write_unaligned(ids);
+            }
+            i += STEP;
             if i >= count {
                 return end.wrapping_add(count);
             }

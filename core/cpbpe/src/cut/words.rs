@@ -33,6 +33,9 @@ pub struct Words {
     pub singles_end: usize,
     /// Whether the batch was cut by characters. Then its singles are in `characters`; otherwise they are bytes.
     pub by_character: bool,
+    /// The ids of all bytes, as if they were singles, after that of the last one before the batch. (Only with vector
+    /// instructions, and if the batch was not cut by characters.)
+    pub ids: [u32; BATCH + 2 * BLOCK],
     /// The singles of such a batch.
     pub characters: CharacterSingles,
 }
@@ -47,6 +50,7 @@ impl Words {
             start: 0,
             singles_end: 0,
             by_character: false,
+            ids: [0; BATCH + 2 * BLOCK],
             characters: CharacterSingles::new(),
         }
     }
@@ -145,6 +149,9 @@ impl<'a> Cutter<'a> {
         }
         let first = self.base;
         words.first = first;
+        if M::MASKS {
+            words.ids[0] = self.joinable.singles.ids[usize::from(last)];
+        }
         // How many words were begun and ended.
         let (mut begun, mut ended) = (usize::from(self.open.is_some()), 0);
         let stop = (first + BATCH).min(self.length + 1);
@@ -154,6 +161,9 @@ impl<'a> Cutter<'a> {
             let mut mask = self.mask::<M>(block, left)?;
             if left < BLOCK {
                 mask = mask & ((1 << left) - 1) | 1 << left;
+            }
+            if M::MASKS {
+                M::ids(&self.joinable.singles, block, words.ids[1 + self.base - first..].first_chunk_mut()?);
             }
             // 1. Which bits are begins and ends of words; see the top of this file.
             let before = mask << 1 | u64::from(self.cut);

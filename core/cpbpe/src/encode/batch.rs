@@ -127,7 +127,7 @@ impl Engine {
     /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run
     /// itself if there are none. Only this thread may make lists of ids; that costs no time while the others have work.
     /// Only this thread asks `check` whether to go on. The others stop when it does.
-    fn in_runs<R: Send, C: Consumer<R>>(
+    pub(crate) fn in_runs<R: Send, C: Consumer<R>>(
         &self,
         texts: &[Input],
         threads: usize,

@@ -5,7 +5,7 @@
 //! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
 use crate::cache::key::Singles;
-use crate::cache::{self, BatchLookup, Bytes, Cache, Entries, Found, Key, PackedIds, Source, MAX_CHUNK};
+use crate::cache::{self, BatchLookup, Bytes, Cache, Entries, Found, Ids, Key, PackedIds, Source, MAX_CHUNK};
 use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
@@ -163,12 +163,12 @@ impl<O: Output> Encoder<'_, O> {
             }
             self.prepare(padded, now);
             // 2. Append the ids of the batch before, whose entries have arrived.
-            done = self.look_up(padded, done, before, lookup)?;
+            done = self.look_up::<M>(padded, done, before, lookup)?;
             // 3. Read the entries of this one.
             self.cache.find::<M>(&now.keys[..now.words.count], lookup);
             std::mem::swap(&mut now, &mut before);
         }
-        self.look_up(padded, done, before, lookup)?;
+        self.look_up::<M>(padded, done, before, lookup)?;
         Ok(true)
     }
 
@@ -200,7 +200,7 @@ impl<O: Output> Encoder<'_, O> {
     /// Append the ids of a batch: of words, and of the singles between them. `done`: up to where ids have been appended.
     /// Returns the new place.
     #[inline(always)]
-    fn look_up(
+    fn look_up<M: Machine>(
         &mut self,
         padded: &[u8],
         done: usize,
@@ -219,6 +219,14 @@ impl<O: Output> Encoder<'_, O> {
             // SAFETY: `run` made room.
             unsafe { self.out.append_singles(Singles::new(0, to - from), Entries(&first[from..])) };
             return self.look_up_in(padded, batch, lookup, source);
+        }
+        if M::MASKS {
+            let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
+            // (They begin in the batch, or with the byte before it. If there are none, `done` may be anywhere.)
+            let first = Ids(&words.ids[(done + 1).saturating_sub(words.first)..]);
+            // SAFETY: `run` made room.
+            unsafe { self.out.append_singles(Singles::new(0, to - done), first) };
+            return self.look_up_in(padded, batch, lookup, Ids(&words.ids[1..]));
         }
         let source = Bytes { text: &padded[words.first..], ids: &self.joinable.singles.ids };
         let to = if words.count > 0 { words.begin(0) } else { words.singles_end };

@@ -19,6 +19,38 @@ pub struct Ends {
 }
 
 impl Engine {
+    /// Append the ids of a text to `ids`, with what goes around them. Uses `scratch`, and what it is done with is empty.
+    #[inline]
+    pub(crate) fn append_between(
+        &self,
+        text: &[u8],
+        valid: bool,
+        ends: Ends,
+        check: Check,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), Halt> {
+        if self.vocab.fused.is_some() {
+            // An unknown symbol must not become one with that of the text before.
+            self.encode_between(text, valid, ends, check, scratch)?;
+            ids.grow(scratch.ids.len())?;
+            ids.extend_from_slice(&scratch.ids);
+            return Ok(());
+        }
+        let begin = ids.len() + usize::from(ends.front.is_some());
+        ids.grow(2)?;
+        ids.extend(ends.front);
+        self.encode_to(text, valid, check, &mut scratch.buffers, ids)?;
+        if ends.reverse {
+            ids[begin..].reverse();
+        }
+        if let Some(back) = ends.back {
+            ids.grow(1)?;
+            ids.push(back);
+        }
+        Ok(())
+    }
+
     /// Leave the ids of a text in `scratch.ids`, with what goes around them.
     #[inline]
     pub fn encode_between(

@@ -287,7 +287,7 @@ impl Engine {
         Ok(count.count)
     }
 
-    fn encode_to<O: Output>(
+    pub(crate) fn encode_to<O: Output>(
         &self,
         text: &[u8],
         valid: bool,

@@ -15,6 +15,7 @@
 //! | `align.rs`     | ids and spans                                                         |
 //! | `message.rs`   | a text as a message with its tokens                                   |
 //! | `batch.rs`     | many texts by several threads                                         |
+//! | `gather.rs`    | the same, with all ids in one place                                   |
 //! | `join.rs`      | joins the results of threads                                           |
 
 mod align;
@@ -22,6 +23,7 @@ mod batch;
 mod encoder;
 mod ends;
 mod engine;
+mod gather;
 mod id_sink;
 mod join;
 mod long_text;
@@ -37,5 +39,6 @@ pub use batch::{Consumer, EncodedTexts};
 pub use encoder::Scratch;
 pub use ends::Ends;
 pub use engine::Engine;
+pub use gather::{GatheredTexts, Place};
 pub use join::join;
 pub use tokens::Token;

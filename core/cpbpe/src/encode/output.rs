@@ -1,6 +1,7 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
 use crate::cache::key::Singles;
+use crate::cache::source::STEP;
 use crate::cache::{Cache, Found, Source};
 use crate::error::Halt;
 use crate::memory::Grow;
@@ -18,13 +19,13 @@ pub trait Output {
     /// Returns how many words were taken.
     ///
     /// # Safety
-    /// `reserve_ids` must have made room for all their ids, and for `ROOM` more. The text must be as `append_many` needs
+    /// `reserve_ids` must have made room for all their ids, and for `ROOM + STEP` more. The text must be as `append_many` needs
     /// it.
     unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize;
     /// Take the ids of some singles.
     ///
     /// # Safety
-    /// As `Source::write` says. `reserve_ids` must have made room for them.
+    /// As `Source::write` says. `reserve_ids` must have made room for them, and for as many more as that needs.
     unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S);
     /// Forget the last id.
     fn drop_last(&mut self);
@@ -56,7 +57,7 @@ impl Output for Vec<u32> {
     }
     #[inline(always)]
     unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S) {
-        debug_assert!(self.capacity() - self.len() >= singles.count());
+        debug_assert!(self.capacity() - self.len() >= singles.count() + STEP);
         let end = self.as_mut_ptr().wrapping_add(self.len());
         // SAFETY: as the caller says. This many have been written.
         unsafe {

@@ -43,7 +43,7 @@ impl Joinable {
             bytes: boxed(1),
             pairs: boxed(0),
             classes: Classes { tables: boxed([[0; 128]; 2]) },
-            vector: has_vectors(),
+            vector: has_vectors() && pieces.len() < 1 << 24,
             unkeyed: None,
             singles,
             characters,
@@ -115,8 +115,11 @@ mod tests {
             pieces.push(|blob| blob.extend_from_slice(text.as_bytes()), NORMAL, 0.0).unwrap();
         }
         pieces.finish(|_| false).unwrap();
-        let joinable =
-            Joinable::new(&pieces, Singles { ids: Box::new([0; 256]), odd: None }, Characters::all(0).unwrap());
+        let joinable = Joinable::new(
+            &pieces,
+            Singles { ids: Box::new([0; 256]), planes: Box::new([[0; 128]; 3]), odd: None },
+            Characters::all(0).unwrap(),
+        );
         let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
         let inside: Vec<(char, char)> = texts.iter().flat_map(|text| text.chars().zip(text.chars().skip(1))).collect();
         for &(left, right) in &inside {

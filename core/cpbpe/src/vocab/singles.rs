@@ -10,6 +10,8 @@ use crate::vocab::vocabulary::Vocab;
 pub struct Singles {
     /// The id of each byte that becomes exactly one id, whatever is around it.
     pub ids: Box<[u32; 256]>,
+    /// The three lower bytes of these ids, for vector instructions.
+    pub planes: Box<[[u8; 128]; 3]>,
     /// For the others, if there are any: 1. They are a space that becomes the three bytes of U+2581, UNUSED pieces, and,
     /// if unknown symbols side by side are one, characters that are unknown.
     pub odd: Option<Box<[u8; 256]>>,
@@ -31,6 +33,7 @@ impl Singles {
             }
         }
         let any = odd.contains(&1);
-        Singles { ids, odd: any.then_some(odd) }
+        let planes = Box::new([0, 8, 16].map(|shift| std::array::from_fn(|byte| (ids[byte] >> shift) as u8)));
+        Singles { ids, planes, odd: any.then_some(odd) }
     }
 }
