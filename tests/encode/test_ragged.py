@@ -1,5 +1,7 @@
 """`Ragged`: many sequences of ids in one array."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -102,12 +104,8 @@ def test_large_batch(texts: str, threads: int) -> None:
     batch = [text[i:] for text in batch for i in range(600)]
     rows = tok.encode_arrays(batch, threads=threads)
     assert rows.tolist() == [tok.encode(text) for text in batch]
-    # The array is like any other array of numpy.
-    assert rows.ids.base is None
-    assert rows.ids.flags.owndata
-    ids = rows.ids.copy()
-    del rows
-    row = tok.encode_arrays(batch, threads=threads).ids
-    row.resize(len(ids) + 1000, refcheck=False)
-    assert np.array_equal(row[: len(ids)], ids)
-    assert not row[len(ids) :].any()
+    # Little room stays unused behind the ids, and nobody sees it.
+    whole = rows.ids if rows.ids.base is None else rows.ids.base
+    assert whole.nbytes <= max(rows.ids.nbytes * 8 // 7, rows.ids.nbytes + 64)
+    assert rows.ids.flags.c_contiguous
+    assert len(pickle.dumps(rows.ids)) < rows.ids.nbytes + 1000
