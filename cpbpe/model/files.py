@@ -91,7 +91,7 @@ def folder_of(source: Source) -> str | None:
 
 
 def in_folder(folder: str) -> str:
-    """The model file in a folder: one of NAMES, the only one that ends in .model, or the tokenizer.json."""
+    """The model file in a folder: one of NAMES, the only .model, the tokenizer.json, or the only .gguf."""
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
@@ -108,6 +108,14 @@ def in_folder(folder: str) -> str:
         )
     if JSON_NAME in names:
         return os.path.join(folder, JSON_NAME)
+    weights = [name for name in names if name.lower().endswith(".gguf")]
+    if len(weights) == 1:
+        return os.path.join(folder, weights[0])
+    if weights:  # the same model in several sizes, or in several parts
+        raise FileNotFoundError(
+            f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}, and several GGUF files: "
+            f"{', '.join(weights[:5])}{', ...' if len(weights) > 5 else ''}; give the path of one of them"
+        )
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
     shown += next((what for others, what in _OTHER_KINDS if all(map(names.__contains__, others))), "")
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}; {shown}")

@@ -58,7 +58,8 @@ def read_folder(folder: str, *, allow_differences: bool = False, closely: bool =
         facts = facts_of(data)
     else:
         read = table.read(data, format, allow_differences=allow_differences)
-        facts, differences, notes = facts_of_spec(read.spec), read.differences, [*read.notes]
+        facts, differences = facts_of_spec(read.spec), read.differences
+        notes = [*read.notes, *read.assumptions, *table.remarks(read.spec, format)]
     # 2. What is said beside it.
     beside = read_beside(folder, os.path.basename(main))
     notes += beside.notes

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 import pytest
 
 import cpbpe
-from cpbpe import Pieces, PieceType
+from cpbpe import Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.gguf import container, read
 from cpbpe.model.formats.gguf.container import (
     ARRAY,
@@ -25,6 +25,7 @@ from cpbpe.model.formats.gguf.container import (
     UINT8,
     UINT32,
 )
+from tests.support import zoo
 from tests.support.gguf_files import ROWS, TEXTS, file, text, tokenizer
 
 SIZE = len(ROWS)
@@ -277,3 +278,17 @@ def test_cut_anywhere() -> None:
     for end in [*range(200), *range(200, len(data) - 60, 37), *range(len(data) - 60, len(data))]:
         with pytest.raises(cpbpe.ModelError):
             read(data[:end])
+
+
+def test_a_folder_of_weights(tmp_path: Path) -> None:
+    tok = Tokenizer.from_bytes(zoo.model("llama"))
+    tok.save(tmp_path / "small.gguf")
+    (tmp_path / "README.md").write_text("a model")
+    assert cpbpe.load(tmp_path).encode("abra cadabra") == tok.encode("abra cadabra")
+    assert cpbpe.convert(tmp_path, tmp_path / "again.json").is_exact
+    (tmp_path / "again.json").unlink()
+    tok.save(tmp_path / "large.gguf")
+    with pytest.raises(FileNotFoundError, match=r"several GGUF files: large.gguf, small.gguf; give the path"):
+        cpbpe.load(tmp_path)
+    tok.save(tmp_path / "tokenizer.model")
+    assert cpbpe.load(tmp_path) == tok
