@@ -1,7 +1,7 @@
 r"""minbpe's two files.
 
 `.model` is what `load` reads: the line `minbpe v1`, the pattern, the number of special tokens, each of them
-with its id, and the pairs that were merged. The merges have the ids 256, 257 and so on, which are not written.
+with its id, and the pairs that were merged. The merges have the ids 256, 257, ..., which are not written.
 
 `.vocab` is for people: each piece in brackets with its id, and before it the two that it was made of.
 
