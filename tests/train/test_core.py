@@ -269,7 +269,7 @@ def heavy_words() -> Words:
 
 def test_progress_is_reported_and_may_raise() -> None:
     words = heavy_words()
-    spec = LearnSpec(100_000, 3, character_coverage=1.0)
+    spec = LearnSpec(200_000, 3, character_coverage=1.0)  # a second of work; reports come every 0.1 s
     seen: list[tuple[str, int, int]] = []
 
     def stop(phase: str, done: int, total: int) -> None:

@@ -162,6 +162,7 @@ fn engine(chance: &mut Chance) -> Engine {
             suffix: chance.below(4) == 0,
         },
         denormalizer: None,
+        byte_level: None,
         added: Vec::new(),
     };
     Engine::from_columns(columns).unwrap()

@@ -10,6 +10,8 @@ ADDED_TOKENS_FIELD_NUMBER: _ClassVar[int]
 added_tokens: _descriptor.FieldDescriptor
 CARRIED_FIELD_NUMBER: _ClassVar[int]
 carried: _descriptor.FieldDescriptor
+BYTE_LEVEL_FIELD_NUMBER: _ClassVar[int]
+byte_level: _descriptor.FieldDescriptor
 
 class TrainerSpec(_message.Message):
     __slots__ = ("input", "input_format", "model_prefix", "model_type", "vocab_size", "accept_language", "self_test_sample_size", "character_coverage", "input_sentence_size", "shuffle_input_sentence", "mining_sentence_size", "training_sentence_size", "max_sentence_length", "seed_sentencepiece_size", "shrinking_factor", "num_threads", "num_sub_iterations", "train_extremely_large_corpus", "enable_differential_privacy", "differential_privacy_noise_level", "differential_privacy_clipping_threshold", "seed_sentencepieces_file", "auto_character_coverage", "max_sentencepiece_length", "split_by_unicode_script", "split_by_whitespace", "split_by_number", "treat_whitespace_as_suffix", "split_digits", "allow_whitespace_only_pieces", "pretokenization_delimiter", "control_symbols", "user_defined_symbols", "vocabulary_output_piece_score", "hard_vocab_limit", "use_all_vocab", "byte_fallback", "required_chars", "unk_id", "bos_id", "eos_id", "pad_id", "unk_surface", "unk_piece", "bos_piece", "eos_piece", "pad_piece")
@@ -183,3 +185,13 @@ class AddedToken(_message.Message):
     text: bytes
     id: int
     def __init__(self, text: _Optional[bytes] = ..., id: _Optional[int] = ...) -> None: ...
+
+class ByteLevel(_message.Message):
+    __slots__ = ("pattern", "name", "whole")
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    pattern: bytes
+    name: bytes
+    whole: bool
+    def __init__(self, pattern: _Optional[bytes] = ..., name: _Optional[bytes] = ..., whole: bool = ...) -> None: ...
