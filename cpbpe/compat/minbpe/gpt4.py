@@ -49,7 +49,7 @@ def _cached() -> bytes:
     except FileNotFoundError:
         raise FileNotFoundError(
             f"GPT-4's ranks are not among the files of tiktoken ({path}); download them with tiktoken: "
-            f"python -c \"import tiktoken; tiktoken.get_encoding('cl100k_base')\"; or pass the path of the file "
+            f"python -c \"import tiktoken; tiktoken.get_encoding('cl100k_base')\"; or pass the path of "
             f"cl100k_base.tiktoken: GPT4Tokenizer(path)"
         ) from None
     if hashlib.sha256(data).hexdigest() != _SHA256:
