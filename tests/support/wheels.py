@@ -1,4 +1,4 @@
-"""Published byte-level vocabularies, from packages that carry them; what mistral-common has is there already."""
+"""Published byte-level vocabularies, from packages that carry them. mistral-common is installed already."""
 
 from __future__ import annotations
 
