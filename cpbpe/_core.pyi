@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.engine.columns import Columns, NormalizerColumns
+from cpbpe.engine.columns import ByteLevelColumns, Columns, NormalizerColumns
 from cpbpe.reference.training_values import CountSpec, LearnSpec
 
 __all__ = [
@@ -37,12 +37,15 @@ class Engine:
         normalizer: NormalizerColumns,
         denormalizer: NormalizerColumns | None,
         added: list[tuple[bytes, int]],
+        byte_level: ByteLevelColumns | None = None,
     ) -> Engine: ...
     def columns(self) -> Columns: ...
     @property
     def size(self) -> int: ...
     @property
     def byte_fallback(self) -> bool: ...
+    @property
+    def byte_level(self) -> ByteLevelColumns | None: ...
     @property
     def normalizer_name(self) -> bytes: ...
     @property

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, SplitSpec
 
 NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool]
 """Name, charsmap, and the other fields of `NormalizerSpec` in their order."""
+
+
+ByteLevelColumns = tuple[str, str, bool]
+"""The pattern of the splitter, empty if there is none; its name; `whole`."""
 
 
 class Columns(TypedDict):
@@ -23,6 +27,7 @@ class Columns(TypedDict):
     normalizer: NormalizerColumns
     denormalizer: NormalizerColumns | None
     added: list[tuple[bytes, int]]
+    byte_level: ByteLevelColumns | None
 
 
 def columns_of(spec: ModelSpec) -> Columns:
@@ -39,6 +44,7 @@ def columns_of(spec: ModelSpec) -> Columns:
         "normalizer": _normalizer_columns(spec.normalizer),
         "denormalizer": None if spec.denormalizer is None else _normalizer_columns(spec.denormalizer),
         "added": list(spec.added),
+        "byte_level": _byte_level_columns(spec),
     }
 
 
@@ -53,8 +59,23 @@ def spec_of(columns: Columns, file: bytes | None = None) -> ModelSpec:
         unk_surface=columns["unk_surface"],
         special_pieces=columns["special_pieces"],
         added=tuple(columns["added"]),
+        **_byte_level_fields(columns["byte_level"]),
         file=file,
     )
+
+
+def _byte_level_columns(spec: ModelSpec) -> ByteLevelColumns | None:
+    if spec.alphabet == "characters":
+        return None
+    splitter = spec.splitter or SplitSpec("")
+    return splitter.pattern, splitter.name, spec.whole
+
+
+def _byte_level_fields(columns: ByteLevelColumns | None) -> dict[str, Any]:
+    if columns is None:
+        return {}
+    pattern, name, whole = columns
+    return {"alphabet": "bytes", "splitter": SplitSpec(pattern, name) if pattern else None, "whole": whole}
 
 
 def _normalizer_columns(spec: NormalizerSpec) -> NormalizerColumns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cpbpe.engine.columns import Columns
+from cpbpe.engine.columns import ByteLevelColumns, Columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,10 @@ class Engine(Protocol):
     @property
     def byte_fallback(self) -> bool:
         """Whether unknown characters become BYTE pieces."""
+
+    @property
+    def byte_level(self) -> ByteLevelColumns | None:
+        """What a byte-level model says about itself; None if symbols begin as characters."""
 
     @property
     def normalizer_name(self) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from cpbpe.lazy import kept
 
@@ -190,6 +190,16 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class SplitSpec:
+    """How a byte-level model cuts text into chunks, each of which is merged by itself."""
+
+    pattern: str
+    """The regular expression whose matches are the chunks, as the packages `regex` and tiktoken write it."""
+    name: str = ""
+    """What the pattern is called: "gpt2", "cl100k", ... It is for people: nothing depends on it."""
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """A BPE model.
 
@@ -211,6 +221,12 @@ class ModelSpec:
     """What the UNKNOWN piece is decoded to."""
     special_pieces: tuple[bytes, bytes, bytes, bytes] = (b"<unk>", b"<s>", b"</s>", b"<pad>")
     """The names of the pieces that are unk, bos, eos and pad, if the vocabulary holds them."""
+    alphabet: Literal["characters", "bytes"] = "characters"
+    """What the symbols of a text are before anything is merged. With "bytes" a model is *byte-level*."""
+    splitter: SplitSpec | None = None
+    """How a byte-level model cuts text into chunks; if there is none, a text is one chunk."""
+    whole: bool = False
+    """Whether, in a byte-level model, a chunk that is a piece becomes this piece, even if no merges make it."""
     added: tuple[tuple[bytes, int], ...] = ()
     """Special tokens that were added to the model, with their ids."""
     settings: Settings = field(default=Settings(), repr=False)
@@ -223,7 +239,8 @@ class ModelSpec:
     @kept
     def ids(self) -> dict[bytes, int]:
         """The id of each piece. (sentencepiece never finds the piece that is one NUL character.)"""
-        return {text: id for id, text in enumerate(self.pieces.texts) if text != b"\0"}
+        hidden = None if self.alphabet == "bytes" else b"\0"
+        return {text: id for id, text in enumerate(self.pieces.texts) if text != hidden}
 
     @kept
     def unknown_id(self) -> int | None:

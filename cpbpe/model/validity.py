@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cpbpe.errors import ModelError
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.lazy import imported
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.text.charsmap import Charsmap
 
 MAX_PIECE_BYTES = 8000
@@ -22,7 +23,14 @@ def check(spec: ModelSpec) -> None:
     ...
     cpbpe.errors.ModelError: piece 1, 'a', occurs twice: it is also piece 0
     """
+    if spec.alphabet == "characters" and (spec.splitter is not None or spec.whole):
+        raise ModelError('`splitter` and `whole` are for byte-level models; pass alphabet="bytes", too')
+    if spec.alphabet not in ("characters", "bytes"):
+        raise ModelError(f'the alphabet of a model is "characters" or "bytes", not {spec.alphabet!r}')
     _check_pieces(spec)
+    if spec.alphabet == "bytes":
+        _check_byte_level(spec)
+        return
     if spec.normalizer.charsmap:
         Charsmap(spec.normalizer.charsmap, "normalizer_spec")
     if spec.denormalizer is not None and spec.denormalizer.charsmap:
@@ -40,6 +48,7 @@ def _check_pieces(spec: ModelSpec) -> None:
 
     if not pieces:
         raise ModelError("the model has no pieces")
+    byte_level = spec.alphabet == "bytes"
     ids: dict[bytes, int] = {}
     unknown = None
     for id, (piece, type) in enumerate(zip(pieces, types, strict=True)):
@@ -47,9 +56,14 @@ def _check_pieces(spec: ModelSpec) -> None:
             raise blame(id, f"is {len(piece)} bytes long; a piece has fewer than {MAX_PIECE_BYTES}")
         if not piece:
             raise blame(id, "is empty")
+        if byte_level and type not in (PieceType.NORMAL, PieceType.CONTROL):
+            raise blame(
+                id,
+                f"has the type {PieceType(type).name}; the pieces of a byte-level model are NORMAL or CONTROL",
+            )
         if piece == b"\0" and type == PieceType.UNUSED:
             continue
-        if b"\0" in piece:
+        if b"\0" in piece and not byte_level:
             raise blame(id, "contains a NUL character (U+0000)")
         if ids.setdefault(piece, id) != id:
             raise blame(id, f"occurs twice: it is also piece {ids[piece]}")
@@ -71,5 +85,49 @@ def _check_pieces(spec: ModelSpec) -> None:
             raise ModelError(
                 f"byte_fallback is on, but {len(missing)} of the 256 BYTE pieces are missing: {names}"
             )
-    elif unknown is None:
+    elif unknown is None and not byte_level:
         raise ModelError("no piece has the type UNKNOWN and byte_fallback is off; one of the two is needed")
+
+
+def _check_byte_level(spec: ModelSpec) -> None:
+    """What is required of byte-level models besides."""
+    # 1. Every text must have ids.
+    normal = {
+        piece
+        for piece, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
+        if type == PieceType.NORMAL
+    }
+    missing = [byte for byte in range(256) if bytes([byte]) not in normal]
+    if missing:
+        names = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if len(missing) > 3 else "")
+        raise ModelError(
+            f"in a byte-level model every byte is a NORMAL piece, and {len(missing)} of the 256 are missing: {names}"
+        )
+    # 2. Text is cut as it is.
+    plain = NormalizerSpec(
+        spec.normalizer.name,
+        b"",
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        escape_whitespaces=False,
+    )
+    if spec.byte_fallback:
+        raise ModelError("a byte-level model needs no byte_fallback: leave it off")
+    if spec.normalizer != plain or spec.denormalizer is not None:
+        raise ModelError(
+            "a byte-level model has no normalizer and no denormalizer: pass normalizer=NormalizerSpec("
+            "add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False)"
+        )
+    # 3. The pattern must be one.
+    if spec.splitter is not None:
+        if not spec.splitter.pattern:
+            raise ModelError(
+                "the pattern of a splitter is empty; for a text as one chunk leave out the splitter"
+            )
+        regex = imported("regex")
+        try:
+            regex.compile(spec.splitter.pattern)
+        except regex.error as error:
+            raise ModelError(
+                f"the pattern {spec.splitter.pattern!r} is not a regular expression: {error}"
+            ) from None

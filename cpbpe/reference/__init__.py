@@ -2,6 +2,7 @@
 
 `encoding.py` and `training.py` are to be read from top to bottom. `ReferenceEngine` encodes and decodes with
 a `ModelSpec`; `steps` shows how a text becomes ids, one merge after the other.
+`byte_level/` has the other family of models, that of GPT-4 and Llama 3.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from cpbpe.lazy import imported
 
 if TYPE_CHECKING:
     from cpbpe.reference.encoding import ReferenceEngine
-    from cpbpe.reference.replay import Step, steps
+    from cpbpe.reference.replay import steps
+    from cpbpe.reference.step import Step
 
 __all__ = ["ReferenceEngine", "Step", "steps"]
 
 _LATER = {
     "ReferenceEngine": "cpbpe.reference.encoding",
-    "Step": "cpbpe.reference.replay",
+    "Step": "cpbpe.reference.step",
     "steps": "cpbpe.reference.replay",
 }
 

@@ -234,7 +234,7 @@ impl PieceTexts {
             text.clear();
             vocab.text_of(id, &mut text);
             blob.grow(text.len().max(vocab.unk_surface.len()) + SLACK)?;
-            let spaced = text.starts_with(utf8::SPACE);
+            let spaced = vocab.byte_level.is_none() && text.starts_with(utf8::SPACE);
             let kind = match vocab.kind(id) {
                 piece_type::CONTROL => TextKind::Control,
                 piece_type::UNKNOWN if spaced => TextKind::UnknownSpaced,
@@ -247,6 +247,7 @@ impl PieceTexts {
                 TextKind::Control => {}
                 TextKind::Byte => blob.push(byte_of(&text).unwrap_or_default()),
                 TextKind::Unknown | TextKind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
+                TextKind::Plain | TextKind::Spaced if vocab.byte_level.is_some() => blob.extend_from_slice(&text),
                 TextKind::Plain | TextKind::Spaced => utf8::spaces_into(&text, &mut blob),
             }
             // A surface may be longer than any piece; what does not fit is looked up again.
@@ -279,6 +280,7 @@ impl PieceTexts {
     ) -> Result<(), Error> {
         // A little more room than most texts need: to move a short text takes as long as ten ids.
         out.grow(ids.len() * 5 + 3 * SLACK)?;
+        let begin = out.len();
         let mut text = Text::new(self, vocab, beginning, keep_invalid, out);
         let mut position = 0;
         let mut next_check = CHECK_IDS;
@@ -301,7 +303,11 @@ impl PieceTexts {
             }
             position += 1;
         }
-        Ok(text.end_run()?)
+        text.end_run()?;
+        if vocab.byte_level.is_some() && !keep_invalid {
+            utf8::repair_parts(out, begin)?;
+        }
+        Ok(())
     }
 
     /// Append texts up to the first id that is anything else. Returns how many there were.

@@ -103,7 +103,7 @@ impl Decoder {
             return Err(Error::UnknownId(position));
         }
         // (A piece of one NUL is never found by its text, by which sentencepiece looks for it.)
-        let is_nul = |id: u32| vocab.pieces.text(id) == b"\0";
+        let is_nul = |id: u32| vocab.byte_level.is_none() && vocab.pieces.text(id) == b"\0";
         let tokens = ids.iter().map(|&id| if is_nul(id) { (None, &b"\0"[..]) } else { (Some(id), &b""[..]) });
         Ok(self.spans(tokens, check)?)
     }
@@ -114,7 +114,7 @@ impl Decoder {
         let mut compact = Vec::new();
         let tokens = pieces.iter().map(|&piece| {
             compact.clear();
-            if piece == b"\0" || piece.len() > MAX_PIECE {
+            if piece == b"\0" && vocab.byte_level.is_none() || piece.len() > MAX_PIECE {
                 return (None, piece);
             }
             let text = if vocab.swapped {

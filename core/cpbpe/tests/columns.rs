@@ -23,6 +23,7 @@ fn columns(pieces: &[(&str, u8)]) -> Columns {
         special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
         normalizer: NormalizerOptions { name: b"mine".to_vec(), ..NormalizerOptions::default() },
         denormalizer: None,
+        byte_level: None,
         added: vec![(b"<|end|>".to_vec(), 7)],
     }
 }

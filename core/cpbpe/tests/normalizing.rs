@@ -163,6 +163,7 @@ fn engine(chance: &mut Chance) -> Engine {
             prefix_before_space: chance.below(3) > 0,
         },
         denormalizer: None,
+        byte_level: None,
         added: Vec::new(),
     };
     Engine::from_columns(columns).unwrap()

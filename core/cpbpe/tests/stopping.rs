@@ -28,6 +28,7 @@ fn engine(user_defined: Option<&str>, squeeze: bool) -> Engine {
         special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
         normalizer: NormalizerOptions { remove_extra_whitespaces: squeeze, ..NormalizerOptions::default() },
         denormalizer: None,
+        byte_level: None,
         added: Vec::new(),
     };
     for (text, _) in pieces {

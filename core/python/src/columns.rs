@@ -5,12 +5,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use cpbpe::memory::collected;
-use cpbpe::{Columns, NormalizerOptions};
+use cpbpe::{ByteLevelOptions, Columns, NormalizerOptions};
 
 use crate::errors::halted;
 
 /// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space.
 pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool, bool);
+
+/// The pattern of a byte-level model, empty if it has none; its name; whether chunks that are pieces are taken whole.
+pub type ByteLevelTuple = (String, String, bool);
+
+/// For Python.
+pub fn byte_level_of(options: ByteLevelOptions) -> ByteLevelTuple {
+    (options.pattern, options.name, options.whole)
+}
 
 /// A normalizer that came from Python.
 pub fn normalizer_of(given: NormalizerTuple) -> NormalizerOptions {
@@ -65,6 +73,7 @@ pub fn dict_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> 
     dict.set_item("special_pieces", (bytes(unk), bytes(bos), bytes(eos), bytes(pad)))?;
     dict.set_item("normalizer", normalizer(columns.normalizer))?;
     dict.set_item("denormalizer", columns.denormalizer.map(normalizer))?;
+    dict.set_item("byte_level", columns.byte_level.map(byte_level_of))?;
     dict.set_item("added", added)?;
     Ok(dict)
 }

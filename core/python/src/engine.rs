@@ -9,11 +9,11 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::copied;
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, Columns, Dropout, Ends, Error, Scratch};
+use cpbpe::{AlignOptions, ByteLevelOptions, Columns, Dropout, Ends, Error, Scratch};
 
 use crate::aligned::dropout_of;
 use crate::arrays;
-use crate::columns::{dict_of, normalizer_of, numbers_of, NormalizerTuple};
+use crate::columns::{byte_level_of, dict_of, normalizer_of, numbers_of, ByteLevelTuple, NormalizerTuple};
 use crate::errors::{exception, halted};
 use crate::finder::Finder;
 use crate::pieces::Pieces;
@@ -70,7 +70,8 @@ impl Engine {
     /// An engine for a model that is given as columns; ValueError if it is not a valid BPE model.
     #[staticmethod]
     #[pyo3(signature = (
-        *, blob, ends, scores, types, byte_fallback, unk_surface, special_pieces, normalizer, denormalizer, added
+        *, blob, ends, scores, types, byte_fallback, unk_surface, special_pieces, normalizer, denormalizer, added,
+        byte_level = None,
     ))]
     #[allow(clippy::too_many_arguments)]
     fn from_columns(
@@ -85,6 +86,7 @@ impl Engine {
         normalizer: NormalizerTuple,
         denormalizer: Option<NormalizerTuple>,
         added: Vec<(Vec<u8>, u32)>,
+        byte_level: Option<ByteLevelTuple>,
     ) -> PyResult<Engine> {
         let (unk, bos, eos, pad) = special_pieces;
         let columns = Columns {
@@ -97,6 +99,7 @@ impl Engine {
             special_pieces: [unk, bos, eos, pad],
             normalizer: normalizer_of(normalizer),
             denormalizer: denormalizer.map(normalizer_of),
+            byte_level: byte_level.map(|(pattern, name, whole)| ByteLevelOptions { pattern, name, whole }),
             added,
         };
         let engine = py.detach(|| cpbpe::Engine::from_columns(columns));
@@ -138,6 +141,12 @@ impl Engine {
     #[getter]
     fn byte_fallback(&self) -> bool {
         self.engine.byte_fallback()
+    }
+
+    /// The pattern of a byte-level model, its name, and whether chunks that are pieces are taken whole.
+    #[getter]
+    fn byte_level(&self) -> Option<ByteLevelTuple> {
+        self.engine.byte_level().cloned().map(byte_level_of)
     }
 
     #[getter]

@@ -3,8 +3,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf.internal import python_message as _python_message
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 ADDED_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -13,6 +12,8 @@ CARRIED_FIELD_NUMBER: _ClassVar[int]
 carried: _descriptor.FieldDescriptor
 PREFIX_BEFORE_SPACE_FIELD_NUMBER: _ClassVar[int]
 prefix_before_space: _descriptor.FieldDescriptor
+BYTE_LEVEL_FIELD_NUMBER: _ClassVar[int]
+byte_level: _descriptor.FieldDescriptor
 
 class TrainerSpec(_message.Message):
     __slots__ = ("input", "input_format", "model_prefix", "model_type", "vocab_size", "accept_language", "self_test_sample_size", "character_coverage", "input_sentence_size", "shuffle_input_sentence", "mining_sentence_size", "training_sentence_size", "max_sentence_length", "seed_sentencepiece_size", "shrinking_factor", "num_threads", "num_sub_iterations", "train_extremely_large_corpus", "enable_differential_privacy", "differential_privacy_noise_level", "differential_privacy_clipping_threshold", "seed_sentencepieces_file", "auto_character_coverage", "max_sentencepiece_length", "split_by_unicode_script", "split_by_whitespace", "split_by_number", "treat_whitespace_as_suffix", "split_digits", "allow_whitespace_only_pieces", "pretokenization_delimiter", "control_symbols", "user_defined_symbols", "vocabulary_output_piece_score", "hard_vocab_limit", "use_all_vocab", "byte_fallback", "required_chars", "unk_id", "bos_id", "eos_id", "pad_id", "unk_surface", "unk_piece", "bos_piece", "eos_piece", "pad_piece")
@@ -121,7 +122,7 @@ class TrainerSpec(_message.Message):
     bos_piece: bytes
     eos_piece: bytes
     pad_piece: bytes
-    def __init__(self, input: _Optional[_Iterable[bytes]] = ..., input_format: _Optional[bytes] = ..., model_prefix: _Optional[bytes] = ..., model_type: _Optional[_Union[TrainerSpec.ModelType, str]] = ..., vocab_size: _Optional[int] = ..., accept_language: _Optional[_Iterable[bytes]] = ..., self_test_sample_size: _Optional[int] = ..., character_coverage: _Optional[float] = ..., input_sentence_size: _Optional[int] = ..., shuffle_input_sentence: _Optional[bool] = ..., mining_sentence_size: _Optional[int] = ..., training_sentence_size: _Optional[int] = ..., max_sentence_length: _Optional[int] = ..., seed_sentencepiece_size: _Optional[int] = ..., shrinking_factor: _Optional[float] = ..., num_threads: _Optional[int] = ..., num_sub_iterations: _Optional[int] = ..., train_extremely_large_corpus: _Optional[bool] = ..., enable_differential_privacy: _Optional[bool] = ..., differential_privacy_noise_level: _Optional[float] = ..., differential_privacy_clipping_threshold: _Optional[int] = ..., seed_sentencepieces_file: _Optional[bytes] = ..., auto_character_coverage: _Optional[bool] = ..., max_sentencepiece_length: _Optional[int] = ..., split_by_unicode_script: _Optional[bool] = ..., split_by_whitespace: _Optional[bool] = ..., split_by_number: _Optional[bool] = ..., treat_whitespace_as_suffix: _Optional[bool] = ..., split_digits: _Optional[bool] = ..., allow_whitespace_only_pieces: _Optional[bool] = ..., pretokenization_delimiter: _Optional[bytes] = ..., control_symbols: _Optional[_Iterable[bytes]] = ..., user_defined_symbols: _Optional[_Iterable[bytes]] = ..., vocabulary_output_piece_score: _Optional[bool] = ..., hard_vocab_limit: _Optional[bool] = ..., use_all_vocab: _Optional[bool] = ..., byte_fallback: _Optional[bool] = ..., required_chars: _Optional[bytes] = ..., unk_id: _Optional[int] = ..., bos_id: _Optional[int] = ..., eos_id: _Optional[int] = ..., pad_id: _Optional[int] = ..., unk_surface: _Optional[bytes] = ..., unk_piece: _Optional[bytes] = ..., bos_piece: _Optional[bytes] = ..., eos_piece: _Optional[bytes] = ..., pad_piece: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, input: _Optional[_Iterable[bytes]] = ..., input_format: _Optional[bytes] = ..., model_prefix: _Optional[bytes] = ..., model_type: _Optional[_Union[TrainerSpec.ModelType, str]] = ..., vocab_size: _Optional[int] = ..., accept_language: _Optional[_Iterable[bytes]] = ..., self_test_sample_size: _Optional[int] = ..., character_coverage: _Optional[float] = ..., input_sentence_size: _Optional[int] = ..., shuffle_input_sentence: bool = ..., mining_sentence_size: _Optional[int] = ..., training_sentence_size: _Optional[int] = ..., max_sentence_length: _Optional[int] = ..., seed_sentencepiece_size: _Optional[int] = ..., shrinking_factor: _Optional[float] = ..., num_threads: _Optional[int] = ..., num_sub_iterations: _Optional[int] = ..., train_extremely_large_corpus: bool = ..., enable_differential_privacy: bool = ..., differential_privacy_noise_level: _Optional[float] = ..., differential_privacy_clipping_threshold: _Optional[int] = ..., seed_sentencepieces_file: _Optional[bytes] = ..., auto_character_coverage: bool = ..., max_sentencepiece_length: _Optional[int] = ..., split_by_unicode_script: bool = ..., split_by_whitespace: bool = ..., split_by_number: bool = ..., treat_whitespace_as_suffix: bool = ..., split_digits: bool = ..., allow_whitespace_only_pieces: bool = ..., pretokenization_delimiter: _Optional[bytes] = ..., control_symbols: _Optional[_Iterable[bytes]] = ..., user_defined_symbols: _Optional[_Iterable[bytes]] = ..., vocabulary_output_piece_score: bool = ..., hard_vocab_limit: bool = ..., use_all_vocab: bool = ..., byte_fallback: bool = ..., required_chars: _Optional[bytes] = ..., unk_id: _Optional[int] = ..., bos_id: _Optional[int] = ..., eos_id: _Optional[int] = ..., pad_id: _Optional[int] = ..., unk_surface: _Optional[bytes] = ..., unk_piece: _Optional[bytes] = ..., bos_piece: _Optional[bytes] = ..., eos_piece: _Optional[bytes] = ..., pad_piece: _Optional[bytes] = ...) -> None: ...
 
 class NormalizerSpec(_message.Message):
     __slots__ = ("name", "precompiled_charsmap", "add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "normalization_rule_tsv")
@@ -138,7 +139,7 @@ class NormalizerSpec(_message.Message):
     remove_extra_whitespaces: bool
     escape_whitespaces: bool
     normalization_rule_tsv: bytes
-    def __init__(self, name: _Optional[bytes] = ..., precompiled_charsmap: _Optional[bytes] = ..., add_dummy_prefix: _Optional[bool] = ..., remove_extra_whitespaces: _Optional[bool] = ..., escape_whitespaces: _Optional[bool] = ..., normalization_rule_tsv: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., precompiled_charsmap: _Optional[bytes] = ..., add_dummy_prefix: bool = ..., remove_extra_whitespaces: bool = ..., escape_whitespaces: bool = ..., normalization_rule_tsv: _Optional[bytes] = ...) -> None: ...
 
 class ModelProto(_message.Message):
     __slots__ = ("pieces", "trainer_spec", "normalizer_spec", "self_test_data", "denormalizer_spec")
@@ -186,3 +187,13 @@ class AddedToken(_message.Message):
     text: bytes
     id: int
     def __init__(self, text: _Optional[bytes] = ..., id: _Optional[int] = ...) -> None: ...
+
+class ByteLevel(_message.Message):
+    __slots__ = ("pattern", "name", "whole")
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    pattern: bytes
+    name: bytes
+    whole: bool
+    def __init__(self, pattern: _Optional[bytes] = ..., name: _Optional[bytes] = ..., whole: bool = ...) -> None: ...

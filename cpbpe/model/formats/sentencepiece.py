@@ -17,7 +17,7 @@ from cpbpe.lazy import imported
 from cpbpe.model.formats.carried import TAG, carried_bytes, carried_of
 from cpbpe.model.formats.piece_messages import piece_messages
 from cpbpe.model.formats.sniff import describe
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
+from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, Settings, SplitSpec
 
 if TYPE_CHECKING:
     from cpbpe.model.formats import model_pb2
@@ -95,7 +95,26 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
         settings=_settings(proto),
         carried=carried_of(proto.Extensions[messages().carried]),
         file=file,
+        **_byte_level_fields(proto),
     )
+
+
+def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
+    """What the file of a byte-level model says about it."""
+    extension = messages().byte_level
+    if not proto.HasExtension(extension):
+        return {}
+    message = messages().ByteLevel()
+    try:
+        message.ParseFromString(proto.Extensions[extension])
+        pattern, name = message.pattern.decode(), message.name.decode()
+    except (decode_error(), UnicodeDecodeError) as error:
+        raise ModelError(
+            "the file says that its model is byte-level, but the field that says how (41703) is damaged; copy the "
+            "file again"
+        ) from error
+    splitter = SplitSpec(pattern, name) if pattern else None
+    return {"alphabet": "bytes", "splitter": splitter, "whole": message.whole}
 
 
 def _added_token(data: bytes) -> tuple[bytes, int]:
@@ -240,12 +259,22 @@ def write(spec: ModelSpec) -> bytes:
     if spec.denormalizer is not None:
         _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
     _add(proto, spec.added)
+    if spec.alphabet == "bytes":
+        proto.Extensions[messages().byte_level] = _byte_level_bytes(spec)
     if carried := carried_bytes(spec.carried):
         proto.Extensions[messages().carried] = carried
     if not spec.normalizer.prefix_before_space:
         proto.Extensions[messages().prefix_before_space] = False
     others: bytes = proto.SerializeToString()
     return piece_messages(spec.pieces) + others
+
+
+def _byte_level_bytes(spec: ModelSpec) -> bytes:
+    splitter = spec.splitter or SplitSpec("")
+    fields = {"pattern": splitter.pattern.encode(), "name": splitter.name.encode(), "whole": spec.whole}
+    message = messages().ByteLevel(**{name: value for name, value in fields.items() if value})
+    data: bytes = message.SerializeToString()
+    return data
 
 
 def added_fields(tokens: Mapping[str, int]) -> bytes:

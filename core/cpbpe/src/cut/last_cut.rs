@@ -1,6 +1,7 @@
 //! How much of a text already has its final ids, whatever follows.
 
 use crate::error::Halt;
+use crate::split::Splitter;
 use crate::text::utf8::{self, character};
 use crate::vocab::{Joinable, Vocab};
 use crate::watch::Check;
@@ -11,6 +12,9 @@ const CHECK_STEPS: usize = 1 << 14;
 /// The last place in a normalized text (not compact) that no merge can cross, however the text continues; 0 if there
 /// is none.
 pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt> {
+    if let Some(byte_level) = &vocab.byte_level {
+        return if std::str::from_utf8(text).is_ok() { last_split(&byte_level.splitter, text, check) } else { Ok(0) };
+    }
     match &vocab.joinable {
         Some(joinable) if std::str::from_utf8(text).is_ok() => {
             if vocab.user_defined.is_empty() {
@@ -21,6 +25,19 @@ pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt>
         }
         _ => Ok(0),
     }
+}
+
+/// The same of a byte-level vocabulary: where the last chunk begins of which that is certain.
+fn last_split(splitter: &Splitter, text: &[u8], check: Check) -> Result<usize, Halt> {
+    for at in (1..text.len()).rev() {
+        if at % CHECK_STEPS == 0 {
+            check()?;
+        }
+        if splitter.is_cut(text, at) {
+            return Ok(at);
+        }
+    }
+    Ok(0)
 }
 
 /// A character in the form that the tables use.

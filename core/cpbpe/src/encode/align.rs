@@ -65,7 +65,8 @@ impl Engine {
         // 1. A text that is encoded as it is: its spans follow from its ids. With U+2581 in it, too, but then a
         //    user-defined piece might hold one, and come from a single place.
         if self.vocab.plain_spans && self.is_plain(text, valid) {
-            let holds_space = memchr::memmem::find(text, utf8::SPACE).is_some();
+            let byte_level = self.vocab.byte_level.is_some();
+            let holds_space = !byte_level && memchr::memmem::find(text, utf8::SPACE).is_some();
             if !holds_space || self.vocab.user_defined.is_empty() {
                 scratch.ids.clear();
                 // (It has been checked that it is UTF-8.)
@@ -95,9 +96,9 @@ impl Engine {
         let mut normalized = std::mem::take(&mut buffers.normalized);
         let mut origins = Vec::new();
         normalized.clear();
-        let way = self.normalized((text, valid), check, &mut normalized, &mut origins)?;
+        let way = self.normalized_with_origins((text, valid), check, &mut normalized, &mut origins)?;
         let mut done = false;
-        if let Way::Chunks(_) = way {
+        if let Way::Chunks(_) | Way::Split(_) = way {
             ids.clear();
             match dropout {
                 None => encode_normalized(&self.vocab, way, &normalized, check, buffers, ids)?,
@@ -178,6 +179,13 @@ impl Engine {
         let prefix = usize::from(self.normalizer.prefixes(text));
         // What was encoded is the dummy prefix, a byte and a character that the text does not have, and the text.
         let byte_at = |at: usize| if at < prefix { b' ' } else { text[at - prefix] };
+        if self.vocab.byte_level.is_some() {
+            // Pieces may begin and end within a character, so these cannot be counted piece by piece.
+            let mut positions = Positions::new(text, true);
+            let mut place_of = |at: usize| if characters { positions.of(at) } else { at };
+            let place_of = |place: Place| place_of(place.bytes.saturating_sub(prefix));
+            return self.walk_spans(ids, 0, byte_at, place_of, check, spans);
+        }
         let place_of = |place: Place| if characters { place.characters } else { place.bytes }.saturating_sub(prefix);
         self.walk_spans(ids, 0, byte_at, place_of, check, spans)
     }

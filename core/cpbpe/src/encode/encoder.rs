@@ -11,6 +11,7 @@ use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
 use crate::encode::parts::{append_parts, Tables};
+use crate::encode::split::SplitPending;
 use crate::error::Halt;
 #[cfg(target_arch = "x86_64")]
 use crate::machine::Vector;
@@ -41,7 +42,7 @@ pub struct Scratch {
 
 /// A cache, and buffers for the forms of a text on its way to ids.
 pub struct Buffers {
-    cache: Cache,
+    pub cache: Cache,
     /// A padded text.
     padded: Vec<u8>,
     /// A compact text.
@@ -52,6 +53,8 @@ pub struct Buffers {
     pub chunk: Vec<u32>,
     /// The words that wait to be looked up.
     pending: Box<Pending>,
+    /// The same for a byte-level vocabulary.
+    pub split_pending: Option<Box<SplitPending>>,
     /// The choices of chunks that were sampled.
     pub choices: Choices,
 }
@@ -69,6 +72,7 @@ impl Scratch {
                 batches: [WordBatch::new(), WordBatch::new()],
                 lookup: BatchLookup::default(),
             }),
+            split_pending: None,
             choices: Choices::default(),
         };
         Ok(Scratch { buffers, ids: Vec::new() })

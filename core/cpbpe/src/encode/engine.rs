@@ -9,15 +9,16 @@ use crate::encode::id_sink::IdSink;
 use crate::encode::output::{Count, Output};
 use crate::encode::sample::sample;
 use crate::encode::segment::{encode_normalized, encode_whole, Way};
+use crate::encode::split::encode_split;
 use crate::encode::tokens::{self, Token};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
 use crate::text::compact::make_compact;
 use crate::text::normalize::{Normalizer, Source, Spaces};
-use crate::text::origins::Origins;
+use crate::text::origins::{ByteOrigins, Origins};
 use crate::text::utf8;
-use crate::vocab::{Columns, Vocab};
+use crate::vocab::{ByteLevelOptions, Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
 /// How many scratches are kept for later calls. More concurrent calls make more, and drop them.
@@ -101,6 +102,7 @@ impl Engine {
     ///     special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
     ///     normalizer: NormalizerOptions::default(),
     ///     denormalizer: None,
+    ///     byte_level: None,
     ///     added: Vec::new(),
     /// })?;
     /// let ids = engine.with_scratch(|scratch| {
@@ -119,6 +121,9 @@ impl Engine {
             Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
             _ => None,
         };
+        if columns.byte_level.is_some() && (denormalizer.is_some() || as_in_file.changes_text()) {
+            return Err(Error::InvalidModel("a byte-level model has a normalizer that changes text"));
+        }
         let added = std::mem::take(&mut columns.added);
         let special_pieces = columns.special_pieces.clone();
         let vocab = Arc::new(Vocab::new(columns, as_in_file.options.escape_whitespaces)?);
@@ -148,6 +153,7 @@ impl Engine {
             special_pieces: self.file.special_pieces.clone(),
             normalizer: self.file.normalizer.options_with_rules(),
             denormalizer: self.decoder.denormalizer().map(Normalizer::options_with_rules),
+            byte_level: self.vocab.byte_level.as_ref().map(|byte_level| byte_level.options.clone()),
             added: self.file.added.clone(),
         }
     }
@@ -193,6 +199,11 @@ impl Engine {
         self.vocab.byte_ids.is_some()
     }
 
+    /// What a byte-level model says about itself.
+    pub fn byte_level(&self) -> Option<&ByteLevelOptions> {
+        self.vocab.byte_level.as_ref().map(|byte_level| &byte_level.options)
+    }
+
     /// The ids of unk, bos, eos and pad.
     pub fn specials(&self) -> [Option<u32>; 4] {
         self.vocab.specials
@@ -217,7 +228,7 @@ impl Engine {
 
     /// The id of a piece.
     pub fn find(&self, piece: &[u8]) -> Option<u32> {
-        if piece == b"\0" {
+        if piece == b"\0" && self.vocab.byte_level.is_none() {
             None // sentencepiece never finds it
         } else {
             self.vocab.id_of(piece)
@@ -304,6 +315,9 @@ impl Engine {
         let vocab = &self.vocab;
         let way = Way::of(vocab, true);
         let prefix = self.normalizer.prefixes(text);
+        if let (Way::Split(byte_level), false) = (way, prefix) {
+            return encode_split(vocab, byte_level, text, check, buffers, out);
+        }
         if let Way::Chunks(joinable) = way {
             if encode_compact(vocab, joinable, text, prefix, check, buffers, out)? {
                 return Ok(());
@@ -319,7 +333,11 @@ impl Engine {
     /// Whether a text can be encoded as it is: it can be cut, and normalizing only puts a dummy prefix in front and
     /// writes spaces as U+2581.
     pub(crate) fn is_plain(&self, text: &[u8], valid: bool) -> bool {
-        self.vocab.joinable.is_some() && self.normalizer.is_plain() && (valid || std::str::from_utf8(text).is_ok())
+        let plain = match &self.vocab.byte_level {
+            Some(_) => true, // `from_columns` allows no rules
+            None => self.vocab.joinable.is_some() && self.normalizer.is_plain(),
+        };
+        plain && (valid || std::str::from_utf8(text).is_ok())
     }
 
     /// The way that always works: normalize, then segment.
@@ -353,10 +371,24 @@ impl Engine {
         Ok(Way::of(&self.vocab, compact))
     }
 
+    /// The same with the origin of each byte.
+    pub(crate) fn normalized_with_origins(
+        &self,
+        input: Input,
+        check: Check,
+        normalized: &mut Vec<u8>,
+        origins: &mut Vec<usize>,
+    ) -> Result<Way<'_>, Halt> {
+        match &self.vocab.byte_level {
+            Some(_) => self.normalized(input, check, normalized, &mut ByteOrigins(origins)),
+            None => self.normalized(input, check, normalized, origins),
+        }
+    }
+
     /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
+        let way = self.normalized_with_origins((text, false), check, &mut normalized, &mut origins)?;
         let tokens = match dropout {
             None => match self.cached_tokens(&normalized, way, check)? {
                 Some(tokens) => tokens,
@@ -417,7 +449,9 @@ impl Engine {
         out.grow(text.len() + 1)?;
         out.extend_from_slice(if self.normalizer.prefixes(text) { b" " } else { b"" });
         out.extend_from_slice(text);
-        make_compact(out);
+        if self.vocab.byte_level.is_none() {
+            make_compact(out);
+        }
         Ok(())
     }
 
@@ -425,8 +459,12 @@ impl Engine {
     /// compare with it.
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
-        let mut ids = Vec::new();
-        encode_whole(&self.vocab, &self.origins_slowly(text)?.0, false, NO_CHECK, &mut ids)?;
+        let (text, mut ids) = (self.origins_slowly(text)?.0, Vec::new());
+        if self.vocab.byte_level.is_some() {
+            let tokens = tokens::tokens(&self.vocab, &text, Way::of(&self.vocab, false), NO_CHECK)?;
+            return Ok(tokens.into_iter().map(|token| token.id).collect());
+        }
+        encode_whole(&self.vocab, &text, false, NO_CHECK, &mut ids)?;
         Ok(ids)
     }
 
@@ -442,7 +480,10 @@ impl Engine {
         let normalized = self.normalize((text, false), NO_CHECK)?;
         let mut ids = Vec::new();
         let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: false, out: &mut ids };
-        let way = Way::Whole { compact: false };
+        let way = match &self.vocab.byte_level {
+            Some(byte_level) => Way::Split(byte_level),
+            None => Way::Whole { compact: false },
+        };
         sample(&self.vocab, &normalized, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
         Ok(ids)
     }
@@ -451,14 +492,18 @@ impl Engine {
     pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
         let source = Source { text, valid: false, keep_invalid: false };
-        self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut origins)?;
+        let (normalizer, spaces) = (&self.normalizer, Spaces::AsInModel);
+        match &self.vocab.byte_level {
+            Some(_) => normalizer.normalize(source, spaces, check, &mut normalized, &mut ByteOrigins(&mut origins))?,
+            None => normalizer.normalize(source, spaces, check, &mut normalized, &mut origins)?,
+        }
         Ok((normalized, origins))
     }
 
     /// The normalized text. `valid` says that the given one is known to be UTF-8.
     pub fn normalize(&self, (text, valid): Input, check: Check) -> Result<Vec<u8>, Halt> {
         let mut normalized = Vec::new();
-        if self.is_plain(text, valid) {
+        if self.vocab.byte_level.is_none() && self.is_plain(text, valid) {
             self.normalizer.escape(text, check, &mut normalized)?;
         } else {
             let source = Source { text, valid, keep_invalid: false };

@@ -4,10 +4,11 @@ use crate::cut::chunks;
 use crate::encode::encoder::{encode_compact, Scratch};
 use crate::encode::engine::Engine;
 use crate::encode::segment::{encode_normalized, Way};
+use crate::encode::split::encode_split;
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::text::utf8;
-use crate::vocab::Joinable;
+use crate::vocab::{ByteLevel, Joinable};
 use crate::watch::{in_parts, Check};
 
 /// A part shorter than this is not worth a thread.
@@ -19,6 +20,9 @@ impl Engine {
         if text.len() / MIN_PART >= 2 && threads >= 2 {
             if let Some(joinable) = &self.vocab.joinable {
                 return self.encode_long(text, valid, joinable, threads, check);
+            }
+            if let Some(byte_level) = &self.vocab.byte_level {
+                return self.encode_long_split(text, valid, byte_level, threads, check);
             }
         }
         self.with_scratch(|scratch| {
@@ -52,7 +56,8 @@ impl Engine {
             (normalized.as_slice(), false)
         };
         // 2. Each part by a thread.
-        let parts: Vec<(usize, &[u8])> = parts(joinable, compact, threads).into_iter().enumerate().collect();
+        let parts = parts(compact, threads, |at| chunks::is_cut(joinable, compact, at));
+        let parts: Vec<(usize, &[u8])> = parts.into_iter().enumerate().collect();
         let results = in_parts(&parts, check, |(number, part), check| {
             let prefix = prefix && number == 0;
             self.with_scratch(|scratch| {
@@ -73,16 +78,45 @@ impl Engine {
         }
         Ok(ids)
     }
+
+    fn encode_long_split(
+        &self,
+        text: &[u8],
+        valid: bool,
+        byte_level: &ByteLevel,
+        threads: usize,
+        check: Check,
+    ) -> Result<Vec<u32>, Halt> {
+        let mut normalized = Vec::new();
+        let whole = if self.is_plain(text, valid) && !self.normalizer.options.add_dummy_prefix {
+            text
+        } else {
+            self.normalized((text, valid), check, &mut normalized, &mut ())?;
+            normalized.as_slice()
+        };
+        let parts = parts(whole, threads, |at| byte_level.splitter.is_cut(whole, at));
+        let results = in_parts(&parts, check, |part, check| {
+            self.with_scratch(|scratch| {
+                let Scratch { buffers, ids } = scratch;
+                encode_split(&self.vocab, byte_level, part, check, buffers, ids)?;
+                Ok::<_, Halt>(std::mem::take(ids))
+            })?
+        })?;
+        let mut ids: Vec<u32> = Vec::new();
+        ids.grow(results.iter().map(Vec::len).sum())?;
+        results.iter().for_each(|part| ids.extend_from_slice(part));
+        Ok(ids)
+    }
 }
 
-/// Cut a compact text into as many parts as there are threads, but none that is too short.
-fn parts<'a>(joinable: &Joinable, text: &'a [u8], threads: usize) -> Vec<&'a [u8]> {
+/// Cut a text into as many parts as there are threads, but none that is too short.
+fn parts(text: &[u8], threads: usize, is_cut: impl Fn(usize) -> bool) -> Vec<&[u8]> {
     let count = threads.min(text.len() / MIN_PART).max(1);
     let mut parts = Vec::with_capacity(count);
     let mut begin = 0;
     for i in 1..count {
         let from = (text.len() / count * i).max(begin + 1);
-        if let Some(cut) = (from..text.len()).find(|&at| chunks::is_cut(joinable, text, at)) {
+        if let Some(cut) = (from..text.len()).find(|&at| is_cut(at)) {
             parts.push(&text[begin..cut]);
             begin = cut;
         }

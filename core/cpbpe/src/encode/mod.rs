@@ -32,6 +32,7 @@ mod output;
 mod parts;
 mod sample;
 mod segment;
+mod split;
 mod tokens;
 
 pub use align::{AlignOptions, AlignedTexts};

@@ -5,11 +5,12 @@
 //! queue of its pairs, was five times slower.)
 
 use crate::encode::segment::{segment_whole, user_defined, Way};
+use crate::encode::split::each_chunk;
 use crate::error::Halt;
-use crate::memory::filled;
-use crate::merge::{sample_chunk, Chances, Choices, Dropout, Sink};
+use crate::memory::{filled, Grow};
+use crate::merge::{merge_chunk, sample_chunk, Chances, Choices, Dropout, Sink};
 use crate::text::utf8::{self, character};
-use crate::vocab::{Joinable, Vocab, NONE};
+use crate::vocab::{ByteLevel, Joinable, Vocab, NONE};
 use crate::watch::Check;
 
 /// Whether to go on is checked once in this many steps.
@@ -49,6 +50,7 @@ pub fn sample<S: Sink>(
         // With skipped merges an UNUSED piece can be made in several ways, and the last one in the text counts.
         Way::Chunks(_) if vocab.splits_unused => sample_whole(vocab, text, true, dropout, check, sink),
         Way::Chunks(joinable) => sample_chunks(vocab, joinable, text, dropout, choices, check, sink),
+        Way::Split(byte_level) => sample_split(vocab, byte_level, text, dropout, choices, check, sink),
         Way::Whole { compact } => sample_whole(vocab, text, compact, dropout, check, sink),
     }
 }
@@ -106,6 +108,57 @@ fn sample_chunks<S: Sink>(
         chunk(begin, at, before, count - before == 1)?;
     }
     Ok(())
+}
+
+/// Chunk by chunk, as a pattern cuts them. A chunk that is a piece, and is taken whole without merging, is so here, too, if
+/// its symbols come out as they do when no merge is skipped.
+fn sample_split<S: Sink>(
+    vocab: &Vocab,
+    byte_level: &ByteLevel,
+    text: &[u8],
+    dropout: Dropout,
+    choices: &mut Choices,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    let chances = Chances::new(dropout);
+    let mut sink = Shifted { begin: 0, sink };
+    each_chunk(byte_level, text, check, |begin, end| {
+        sink.begin = begin;
+        let part = &text[begin..end];
+        if let [byte] = part {
+            sink.make_room(1)?;
+            sink.symbol(byte_level.ids[usize::from(*byte)], 0, 1);
+            return Ok(());
+        }
+        let before = begin as u64;
+        if let Some(whole) = vocab.find_mergeable(part).filter(|_| byte_level.options.whole) {
+            let (mut merged, mut sampled) = (Symbols::default(), Symbols::default());
+            merge_chunk(vocab, part, check, &mut merged)?;
+            sample_chunk(vocab, part, before, &chances, choices, check, &mut sampled)?;
+            sink.make_room(part.len())?;
+            if merged.0 == sampled.0 {
+                sink.symbol(whole, 0, part.len());
+            } else {
+                sampled.0.into_iter().for_each(|(id, begin, end)| sink.symbol(id, begin, end));
+            }
+            return Ok(());
+        }
+        sample_chunk(vocab, part, before, &chances, choices, check, &mut sink)
+    })
+}
+
+/// Keeps the symbols of a chunk.
+#[derive(Default)]
+struct Symbols(Vec<(u32, usize, usize)>);
+
+impl Sink for Symbols {
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.0.grow(bytes)
+    }
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        self.0.push((id, begin, end));
+    }
 }
 
 /// Whether nothing joins the character from `last` to `at` and the one at `at`; see `cut/chunks.rs`.

@@ -3,10 +3,11 @@
 use crate::encode::encoder::{encode_compact, Buffers};
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
+use crate::encode::split::encode_split;
 use crate::error::Halt;
 use crate::merge::{merge_whole, RawLookup, Sink};
 use crate::text::finder::Keys;
-use crate::vocab::{Joinable, Vocab};
+use crate::vocab::{ByteLevel, Joinable, Vocab};
 use crate::watch::Check;
 
 /// How a normalized text is segmented. It is decided once for each text, by `Way::of`.
@@ -14,6 +15,8 @@ use crate::watch::Check;
 pub enum Way<'a> {
     /// Cut into chunks, some of which are user-defined pieces. The text is compact.
     Chunks(&'a Joinable),
+    /// Cut by the pattern of a byte-level vocabulary.
+    Split(&'a ByteLevel),
     /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with pieces that are not.
     Whole {
         /// Whether the text is compact.
@@ -24,8 +27,9 @@ pub enum Way<'a> {
 impl<'a> Way<'a> {
     /// The way for a text that is compact or not.
     pub fn of(vocab: &'a Vocab, compact: bool) -> Way<'a> {
-        match &vocab.joinable {
-            Some(joinable) if compact => Way::Chunks(joinable),
+        match (&vocab.joinable, &vocab.byte_level) {
+            (_, Some(byte_level)) => Way::Split(byte_level),
+            (Some(joinable), None) if compact => Way::Chunks(joinable),
             _ => Way::Whole { compact },
         }
     }
@@ -51,6 +55,7 @@ pub fn encode_normalized<O: Output>(
             debug_assert!(compact);
             Ok(())
         }
+        Way::Split(byte_level) => encode_split(vocab, byte_level, text, check, buffers, out),
         Way::Whole { compact } => {
             let ids = &mut buffers.chunk;
             ids.clear();

@@ -4,6 +4,7 @@ use crate::cut::chunks;
 use crate::encode::id_sink::IdSink;
 use crate::encode::sample::sample;
 use crate::encode::segment::{segment_whole, Way};
+use crate::encode::split::{each_chunk, segment_chunk};
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
 use crate::merge::{merge_chunk, Choices, Dropout, Sink};
@@ -68,6 +69,13 @@ pub fn tokens(vocab: &Vocab, text: &[u8], way: Way, check: Check) -> Result<Vec<
     let mut sink = TokenSink { vocab, text, compact: true, offset: 0, out: Vec::new() };
     let joinable = match way {
         Way::Chunks(joinable) => joinable,
+        Way::Split(byte_level) => {
+            each_chunk(byte_level, text, check, |begin, end| {
+                sink.offset = begin;
+                segment_chunk(vocab, byte_level, &text[begin..end], check, &mut sink)
+            })?;
+            return Ok(sink.out);
+        }
         Way::Whole { compact } => {
             sink.compact = compact;
             segment_whole(vocab, text, compact, |_, _, _| true, check, &mut sink)?;

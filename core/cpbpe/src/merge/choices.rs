@@ -16,7 +16,6 @@
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
 use crate::merge::lookup::Sink;
-use crate::text::utf8;
 use crate::vocab::{Vocab, NONE};
 
 /// Chunks of up to this many bytes are remembered.
@@ -128,7 +127,7 @@ impl Choices {
             let mut stop = text.len() - count + end; // if there are only characters of one byte after it
             if count < text.len() {
                 stop = at;
-                (begin..end).for_each(|_| stop += utf8::length_at(text, stop));
+                (begin..end).for_each(|_| stop += vocab.symbol_length(text, stop));
             }
             sink.symbol(ids[begin], at, stop);
             (begin, at) = (end, stop);
@@ -172,7 +171,7 @@ impl Choices {
         let mut places = [0; MAX + 1];
         let mut count = 0;
         while places[count] < text.len() {
-            let end = places[count] + utf8::length_at(text, places[count]);
+            let end = places[count] + vocab.symbol_length(text, places[count]);
             self.ids.push(vocab.find_mergeable(&text[places[count]..end]).unwrap_or(NONE));
             count += 1;
             places[count] = end;

@@ -16,7 +16,6 @@ use crate::merge::choices::{self, Choices};
 use crate::merge::dropout::Chances;
 use crate::merge::lookup::{Lookup, Sink};
 use crate::merge::{long, merge_whole, short};
-use crate::text::utf8;
 use crate::vocab::{piece_type, Vocab, NONE};
 use crate::watch::{Check, NO_CHECK};
 
@@ -31,9 +30,9 @@ pub fn merge_chunk<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut
 }
 
 fn merge<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Result<(), Halt> {
-    if text.first().is_some_and(|&first| utf8::length_by_first(first) >= text.len()) {
+    if !text.is_empty() && vocab.symbol_length(text, 0) == text.len() {
         sink.make_room(text.len())?;
-        sink.symbol(vocab.find_mergeable(text).unwrap_or(NONE), 0, text.len()); // one character
+        sink.symbol(vocab.find_mergeable(text).unwrap_or(NONE), 0, text.len()); // one symbol
         Ok(())
     } else if text.len() <= short::MAX {
         short::merge(vocab, text, |_, _, _| true, sink)
@@ -111,7 +110,7 @@ pub fn sample_chunk<S: Sink>(
     let mut numbers = with_room(text.len() + 1)?;
     let mut number = before;
     for &byte in text {
-        number += u64::from(byte & 0xC0 != 0x80);
+        number += u64::from(vocab.byte_level.is_some() || byte & 0xC0 != 0x80);
         numbers.push(number.wrapping_sub(1));
     }
     numbers.push(number);

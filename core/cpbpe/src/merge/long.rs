@@ -10,8 +10,7 @@ use crate::error::Halt;
 use crate::memory::{filled, with_room, Grow};
 use crate::merge::lookup::Lookup;
 use crate::prefetch::prefetch;
-use crate::text::utf8;
-use crate::vocab::NONE;
+use crate::vocab::{Vocab, NONE};
 use crate::watch::Check;
 
 /// The longest chunk that uses a heap.
@@ -41,14 +40,14 @@ const FROZEN: u16 = 1 << 15;
 struct Symbols(Vec<Symbol>);
 
 impl Symbols {
-    fn new(text: &[u8], mut key: impl FnMut(usize) -> usize, check: Check) -> Result<Symbols, Halt> {
+    fn new(vocab: &Vocab, text: &[u8], mut key: impl FnMut(usize) -> usize, check: Check) -> Result<Symbols, Halt> {
         let mut symbols = filled(Symbol { order: NONE, size: 0, before: 0 }, text.len() + 1, check)?;
         let mut at = 0;
         while at < text.len() {
             let stop = text.len().min(at + CHECK_STEPS);
             while at < stop {
                 let length = key(at);
-                let (length, frozen) = if length > 0 { (length, FROZEN) } else { (utf8::length_at(text, at), 0) };
+                let (length, frozen) = if length > 0 { (length, FROZEN) } else { (vocab.symbol_length(text, at), 0) };
                 symbols[at].size = length as u16 | frozen;
                 at += length;
                 symbols[at].before = length as u16;
@@ -186,7 +185,7 @@ pub fn merge<L: Lookup>(
     check: Check,
     mut visit: impl FnMut(usize, usize) -> Result<(), Halt>,
 ) -> Result<(), Halt> {
-    let mut symbols = Symbols::new(text, key, check)?;
+    let mut symbols = Symbols::new(lookup.vocab(), text, key, check)?;
     let orders = lookup.vocab().orders()?;
     let (orders, lists) = (&orders.0, orders.1);
     if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {

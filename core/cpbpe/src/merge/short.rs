@@ -3,7 +3,6 @@
 
 use crate::error::Halt;
 use crate::merge::lookup::Sink;
-use crate::text::utf8;
 use crate::vocab::pieces::{Probe, WINDOW};
 use crate::vocab::{Vocab, NONE};
 
@@ -26,16 +25,16 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// The characters of a text.
+    /// The symbols of a text before anything is merged: its characters, or its bytes.
     #[inline(always)]
-    fn new(text: &[u8]) -> Symbols {
+    fn new(vocab: &Vocab, text: &[u8]) -> Symbols {
         let mut symbols =
             Symbols { count: 0, begins: [0; MAX + 1], ends: [0; MAX], before: [0; MAX + 1], after: [0; MAX] };
         let mut count = 0;
         let mut at = 0;
         while at < text.len() {
             symbols.begins[count] = at as u8;
-            at += utf8::length_at(text, at);
+            at += vocab.symbol_length(text, at);
             symbols.ends[count] = at as u8;
             symbols.after[count] = count as u8 + 1;
             count += 1;
@@ -94,8 +93,8 @@ pub fn merge<S: Sink>(
         None => vocab.find_mergeable(&text[usize::from(begin)..usize::from(end)]).unwrap_or(NONE),
     };
 
-    // 1. Every character is a symbol. (`ids` are those of merged symbols; characters are looked up in step 4.)
-    let mut symbols = Symbols::new(text);
+    // 1. Every character or byte is a symbol. (`ids` are those of merged symbols; characters are looked up in step 4.)
+    let mut symbols = Symbols::new(vocab, text);
     let count = symbols.count;
     let mut ids = [NONE; MAX];
 

@@ -141,6 +141,12 @@ impl Normalizer {
         text.first() == Some(&b' ') || self.options.escape_whitespaces && text.starts_with(SPACE)
     }
 
+    /// Whether it does anything to valid text.
+    pub fn changes_text(&self) -> bool {
+        let NormalizerOptions { add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, .. } = self.options;
+        self.charsmap.is_some() || add_dummy_prefix || remove_extra_whitespaces || escape_whitespaces
+    }
+
     /// Whether normalized text is always UTF-8, if the user-defined pieces are.
     pub fn is_utf8(&self) -> bool {
         self.charsmap.as_ref().is_none_or(|charsmap| charsmap.is_utf8())

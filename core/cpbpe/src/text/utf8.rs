@@ -91,6 +91,26 @@ pub fn repair_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
     Ok(())
 }
 
+/// Write one U+FFFD in the text from `begin` on for the longest beginning of a character at a place where there is none,
+/// or for a byte that begins none. So does Python with errors="replace", and so do the libraries of byte-level models.
+pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
+    if std::str::from_utf8(&text[begin..]).is_ok() {
+        return Ok(());
+    }
+    let mut repaired: Vec<u8> = Vec::new();
+    repaired.grow(text.len() - begin + REPLACEMENT.len())?;
+    for part in text[begin..].utf8_chunks() {
+        let bad = if part.invalid().is_empty() { b"" } else { REPLACEMENT };
+        repaired.grow(part.valid().len() + bad.len())?;
+        repaired.extend_from_slice(part.valid().as_bytes());
+        repaired.extend_from_slice(bad);
+    }
+    text.truncate(begin);
+    text.grow(repaired.len())?;
+    text.extend_from_slice(&repaired);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

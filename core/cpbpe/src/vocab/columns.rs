@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
+use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::piece_type::{BYTE, NORMAL};
 
 /// A model as columns, not checked yet.
@@ -27,6 +28,8 @@ pub struct Columns {
     pub normalizer: NormalizerOptions,
     /// The denormalizer, applied after decoding.
     pub denormalizer: Option<NormalizerOptions>,
+    /// What a byte-level model says about itself; `None` if symbols begin as characters.
+    pub byte_level: Option<ByteLevelOptions>,
     /// Special tokens that were added to the model, and their ids.
     pub added: Vec<(Vec<u8>, u32)>,
 }

@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
+use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::columns::Columns;
 use crate::vocab::piece_type::NORMAL;
 
@@ -13,6 +14,9 @@ use crate::vocab::piece_type::NORMAL;
 const ADDED: u32 = 41700;
 /// The same for whether text that begins with a space gets a dummy prefix.
 const PREFIX_BEFORE_SPACE: u32 = 41702;
+
+/// The field of what a byte-level model says about itself.
+const BYTE_LEVEL: u32 = 41703;
 
 const BPE: u32 = 2;
 
@@ -111,6 +115,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
         special_pieces: [b"<unk>".into(), b"<s>".into(), b"</s>".into(), b"<pad>".into()],
         normalizer: NormalizerOptions::default(),
         denormalizer: None,
+        byte_level: None,
         added: Vec::new(),
     };
     let mut model_type = 1;
@@ -127,7 +132,8 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
             (4, Value::Bytes(_)) => {}
             (ADDED, Value::Bytes(message)) => columns.added.push(added(message)?),
             (PREFIX_BEFORE_SPACE, Value::Varint(value)) => before_space = value != 0,
-            (1..=5 | ADDED | PREFIX_BEFORE_SPACE, _) => return None,
+            (BYTE_LEVEL, Value::Bytes(message)) => columns.byte_level = Some(byte_level(message)?),
+            (1..=5 | ADDED | PREFIX_BEFORE_SPACE | BYTE_LEVEL, _) => return None,
             _ => {}
         }
     }
@@ -191,6 +197,22 @@ fn added(message: &[u8]) -> Option<(Vec<u8>, u32)> {
         }
     }
     Some((text, id))
+}
+
+fn byte_level(message: &[u8]) -> Option<ByteLevelOptions> {
+    let mut options = ByteLevelOptions::default();
+    let mut fields = Fields::new(message);
+    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::to_owned);
+    while let Some((number, value)) = fields.next()? {
+        match (number, value) {
+            (1, Value::Bytes(bytes)) => options.pattern = text(bytes)?,
+            (2, Value::Bytes(bytes)) => options.name = text(bytes)?,
+            (3, Value::Varint(value)) => options.whole = value != 0,
+            (1..=3, _) => return None,
+            _ => {}
+        }
+    }
+    Some(options)
 }
 
 fn trainer(message: &[u8], columns: &mut Columns, model_type: &mut u32, suffix: &mut bool) -> Option<()> {

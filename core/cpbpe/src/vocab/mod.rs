@@ -1,5 +1,6 @@
 //! A model as a value: read from a file, checked, and made ready for merging.
 
+pub mod byte_level;
 pub mod characters;
 pub mod classes;
 pub mod columns;
@@ -13,6 +14,7 @@ pub mod starts;
 pub mod unkeyed;
 pub mod vocabulary;
 
+pub use byte_level::{ByteLevel, ByteLevelOptions};
 pub use columns::Columns;
 pub use joinable::Joinable;
 pub use pieces::NONE;

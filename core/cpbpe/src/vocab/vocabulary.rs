@@ -8,6 +8,7 @@ use crate::memory::{collected, with_room};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys;
 use crate::text::utf8;
+use crate::vocab::byte_level::ByteLevel;
 use crate::vocab::characters::Characters;
 use crate::vocab::columns::Columns;
 use crate::vocab::joinable::Joinable;
@@ -37,6 +38,8 @@ pub struct Vocab {
     pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
     pub specials: [Option<u32>; 4],
+    /// What a byte-level model has; `None` if symbols begin as characters.
+    pub byte_level: Option<ByteLevel>,
     /// Which characters can be joined; `None` if a piece is not UTF-8, because then text cannot be cut.
     pub joinable: Option<Joinable>,
     /// Whether there are UNUSED pieces, which merge like others, and are split again in the end.
@@ -68,13 +71,14 @@ impl Vocab {
         let invalid = |reason| Err(Error::InvalidModel(reason));
         let count = columns.ends.len();
         let byte_fallback = columns.byte_fallback;
+        let byte_level = columns.byte_level.is_some();
         let mut pieces = Pieces::new(count, columns.blob.len());
         let mut byte_ids = [NONE; 256];
         let mut unk = None;
         let mut user_defined = Vec::new();
         let mut user_defined_compact = Vec::new();
         let mut splits_unused = false;
-        let any_nul = memchr::memchr(0, &columns.blob).is_some();
+        let any_nul = !byte_level && memchr::memchr(0, &columns.blob).is_some();
         for id in 0..count {
             // 1. Check the piece by itself. A single NUL with byte fallback is UNUSED (some converted models have one
             //    besides <0x00>), and is in no table.
@@ -92,6 +96,8 @@ impl Vocab {
             }
             // 2. Check what is special about its type.
             match kind {
+                piece_type::NORMAL | piece_type::CONTROL => {}
+                _ if byte_level => return invalid("a piece of a byte-level model is neither NORMAL nor CONTROL"),
                 piece_type::UNKNOWN if unk.replace(id as u32).is_some() => {
                     return invalid("two pieces have the type UNKNOWN")
                 }
@@ -113,7 +119,7 @@ impl Vocab {
             }
             pieces.push(write, kind, columns.scores[id])?;
         }
-        pieces.finish(|piece| piece == b"\0")?;
+        pieces.finish(|piece| !byte_level && piece == b"\0")?;
         // 4. Check all pieces together.
         if !byte_fallback && byte_ids.iter().any(|&id| id != NONE) {
             return invalid("a piece has the type BYTE, but byte_fallback is off");
@@ -121,15 +127,20 @@ impl Vocab {
         if byte_fallback && byte_ids.contains(&NONE) {
             return invalid("byte_fallback is on, but BYTE pieces are missing");
         }
-        if unk.is_none() && !byte_fallback {
+        if byte_level && (byte_fallback || swapped) {
+            return invalid("a byte-level model has byte_fallback, or writes spaces as U+2581");
+        }
+        if unk.is_none() && !byte_fallback && !byte_level {
             return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
         }
         // 5. Derive what follows from them.
         let raw_keys = Arc::new(Keys::new(&user_defined)?);
         let same = user_defined == user_defined_compact;
         let compact_keys = if same { raw_keys.clone() } else { Arc::new(Keys::new(&user_defined_compact)?) };
+        let byte_level = columns.byte_level.map(|options| ByteLevel::new(options, &pieces)).transpose()?;
         let mut vocab = Vocab {
             pieces,
+            byte_level,
             unk_surface: columns.unk_surface,
             byte_ids: byte_fallback.then(|| Box::new(byte_ids)),
             unk,
@@ -156,7 +167,7 @@ impl Vocab {
         vocab.specials = vocab.find_specials(&columns.special_pieces);
         vocab.all_utf8 = vocab.pieces.are_utf8();
         vocab.utf8 = vocab.all_utf8 || vocab.pieces.mergeable_are_utf8();
-        if vocab.utf8 {
+        if vocab.utf8 && vocab.byte_level.is_none() {
             let singles = Singles::new(&vocab);
             let characters = Characters::new(&vocab, &singles)?;
             vocab.joinable = Some(Joinable::new(&vocab.pieces, singles, characters));
@@ -207,6 +218,16 @@ impl Vocab {
     /// How long each piece is.
     pub fn lengths(&self) -> Result<Made<'_, PieceLengths>, Halt> {
         self.lengths.get_or_make(|| PieceLengths::new(&self.pieces))
+    }
+
+    /// How many bytes the symbol takes that a text has at `at` before anything is merged.
+    #[inline(always)]
+    pub fn symbol_length(&self, text: &[u8], at: usize) -> usize {
+        if self.byte_level.is_some() {
+            1
+        } else {
+            utf8::length_at(text, at)
+        }
     }
 
     /// The id of the piece with this (swapped) text, of any type.

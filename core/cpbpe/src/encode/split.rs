@@ -1,0 +1,310 @@
+//! Text -> ids with a byte-level vocabulary: a pattern cuts the text, each chunk is looked up in the cache, and those
+//! that are new are merged.
+//!
+//! This differs from `encoder.rs` only in where chunks come from. They are worked on in batches, too, in simple steps, so
+//! that memory arrives while another batch is worked on; and chunks of one byte need neither a key nor the cache.
+
+use crate::cache::key::Singles;
+use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Key, PackedIds, MAX_CHUNK};
+use crate::encode::encoder::Buffers;
+use crate::encode::id_sink::IdSink;
+use crate::encode::output::Output;
+use crate::error::Halt;
+#[cfg(target_arch = "x86_64")]
+use crate::machine::Vector;
+use crate::machine::{Machine, Plain};
+use crate::memory::Grow;
+use crate::merge::{merge_chunk, Sink};
+use crate::vocab::{ByteLevel, Vocab};
+use crate::watch::Check;
+
+/// How many words, chunks of several bytes, are looked up together.
+const BATCH: usize = 256;
+const _: () = assert!(BATCH <= cache::BATCH);
+/// A batch ends after this many bytes, because singles are found by 16 bits. (A chunk may go on for longer.)
+const MAX_BYTES: usize = 1 << 14;
+/// The splitter is asked for the chunks of this many bytes at a time.
+const SPLIT_BYTES: usize = 1 << 12;
+/// How many ids may be written after the last one.
+const ROOM: usize = 16;
+/// How many bytes after a chunk may be read.
+const PAD: usize = 16;
+
+/// The words of a batch.
+struct WordBatch {
+    /// Where each begins and ends, counted from `first`.
+    begins: [usize; BATCH + 1],
+    ends: [usize; BATCH + 1],
+    /// The key of each.
+    keys: [Key; cache::BATCH],
+    /// How many there are.
+    count: usize,
+    /// Where the batch begins in the text, and where it ends.
+    first: usize,
+    end: usize,
+    /// The text of a batch that is near the end of all text, and `PAD` zeros.
+    padded: Vec<u8>,
+}
+
+impl WordBatch {
+    fn new() -> WordBatch {
+        WordBatch {
+            begins: [0; BATCH + 1],
+            ends: [0; BATCH + 1],
+            keys: [Key::default(); cache::BATCH],
+            count: 0,
+            first: 0,
+            end: 0,
+            padded: Vec::new(),
+        }
+    }
+}
+
+/// What is needed for the batches of a text: the one that is being cut, and the one before, that is being looked up.
+pub struct SplitPending {
+    batches: [WordBatch; 2],
+    /// The cache entries of the second.
+    lookup: BatchLookup,
+    /// Where chunks end.
+    ends: Vec<usize>,
+}
+
+impl SplitPending {
+    /// Empty.
+    pub fn new() -> SplitPending {
+        SplitPending { batches: [WordBatch::new(), WordBatch::new()], lookup: BatchLookup::default(), ends: Vec::new() }
+    }
+}
+
+/// Encodes text of one byte-level vocabulary.
+struct SplitEncoder<'a, O> {
+    vocab: &'a Vocab,
+    byte_level: &'a ByteLevel,
+    /// Tells whether to go on.
+    check: Check<'a>,
+    cache: &'a mut Cache,
+    chunk: &'a mut Vec<u32>,
+    out: &'a mut O,
+}
+
+/// Encode a text, which is UTF-8.
+pub fn encode_split<O: Output>(
+    vocab: &Vocab,
+    byte_level: &ByteLevel,
+    text: &[u8],
+    check: Check,
+    buffers: &mut Buffers,
+    out: &mut O,
+) -> Result<(), Halt> {
+    let Buffers { cache, chunk, split_pending, .. } = buffers;
+    let pending = split_pending.get_or_insert_with(|| Box::new(SplitPending::new()));
+    SplitEncoder { vocab, byte_level, check, cache, chunk, out }.run(text, pending)
+}
+
+impl<O: Output> SplitEncoder<'_, O> {
+    fn run(&mut self, text: &[u8], pending: &mut SplitPending) -> Result<(), Halt> {
+        #[cfg(target_arch = "x86_64")]
+        if self.byte_level.vector {
+            // SAFETY: the machine has been asked.
+            return unsafe { self.run_vector(text, pending) };
+        }
+        self.run_on::<Plain>(text, pending)
+    }
+
+    /// `run` on a machine with vector instructions.
+    ///
+    /// # Safety
+    /// It must have them: see `has_vectors`.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
+    unsafe fn run_vector(&mut self, text: &[u8], pending: &mut SplitPending) -> Result<(), Halt> {
+        self.run_on::<Vector>(text, pending)
+    }
+
+    #[inline(always)]
+    fn run_on<M: Machine>(&mut self, text: &[u8], pending: &mut SplitPending) -> Result<(), Halt> {
+        self.out.reserve_ids(text.len() + ROOM)?;
+        let SplitPending { batches: [now, before], lookup, ends } = pending;
+        let (mut now, mut before) = (now, before);
+        before.clear();
+        ends.clear();
+        // Where the next chunk begins, and which of `ends` is its end.
+        let (mut begin, mut number) = (0, 0);
+        while begin < text.len() {
+            // 1. Cut the text into chunks, keep the words of this batch, make keys, and prefetch their lines of the cache.
+            if number == ends.len() {
+                (self.check)()?;
+                ends.clear();
+                number = 0;
+                self.byte_level.splitter.ends(text, begin, SPLIT_BYTES, ends)?;
+            }
+            number += now.take(text, begin, &ends[number..])?;
+            begin = now.end;
+            now.prepare(text, self.cache);
+            // 2. Append the ids of the batch before, whose entries have arrived.
+            self.look_up(text, before, lookup)?;
+            // 3. Read the entries of this one.
+            self.cache.find::<M>(&now.keys[..now.count], lookup);
+            std::mem::swap(&mut now, &mut before);
+        }
+        self.look_up(text, before, lookup)
+    }
+
+    /// Append the ids of a batch: of words, and of the singles between them.
+    fn look_up(&mut self, text: &[u8], batch: &WordBatch, lookup: &mut BatchLookup) -> Result<(), Halt> {
+        let part = batch.text(text);
+        let source = Bytes { text: part, ids: &self.byte_level.ids };
+        let keys = &batch.keys[..batch.count];
+        self.cache.find_rest(keys, lookup);
+        let mut at = 0;
+        loop {
+            // 1. As many words as are known, with the singles before each.
+            let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source };
+            // SAFETY: `run_on` reserved an id for each byte of the text, and `ROOM` more. `text` is padded.
+            at += unsafe { self.out.append_cached(self.cache, found) };
+            // 2. The singles before the next word, or after the last one.
+            // SAFETY: as above.
+            unsafe { self.out.append_singles(batch.singles(at), source) };
+            if at == keys.len() {
+                return Ok(());
+            }
+            // 3. The next word.
+            let era = self.cache.era;
+            self.append_one(keys[at], &part[batch.begins[at]..batch.ends[at]], lookup.entries[at])?;
+            if self.cache.era != era {
+                // The cache was emptied meanwhile, so these entries are out of date.
+                lookup.entries = [PackedIds::ABSENT; cache::BATCH];
+            }
+            at += 1;
+        }
+    }
+
+    /// Append the ids of a word whose entry is absent or must be compared.
+    #[inline(never)]
+    fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
+        self.chunk.clear();
+        // A chunk that was absent may have been added since.
+        if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
+            self.chunk.clear();
+            let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
+            segment_chunk(self.vocab, self.byte_level, text, self.check, &mut sink)?;
+            self.cache.put_chunk(key, text, self.chunk, None);
+        }
+        self.out.append(self.chunk)
+    }
+}
+
+impl WordBatch {
+    /// Become a batch before the text.
+    fn clear(&mut self) {
+        (self.count, self.first, self.end) = (0, 0, 0);
+    }
+
+    /// Keep the words among the chunks that begin at `begin` and have these ends, until there are enough. Returns how
+    /// many chunks that were.
+    #[inline(always)]
+    fn take(&mut self, text: &[u8], begin: usize, ends: &[usize]) -> Result<usize, Halt> {
+        (self.first, self.count) = (begin, 0);
+        let (mut from, mut taken) = (0, 0);
+        for &end in ends {
+            let to = end - begin;
+            taken += 1;
+            (self.begins[self.count], self.ends[self.count]) = (from, to);
+            self.count += usize::from(to - from > 1);
+            from = to;
+            if self.count == BATCH || to >= MAX_BYTES {
+                break;
+            }
+        }
+        self.end = begin + from;
+        // Near its end the text is copied, so that bytes after it may be read.
+        if self.end + PAD > text.len() {
+            self.padded.clear();
+            self.padded.grow(from + PAD)?;
+            self.padded.extend_from_slice(&text[begin..self.end]);
+            self.padded.resize(from + PAD, 0);
+        }
+        Ok(taken)
+    }
+
+    /// The text of the batch, after which `PAD` bytes can be read.
+    #[inline(always)]
+    fn text<'a>(&'a self, text: &'a [u8]) -> &'a [u8] {
+        if self.end + PAD > text.len() {
+            &self.padded
+        } else {
+            &text[self.first..self.end + PAD]
+        }
+    }
+
+    /// Make the keys of words, and prefetch their memory.
+    #[inline(always)]
+    fn prepare(&mut self, text: &[u8], cache: &Cache) {
+        let part = if self.end + PAD > text.len() { &self.padded } else { &text[self.first..self.end + PAD] };
+        let homes = cache.homes();
+        let mut done = 0;
+        for ((key, &begin), &end) in self.keys.iter_mut().zip(&self.begins).zip(&self.ends[..self.count]) {
+            let length = end - begin;
+            let (low, high) = match part[begin..].first_chunk() {
+                Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
+                _ => Key::long(&part[begin..end]),
+            };
+            *key = Key { singles: Singles::new(done, begin - done), ..Key::of_halves([low, high]) };
+            homes.prefetch(key.hash);
+            done = end;
+        }
+    }
+
+    /// The singles before a word, or after the last one.
+    #[inline(always)]
+    fn singles(&self, i: usize) -> Singles {
+        let from = if i == 0 { 0 } else { self.ends[i - 1] };
+        let to = if i == self.count { self.end - self.first } else { self.begins[i] };
+        // (After a chunk that is too long for the numbers of a batch there are none in it.)
+        if from == to {
+            Singles::default()
+        } else {
+            Singles::new(from, to - from)
+        }
+    }
+}
+
+/// Give the symbols of a chunk to `sink`: the whole chunk, if it is a piece and the model says so, otherwise what merging
+/// makes of it.
+pub fn segment_chunk<S: Sink>(
+    vocab: &Vocab,
+    byte_level: &ByteLevel,
+    text: &[u8],
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    if byte_level.options.whole {
+        if let Some(id) = vocab.find_mergeable(text) {
+            sink.make_room(text.len())?;
+            sink.symbol(id, 0, text.len());
+            return Ok(());
+        }
+    }
+    merge_chunk(vocab, text, check, sink)
+}
+
+/// Call `each` for every chunk of a text.
+pub fn each_chunk(
+    byte_level: &ByteLevel,
+    text: &[u8],
+    check: Check,
+    mut each: impl FnMut(usize, usize) -> Result<(), Halt>,
+) -> Result<(), Halt> {
+    let mut ends = Vec::new();
+    let mut begin = 0;
+    while begin < text.len() {
+        check()?;
+        ends.clear();
+        byte_level.splitter.ends(text, begin, SPLIT_BYTES, &mut ends)?;
+        for &end in &ends {
+            each(begin, end)?;
+            begin = end;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! What a byte-level vocabulary has besides its pieces.
+//!
+//! Its symbols begin as single bytes, not as characters, and a pattern says where a text is cut. All else is the same:
+//! the pair whose joined text has the lowest rank merges first, and the leftmost of equals.
+
+use crate::error::Error;
+use crate::machine::has_vectors;
+use crate::split::Splitter;
+use crate::vocab::pieces::Pieces;
+
+/// What a model file says about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ByteLevelOptions {
+    /// The regular expression whose matches are the chunks; empty if a text is one chunk.
+    pub pattern: String,
+    /// The name of the pattern, for people.
+    pub name: String,
+    /// Whether a chunk that is a piece is taken whole, even if no merges lead to it.
+    pub whole: bool,
+}
+
+/// The same, ready for use.
+pub struct ByteLevel {
+    /// The options as they were given.
+    pub options: ByteLevelOptions,
+    /// Cuts text into chunks.
+    pub splitter: Splitter,
+    /// The piece of each byte.
+    pub ids: Box<[u32; 256]>,
+    /// Whether the machine has vector instructions.
+    pub vector: bool,
+}
+
+impl ByteLevel {
+    /// For the pieces of a model, which must have every byte.
+    pub fn new(options: ByteLevelOptions, pieces: &Pieces) -> Result<ByteLevel, Error> {
+        let mut ids = Box::new([0; 256]);
+        for byte in 0..=u8::MAX {
+            match pieces.find(&[byte]).filter(|&id| pieces.mergeable(id)) {
+                Some(id) => ids[usize::from(byte)] = id,
+                None => return Err(Error::InvalidModel("a byte is not a piece of this byte-level model")),
+            }
+        }
+        let splitter = Splitter::of(&options.pattern)?;
+        Ok(ByteLevel { options, splitter, ids, vector: has_vectors() })
+    }
+}

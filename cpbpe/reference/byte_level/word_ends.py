@@ -1,0 +1,132 @@
+r"""Words that end in `</w>`: the original form of BPE for text, and CLIP's, which does the same with bytes.
+
+BPE came to language models in a paper on translation (Sennrich, Haddow and Birch, 2016). There, a text is a
+list of words with spaces between them, and the spaces are no part of any piece. To tell where words end,
+the last character of each is marked, so that `est</w>` in "lowest" is another piece than `est` in "estate".
+GPT-2 turned this round: the space is a part of the word after it (`patterns.py`), and text can be restored
+exactly. Here, all whitespace becomes one space, and CLIP writes everything in small letters, too.
+
+>>> words = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+>>> merges = learn_pairs(words, 6)
+>>> merges
+[('s', 't</w>'), ('e', 'st</w>'), ('l', 'o'), ('w', 'est</w>'), ('n', 'e'), ('ne', 'west</w>')]
+>>> merge_word("lowest", {pair: rank for rank, pair in enumerate(merges)})
+['lo', 'west</w>']
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter as Multiset
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from cpbpe.errors import ModelError
+from cpbpe.reference.byte_level.encoding import merge
+from cpbpe.reference.byte_level.patterns import compiled
+from cpbpe.reference.byte_level.ranks import BYTE_ORDER, LETTERS, from_letters, to_letters
+
+END = "</w>"
+CLIP_MERGES = 48894
+CLIP_SPECIAL_TOKENS = ("<|startoftext|>", "<|endoftext|>")
+CLIP_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+"
+"""No whitespace, which is dropped; one digit at a time."""
+
+Pair = tuple[str, str]
+
+
+def first_symbols(word: str) -> list[str]:
+    """The symbols that a word begins as.
+
+    >>> first_symbols("low")
+    ['l', 'o', 'w</w>']
+    """
+    return [*word[:-1], word[-1] + END] if word else []
+
+
+def merge_word(word: str, ranks: Mapping[Pair, int]) -> list[str]:
+    """The final symbols of a word: the pair with the lowest rank is merged first."""
+
+    def joined(left: str, right: str) -> tuple[int, str] | None:
+        rank = ranks.get((left, right))
+        return None if rank is None else (rank, left + right)
+
+    return merge(first_symbols(word), joined)
+
+
+def learn_pairs(words: Mapping[str, int], merges: int) -> list[Pair]:
+    """The merges of counted words. Of equally frequent pairs, the one that sorts last is merged.
+
+    This is the algorithm of the paper as it stands there: after each merge, everything is counted anew. The
+    rule for ties is that of the authors' program, subword-nmt.
+    """
+    split = {word: first_symbols(word) for word in words}
+    learned: list[Pair] = []
+    for _ in range(merges):
+        counts: Multiset[Pair] = Multiset()
+        for word, symbols in split.items():
+            for pair in pairwise(symbols):
+                counts[pair] += words[word]
+        if not counts:
+            break
+        best = max(counts, key=lambda pair: (counts[pair], pair))
+        learned.append(best)
+        for word, symbols in split.items():
+            split[word] = merge(symbols, lambda *pair: (0, "".join(pair)) if pair == best else None)  # noqa: B023
+    return learned
+
+
+class Clip:
+    """CLIP's tokenizer, of which models that draw images from text are built.
+
+    Its vocabulary has the 256 bytes in GPT-2's letters, the same with `</w>`, the merges, and two special
+    tokens.
+    """
+
+    def __init__(self, merges: Sequence[Pair], special_tokens: Sequence[str] = CLIP_SPECIAL_TOKENS):
+        letters = [LETTERS[byte] for byte in BYTE_ORDER]
+        pieces = [*letters, *(letter + END for letter in letters), *map("".join, merges), *special_tokens]
+        self.ids = {piece: id for id, piece in enumerate(pieces)}
+        self.ranks = {pair: rank for rank, pair in enumerate(merges)}
+        self.special_tokens = tuple(special_tokens)
+        self._pieces = pieces
+
+    @classmethod
+    def read(cls, file: bytes, special_tokens: Sequence[str] = CLIP_SPECIAL_TOKENS) -> Clip:
+        """The tokenizer of `bpe_simple_vocab_16e6.txt`, unpacked. It has more merges than CLIP uses."""
+        lines = file.decode().split("\n")[1 : CLIP_MERGES + 1]
+        pairs = [line.partition(" ")[::2] for line in lines]
+        for number, (left, right) in enumerate(pairs, 2):
+            if not left or not right:
+                raise ModelError(f"line {number} of CLIP's merges is not a pair: {lines[number - 2]!r}")
+        return cls(pairs, special_tokens)
+
+    def clean(self, text: str) -> str:
+        r"""The text as CLIP sees it. (CLIP also repairs wrong encodings, with the package ftfy.)
+
+        >>> Clip([]).clean(" A &amp;amp; B\n")
+        'a & b'
+        """
+        return " ".join(html.unescape(html.unescape(text)).split()).lower()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without the special tokens that CLIP puts around it.
+
+        >>> clip = Clip([("a", "t</w>"), ("c", "at</w>")])
+        >>> clip.decode(clip.encode("A  Cat sat"))
+        'a cat sat '
+        """
+        pattern = "|".join([*map(re.escape, self.special_tokens), CLIP_PATTERN])
+        ids: list[int] = []
+        for chunk in compiled(f"(?i:{pattern})").findall(self.clean(text)):
+            if chunk in self.special_tokens:
+                ids.append(self.ids[chunk])
+            else:
+                ids += [self.ids[piece] for piece in merge_word(to_letters(chunk.encode()), self.ranks)]
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The words of ids, each with a space after it."""
+        letters = "".join([self._pieces[id] for id in ids])
+        return from_letters(letters).decode(errors="replace").replace(END, " ")
