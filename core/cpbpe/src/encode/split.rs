@@ -152,6 +152,9 @@ impl<O: Output> SplitEncoder<'_, O> {
 
     /// Append the ids of a batch: of words, and of the singles between them.
     fn look_up(&mut self, text: &[u8], batch: &WordBatch, lookup: &mut BatchLookup) -> Result<(), Halt> {
+        if batch.end == batch.first {
+            return Ok(()); // before the first one
+        }
         let part = batch.text(text);
         let source = Bytes { text: part, ids: &self.byte_level.ids };
         let keys = &batch.keys[..batch.count];
