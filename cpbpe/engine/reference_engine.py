@@ -96,6 +96,8 @@ class PythonEngine:
 
     def cut(self, text: bytes) -> int:
         reference = self._reference
+        if isinstance(reference, ByteLevelEngine):
+            return reference.last_cut(text)
         if reference.joinable is None:
             return 0
         end = len(text) - self._longest_key + 1  # a user-defined piece may begin there and continue

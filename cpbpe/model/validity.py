@@ -58,7 +58,8 @@ def _check_pieces(spec: ModelSpec) -> None:
             raise blame(id, "is empty")
         if byte_level and type not in (PieceType.NORMAL, PieceType.CONTROL):
             raise blame(
-                id, f"has the type {PieceType(type).name}; the pieces of a byte-level model are NORMAL or CONTROL"
+                id,
+                f"has the type {PieceType(type).name}; those of a byte-level model are NORMAL or CONTROL",
             )
         if piece == b"\0" and type == PieceType.UNUSED:
             continue
@@ -92,17 +93,24 @@ def _check_byte_level(spec: ModelSpec) -> None:
     """What is required of byte-level models besides."""
     # 1. Every text must have ids.
     normal = {
-        piece for piece, type in zip(spec.pieces.texts, spec.pieces.types, strict=True) if type == PieceType.NORMAL
+        piece
+        for piece, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
+        if type == PieceType.NORMAL
     }
     missing = [byte for byte in range(256) if bytes([byte]) not in normal]
     if missing:
         names = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise ModelError(
-            f"in a byte-level model every byte is a NORMAL piece, and {len(missing)} of the 256 are missing: {names}"
+            f"in a byte-level model every byte is a NORMAL piece, and {len(missing)} of the 256 are "
+            f"missing: {names}"
         )
     # 2. Text is cut as it is.
     plain = NormalizerSpec(
-        spec.normalizer.name, b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
+        spec.normalizer.name,
+        b"",
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        escape_whitespaces=False,
     )
     if spec.byte_fallback:
         raise ModelError("a byte-level model needs no byte_fallback: leave it off")
@@ -114,9 +122,13 @@ def _check_byte_level(spec: ModelSpec) -> None:
     # 3. The pattern must be one.
     if spec.splitter is not None:
         if not spec.splitter.pattern:
-            raise ModelError("the pattern of a splitter is empty; for a text as one chunk leave out the splitter")
+            raise ModelError(
+                "the pattern of a splitter is empty; for a text as one chunk leave out the splitter"
+            )
         regex = imported("regex")
         try:
             regex.compile(spec.splitter.pattern)
         except regex.error as error:
-            raise ModelError(f"the pattern {spec.splitter.pattern!r} is not a regular expression: {error}") from None
+            raise ModelError(
+                f"the pattern {spec.splitter.pattern!r} is not a regular expression: {error}"
+            ) from None

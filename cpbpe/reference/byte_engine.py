@@ -25,11 +25,12 @@ from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.byte_level.patterns import compiled
 from cpbpe.reference.encoding import Dropout, Normalizer, ReferenceEngine
 from cpbpe.text.finder import Finder
-from cpbpe.text.utf8 import REPLACEMENT, valid_character
+from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import REPLACEMENT, is_valid_utf8, valid_character
 
 
 class ByteNormalizer(Normalizer):
-    r"""Leaves text as it is, except for a space in front if that is asked for, and bytes that are no character.
+    r"""Leaves text as it is, but for a space in front if that is asked for, and bytes that are no character.
 
     Each byte came from its own place. (Elsewhere all bytes of a character came from where it begins; but a
     byte-level piece may end within one.)
@@ -90,6 +91,20 @@ class ByteLevelEngine(ReferenceEngine):
         if at < len(decoded):
             yield decoded[at:].encode()
 
+    def last_cut(self, text: bytes) -> int:
+        """The last place in a text before which chunks are final, whatever text follows; 0 if none is known.
+
+        In all published patterns a word or a number ends where whitespace begins, and nothing that follows
+        changes that.
+        """
+        splitter = self.spec.splitter
+        if splitter is None or splitter.pattern not in PATTERNS.values() or not is_valid_utf8(text):
+            return 0
+        last = 0
+        for place in compiled(r"[\p{L}\p{N}](?=\s)").finditer(decoded := text.decode()):
+            last = place.end()
+        return len(decoded[:last].encode())
+
     def _segment(self, text: bytes, dropout: Dropout | None = None) -> Iterator[tuple[bytes, int]]:
         """Yield the final symbols of a text with their ids."""
         begin = 0
@@ -100,8 +115,8 @@ class ByteLevelEngine(ReferenceEngine):
     def _segment_bytes(self, chunk: bytes, begin: int, dropout: Dropout | None) -> list[tuple[bytes, int]]:
         """The same for a chunk.
 
-        With `dropout`, a chunk that would be taken whole is taken whole if its symbols come out as they do when
-        no merge is skipped.
+        With `dropout`, a chunk that would be taken whole still is if its symbols come out as they do when no
+        merge is skipped.
         """
         symbols = [bytes([byte]) for byte in chunk]
         whole = [(chunk, self._ids[chunk])] if self.spec.whole and chunk in self._rank else None
@@ -118,7 +133,5 @@ class ByteLevelEngine(ReferenceEngine):
         Unless they are kept, bytes that make no character become U+FFFD, one for the longest beginning of a
         character and one for a byte that begins none: so do tiktoken and tokenizers, and Python's "replace".
         """
-        joined = b"".join(
-            piece for piece, id in pieces if id < 0 or self._types[id] != PieceType.CONTROL
-        )
+        joined = b"".join(piece for piece, id in pieces if id < 0 or self._types[id] != PieceType.CONTROL)
         return joined if keep_invalid else joined.decode(errors="replace").encode()

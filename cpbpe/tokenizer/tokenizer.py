@@ -486,13 +486,3 @@ class Tokenizer(Guided):
 def _import_numpy() -> None:
     global _numpy
     _numpy = numpy()
-
-
-@takes_a_source("load", ENCODE | DECODE)
-def load(source: Source) -> Tokenizer:
-    """Load a `.model` file or a tokenizer.json: its path, its folder, or the file opened in binary mode.
-
-    >>> load("tokenizer.model").vocab_size
-    32000
-    """
-    return Tokenizer(source)

@@ -42,8 +42,6 @@ def describe(data: bytes, complete: bool = True) -> str | None:
         return "it is an HTML page, such as a download site shows for an error or a login"
     lines = data.split(b"\n", 20)[:20]
     lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
-    if lines and all(map(_is_rank_line, lines)):
-        return "it is a .tiktoken rank file (byte-level BPE), another kind of vocabulary"
     if lines and all(map(_is_vocab_line, lines)):
         return "it is a .vocab text, the readable list of a model's pieces; load the .model file beside it"
     if lines and all(len(line.split(b" ")) == 2 or line.startswith(b"#version") for line in lines):
@@ -59,6 +57,17 @@ def is_tokenizer_json(data: bytes) -> bool:
     """
     begins_so = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
     return begins_so and (b'"added_tokens"' in data or b'"pre_tokenizer"' in data)
+
+
+def is_ranks(data: bytes) -> bool:
+    r"""Whether data is meant to be a file of ranks (.tiktoken). (It may still be broken.)
+
+    >>> is_ranks(b"IQ== 0\nIg== 1\n"), is_ranks(b"t h\n")
+    (True, False)
+    """
+    lines = data[:4096].split(b"\n", 20)[:20]
+    lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
+    return bool(lines) and all(map(_is_rank_line, lines))
 
 
 def _describe_json(data: bytes) -> str | None:

@@ -29,6 +29,7 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 
 OTHERS = (
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
+    Format("tiktoken", "cpbpe.model.formats.tiktoken", (".tiktoken",), sniff.is_ranks),
 )
 """The other formats, in the order in which they are tried."""
 
