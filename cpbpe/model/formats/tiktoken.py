@@ -216,7 +216,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "To write it all the same, use convert() with allow_differences=True, which lists them",
         )
     special = {
-        piece.decode(errors="replace"): id for piece, id in spec.ids.items() if id not in ranks.values()
+        piece.decode(errors="replace"): id for piece, id in spec.ids.items() if piece not in ranks
     }
     special |= {token.decode(errors="replace"): id for token, id in spec.added}
     splitter = spec.splitter or SplitSpec("")
