@@ -75,8 +75,9 @@ class ByteLevelEngine(ReferenceEngine):
     def chunks(self, text: bytes) -> Iterator[bytes]:
         """The parts of a text, which is UTF-8, that are merged by themselves.
 
-        They are the matches of the pattern. The published patterns match every text from its beginning to its
-        end. What another one does not match, between two matches, is a chunk as well: nothing is lost.
+        They are the matches of the pattern that are not empty. The published patterns match every text from its
+        beginning to its end. What another one leaves out between two matches is a chunk as well, so that nothing
+        is lost. (tiktoken drops it.)
         """
         if self.spec.splitter is None:
             yield from [text] if text else []
@@ -84,10 +85,13 @@ class ByteLevelEngine(ReferenceEngine):
         decoded = text.decode()
         at = 0
         for match in compiled(self.spec.splitter.pattern).finditer(decoded):
-            for begin, end in ((at, match.start()), match.span()):
-                if begin < end:
-                    yield decoded[begin:end].encode()
-            at = match.end()
+            begin, end = match.span()
+            if begin == end:
+                continue
+            if at < begin:
+                yield decoded[at:begin].encode()
+            yield decoded[begin:end].encode()
+            at = end
         if at < len(decoded):
             yield decoded[at:].encode()
 
