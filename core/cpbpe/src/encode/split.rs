@@ -188,7 +188,11 @@ impl<O: Output> SplitEncoder<'_, O> {
             self.chunk.clear();
             let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
             segment_chunk(self.vocab, self.byte_level, text, self.check, &mut sink)?;
-            self.cache.put_chunk(key, text, self.chunk, None);
+            // A long chunk is remembered when it comes for the second time. In languages without spaces most of them never
+            // do, and the cache would be full of them.
+            if text.len() <= MAX_CHUNK || !self.cache.once.is_new(key) {
+                self.cache.put_chunk(key, text, self.chunk, None);
+            }
         }
         self.out.append(self.chunk)
     }
