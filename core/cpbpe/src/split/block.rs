@@ -76,7 +76,7 @@ impl Read for Plain {
         for (i, part) in self.flags.chunks_exact(8).enumerate() {
             let bits = u64::from_le_bytes(part.try_into().unwrap_or_default()) & all;
             // The highest bit of each byte that is not 0; the product collects them in its own highest byte.
-            let set = ((bits & !HIGHEST) + !HIGHEST | bits) & HIGHEST;
+            let set = (((bits & !HIGHEST) + !HIGHEST) | bits) & HIGHEST;
             mask |= ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
         }
         mask
@@ -162,9 +162,9 @@ mod vector {
         /// A block with other characters.
         #[inline(always)]
         fn others(classes: &Classes, bytes: &Bytes, block: __m512i) -> Vector {
-            let (parts, tables) = classes.tables();
-            // SAFETY: `bytes` has 16 bytes after the block. A code has 21 bits at most, and there are parts for as many;
-            // after the last part another number can be read, and after the last class three more. See `load`.
+            let table = classes.table().as_ptr();
+            // SAFETY: `bytes` has 16 bytes after the block. A code has 21 bits at most, and so many are in the table, with
+            // three more bytes after the last one. See `load`.
             unsafe {
                 // (As signed numbers, the bytes that continue a character are the lowest ones. A block begins where a
                 // character does.)
@@ -197,9 +197,7 @@ mod vector {
                     let left = (count - part * 16).min(16);
                     let code = _mm512_maskz_mov_epi32((0xFFFFu32 >> (16 - left)) as u16, code);
                     // 3. Their classes.
-                    let at = bits(_mm512_i32gather_epi32::<2>(shifted(code, 6), parts.as_ptr().cast()), 0xFFFF);
-                    let at = _mm512_add_epi32(at, bits(code, 0x3F));
-                    let flags = _mm512_i32gather_epi32::<1>(at, tables.as_ptr().cast());
+                    let flags = _mm512_i32gather_epi32::<1>(code, table.cast());
                     _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(flags));
                 }
                 let valid = u64::MAX >> (BLOCK - count);

@@ -10,7 +10,7 @@ use crate::split::classes::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMB
 use crate::split::general::next_match;
 use crate::split::patterns::{Known, PATTERNS};
 use crate::split::rules::*;
-use crate::split::scanner::{scan, scanner, Ends, BATCH};
+use crate::split::scanner::{scan, scanner, Ends, Scan, BATCH};
 use crate::split::{Batch, Splitter};
 
 /// What the patterns can tell apart, several of each, of all lengths in UTF-8; and what looks like them.
@@ -151,7 +151,7 @@ fn ends_of(regex: &Regex, text: &str) -> Vec<usize> {
 fn scanned<R: Rules>(classes: &Classes, known: Known, text: &str) -> Vec<Vec<usize>> {
     let text = text.as_bytes();
     let slow = std::iter::successors(Some(0), |&at| (at < text.len()).then(|| chunk_end::<R>(classes, text, at)));
-    let by = |scan: &dyn Fn(&Classes, &[u8], usize, &mut Ends) -> usize| {
+    let by = |scan: Scan| {
         let (mut at, mut all) = (0, Vec::new());
         let mut ends = Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 };
         while at < text.len() {
@@ -162,7 +162,7 @@ fn scanned<R: Rules>(classes: &Classes, known: Known, text: &str) -> Vec<Vec<usi
         }
         all
     };
-    vec![slow.skip(1).collect(), by(&scan::<R, Plain>), by(&scanner(known))]
+    vec![slow.skip(1).collect(), by(scan::<R, Plain>), by(scanner(known))]
 }
 
 fn check(classes: &Classes, pattern: &str, known: Known, regex: &Regex, text: &str) {
