@@ -12,13 +12,14 @@ from cpbpe.lazy import imported
 
 if TYPE_CHECKING:
     from cpbpe.reference.encoding import ReferenceEngine
-    from cpbpe.reference.replay import Step, steps
+    from cpbpe.reference.replay import steps
+    from cpbpe.reference.step import Step
 
 __all__ = ["ReferenceEngine", "Step", "steps"]
 
 _LATER = {
     "ReferenceEngine": "cpbpe.reference.encoding",
-    "Step": "cpbpe.reference.replay",
+    "Step": "cpbpe.reference.step",
     "steps": "cpbpe.reference.replay",
 }
 

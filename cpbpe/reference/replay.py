@@ -22,10 +22,11 @@ end      ▁ abra <unk>       the ids are 4, 3, 0
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.reference.byte_level import replay as byte_level
+from cpbpe.reference.byte_level.encoding import ByteLevel
 from cpbpe.reference.encoding import (
     BYTE_PIECES,
     MAX_SPLIT_DEPTH,
@@ -34,13 +35,9 @@ from cpbpe.reference.encoding import (
     Normalizer,
     score_key,
 )
+from cpbpe.reference.step import Pair, Step
 from cpbpe.text.finder import Finder
-from cpbpe.text.utf8 import character_length, text_of
-
-_COLUMN = 28
-"""Where the remarks of printed steps begin, if there is room."""
-_MAX_SHOWN = 3
-"""How many of the pairs that were not chosen are printed."""
+from cpbpe.text.utf8 import character_length
 
 
 class _HasSpec(Protocol):
@@ -48,89 +45,23 @@ class _HasSpec(Protocol):
     def spec(self) -> ModelSpec: ...
 
 
-class Pair(NamedTuple):
-    """Two neighbouring symbols whose joined text is a piece."""
-
-    left: int
-    """The place of the left symbol."""
-    piece: bytes
-    """The piece that they would become."""
-    score: float
-    """Its score."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step from a text to its ids."""
-
-    kind: str
-    """"begin", "merge", "split", "unknown" or "end"."""
-    symbols: tuple[bytes, ...]
-    """The symbols before this step."""
-    begin: int
-    """The place of the first symbol that it changes."""
-    end: int
-    """The place after the last one."""
-    made: tuple[bytes, ...]
-    """The symbols that replace them."""
-    score: float | None = None
-    """The score of the piece that a merge forms."""
-    others: tuple[Pair, ...] = ()
-    """The pairs that a merge was preferred to, the best first."""
-    ids: tuple[int, ...] = ()
-    """The ids of the symbols, at the end."""
-
-    @property
-    def after(self) -> tuple[bytes, ...]:
-        """The symbols after this step."""
-        return (*self.symbols[: self.begin], *self.made, *self.symbols[self.end :])
-
-    def __str__(self) -> str:
-        shown = [text_of(symbol) for symbol in self.symbols]
-        if self.begin < self.end:
-            shown[self.begin] = f"[{shown[self.begin]}"
-            shown[self.end - 1] += "]"
-        line = f"{self.kind:<8} {' '.join(shown)}"
-        remark = self._remark()
-        return f"{line:<{_COLUMN - 1}} {remark}" if remark else line
-
-    def _remark(self) -> str:
-        made = " ".join(map(text_of, self.made))
-        old = "".join(text_of(symbol) for symbol in self.symbols[self.begin : self.end])
-        if self.kind == "merge":
-            return f"{made} has the score {self.score}, {self._compared()}"
-        if self.kind == "split":
-            return f"{old} is UNUSED, and taken apart again: {made}"
-        if self.kind == "unknown":
-            return f"{old} is not a piece; it becomes {made}"
-        if self.kind == "end":
-            return f"the ids are {', '.join(map(str, self.ids))}"
-        return ""
-
-    def _compared(self) -> str:
-        if not self.others:
-            return "and there is no other pair"
-        listed = [f"{text_of(pair.piece)} {pair.score}" for pair in self.others[:_MAX_SHOWN]]
-        more = len(self.others) - len(listed)
-        rest = f" and {more} more" if more else ""
-        tie = self.others[0].score == self.score
-        reason = "the highest, and is the leftmost" if tie else "the highest"
-        return f"{reason}; {'then' if tie else 'below it'} {', '.join(listed)}{rest}"
-
-
-def steps(model: ModelSpec | _HasSpec, text: str | bytes) -> Iterator[Step]:
+def steps(model: ModelSpec | ByteLevel | _HasSpec, text: str | bytes) -> Iterator[Step]:
     """The steps from a text to its ids; the last step has the ids.
 
-    `model` is a `ModelSpec`, or a tokenizer. The time is quadratic in the length of the text.
+    `model` is a `ModelSpec`, a tokenizer, or a `ByteLevel`. The time is quadratic in the length of the text.
     """
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"steps() takes str or bytes, not {type(text).__name__}")
+    if isinstance(model, ByteLevel):
+        return byte_level.replay(model, text)
     spec = model if isinstance(model, ModelSpec) else getattr(model, "spec", None)
     if not isinstance(spec, ModelSpec):
         raise TypeError(
             f"steps() takes a ModelSpec or a tokenizer, not {type(model).__name__}; "
             f"cpbpe.load(path) loads one"
         )
-    if not isinstance(text, (str, bytes)):
-        raise TypeError(f"steps() takes str or bytes, not {type(text).__name__}")
+    if spec.alphabet == "bytes":
+        return byte_level.replay(spec, text)
     return _Replay(spec).steps(text.encode() if isinstance(text, str) else text)
 
 

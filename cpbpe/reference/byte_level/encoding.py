@@ -166,9 +166,9 @@ class ByteLevel:
         """The ids of one chunk.
 
         A chunk that is a piece is taken whole before any merging. This is faster, and for a vocabulary that
-        was learned merge by merge it changes nothing. But pieces can be added that merging never makes: 678
-        of Llama 3's are made of more than two parts when their turn comes, and only this look-up finds
-        them. GPT-2's own code and minbpe do not have it (`whole=False`).
+        was learned merge by merge it changes nothing. But pieces can be added that merging does not make: 588
+        of Llama 3's are only found by this look-up. GPT-2's own code and minbpe do not have it
+        (`whole=False`).
 
         >>> ranks = {byte: rank for rank, byte in enumerate(BYTES)} | {b"abc": 256}
         >>> [ByteLevel(ranks, None, whole=whole).encode_chunk(b"abc") for whole in (True, False)]

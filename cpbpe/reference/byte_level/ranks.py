@@ -144,18 +144,19 @@ def recover_merges(ranks: Mapping[bytes, int]) -> tuple[dict[tuple[bytes, bytes]
     merges that touched it were inside it, and since merging goes from left to right, they are those that its
     own text asks for.
 
-    For the same reason, merging by the pairs and merging by the joined text give the same ids: whenever two
-    neighbours have the text of a piece, and nothing with a lower rank is left to merge, they are its pair.
+    For the same reason, merging by the pairs and merging by the joined text give the same ids, if all pieces
+    were learned in this way: whenever two neighbours have the text of a piece, and nothing with a lower rank
+    is left to merge, they are its pair.
 
-    A piece that was not learned in this way may be left as more than two symbols. No merge makes it then, and
-    only the look-up of whole chunks finds it.
+    A piece that was added in another way may be left as more than two symbols, and is in the list. So are 678
+    of Llama 3's.
 
     >>> ranks = {byte: rank for rank, byte in enumerate(BYTES)} | {b"ab": 256, b"abab": 257, b"xyz": 258}
     >>> recover_merges(ranks)
     ({(b'a', b'b'): 256, (b'ab', b'ab'): 257}, [b'xyz'])
     """
     merges: dict[tuple[bytes, bytes], int] = {}
-    unreachable: list[bytes] = []
+    added: list[bytes] = []
     for piece, rank in sorted(ranks.items(), key=lambda item: item[1]):
         if len(piece) == 1:
             continue
@@ -169,5 +170,5 @@ def recover_merges(ranks: Mapping[bytes, int]) -> tuple[dict[tuple[bytes, bytes]
         if len(parts) == 2:
             merges[parts[0], parts[1]] = rank
         else:
-            unreachable.append(piece)
-    return merges, unreachable
+            added.append(piece)
+    return merges, added

@@ -1,0 +1,38 @@
+"""The tokenizers of Andrej Karpathy's lecture "Let's build the GPT Tokenizer", with the interface of its
+code, minbpe.
+
+    from cpbpe.compat.minbpe import BasicTokenizer, RegexTokenizer, GPT4Tokenizer
+
+Merges, ids and files are minbpe's. They are made by the book, `cpbpe/reference/byte_level`, in plain
+Python, which is much faster than minbpe but much slower than the core. `RegexTokenizer` and `GPT4Tokenizer`
+need the package regex.
+
+What is different is on purpose: errors say what to do, though with the same classes where minbpe raises one
+itself; a loaded tokenizer cuts by the pattern of its file (minbpe goes on with the one before); a pattern
+or special token that the file could not give back is refused by `save`; GPT4Tokenizer takes the path of a
+file, downloads nothing, and decodes special tokens.
+"""
+
+from __future__ import annotations
+
+from cpbpe.compat.minbpe.base import Tokenizer, get_stats, merge
+from cpbpe.compat.minbpe.basic import BasicTokenizer
+from cpbpe.compat.minbpe.files import LectureError, render_token, replace_control_characters
+from cpbpe.compat.minbpe.gpt4 import GPT4_SPECIAL_TOKENS, GPT4Tokenizer, recover_merges
+from cpbpe.compat.minbpe.regex import GPT2_SPLIT_PATTERN, GPT4_SPLIT_PATTERN, RegexTokenizer
+
+__all__ = [
+    "GPT2_SPLIT_PATTERN",
+    "GPT4_SPECIAL_TOKENS",
+    "GPT4_SPLIT_PATTERN",
+    "BasicTokenizer",
+    "GPT4Tokenizer",
+    "LectureError",
+    "RegexTokenizer",
+    "Tokenizer",
+    "get_stats",
+    "merge",
+    "recover_merges",
+    "render_token",
+    "replace_control_characters",
+]
