@@ -75,9 +75,9 @@ class ByteLevelEngine(ReferenceEngine):
     def chunks(self, text: bytes) -> Iterator[bytes]:
         """The parts of a text, which is UTF-8, that are merged by themselves.
 
-        They are the matches of the pattern that are not empty. The published patterns match every text from its
-        beginning to its end. What another one leaves out between two matches is a chunk as well, so that nothing
-        is lost. (tiktoken drops it.)
+        They are the matches of the pattern that are not empty. The published patterns match every text from
+        its beginning to its end. What another one leaves out between two matches is a chunk as well, so that
+        nothing is lost. (tiktoken drops it.)
         """
         if self.spec.splitter is None:
             yield from [text] if text else []

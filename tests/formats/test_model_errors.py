@@ -138,7 +138,6 @@ NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("broken json", b'{"a": ', "begins like JSON"),
     ("html", HTML, "an HTML page"),
     ("html in capitals", b"<HTML><BODY>", "an HTML page"),
-    ("tiktoken", b"IQ== 0\nIg== 1\nIw== 2\n", "a .tiktoken rank file"),
     ("gguf", b"GGUF\x03\0\0\0" + bytes(50), "a GGUF file"),
     ("vocab", "<unk>\t0\n<s>\t0\n▁t\t-0\nhe\t-1.5\n".encode(), "a .vocab text"),
     ("merges", "#version: 0.2\nĠ t\nh e\n".encode(), "a text of merges"),

@@ -215,9 +215,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "there is no file of ranks that is exactly this model",
             "To write it all the same, use convert() with allow_differences=True, which lists them",
         )
-    special = {
-        piece.decode(errors="replace"): id for piece, id in spec.ids.items() if piece not in ranks
-    }
+    special = {piece.decode(errors="replace"): id for piece, id in spec.ids.items() if piece not in ranks}
     special |= {token.decode(errors="replace"): id for token, id in spec.added}
     splitter = spec.splitter or SplitSpec("")
     more = f" and special_tokens={special!r}" if special else ""

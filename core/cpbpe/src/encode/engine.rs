@@ -16,7 +16,7 @@ use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
 use crate::text::compact::make_compact;
 use crate::text::normalize::{Normalizer, Source, Spaces};
-use crate::text::origins::{ByteOrigins, Origins};
+use crate::text::origins::Origins;
 use crate::text::utf8;
 use crate::vocab::{ByteLevelOptions, Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
@@ -364,6 +364,10 @@ impl Engine {
         normalized: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<Way<'_>, Halt> {
+        if self.vocab.byte_level.is_some() {
+            self.normalize_bytes((text, valid), check, normalized, origins)?;
+            return Ok(Way::of(&self.vocab, false));
+        }
         let spaces = if self.direct && self.vocab.swapped { Spaces::Compact } else { Spaces::AsInModel };
         let source = Source { text, valid, keep_invalid: false };
         self.normalizer.normalize(source, spaces, check, normalized, origins)?;
@@ -371,24 +375,10 @@ impl Engine {
         Ok(Way::of(&self.vocab, compact))
     }
 
-    /// The same with the origin of each byte.
-    pub(crate) fn normalized_with_origins(
-        &self,
-        input: Input,
-        check: Check,
-        normalized: &mut Vec<u8>,
-        origins: &mut Vec<usize>,
-    ) -> Result<Way<'_>, Halt> {
-        match &self.vocab.byte_level {
-            Some(_) => self.normalized(input, check, normalized, &mut ByteOrigins(origins)),
-            None => self.normalized(input, check, normalized, origins),
-        }
-    }
-
     /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        let way = self.normalized_with_origins((text, false), check, &mut normalized, &mut origins)?;
+        let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
         let tokens = match dropout {
             None => match self.cached_tokens(&normalized, way, check)? {
                 Some(tokens) => tokens,
