@@ -2,6 +2,7 @@
 
 `encoding.py` and `training.py` are to be read from top to bottom. `ReferenceEngine` encodes and decodes with
 a `ModelSpec`; `steps` shows how a text becomes ids, one merge after the other.
+`byte_level/` has the other family of models, that of GPT-4 and Llama 3.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The tokenizers of Andrej Karpathy's lecture "Let's build the GPT Tokenizer", with the interface of its
-code, minbpe.
+"""minbpe, the code of Andrej Karpathy's lecture "Let's build the GPT Tokenizer": its tokenizers.
 
     from cpbpe.compat.minbpe import BasicTokenizer, RegexTokenizer, GPT4Tokenizer
 

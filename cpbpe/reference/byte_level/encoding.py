@@ -1,5 +1,4 @@
-r"""Byte-level BPE, the other family: how GPT-2, GPT-4, Llama 3 and Qwen encode text, to be read from top to
-bottom.
+r"""Byte-level BPE, the way of GPT-2, GPT-4, Llama 3 and Qwen, to be read from top to bottom.
 
 `cpbpe/reference/encoding.py` explains BPE as SentencePiece does it: pieces, scores, and merging the best pair
 again and again. This family merges in the same way. It differs in what it merges, and in what stands around
@@ -72,7 +71,7 @@ def merge(symbols: Iterable[S], joined: Callable[[S, S], tuple[int, S] | None]) 
 
     `joined` says what two symbols become and the rank of that, or None. For this family it looks up the
     joined text in the ranks. Others (minbpe, GPT-2's own code, Hugging Face's tokenizers) have a list of
-    pairs; `recover_merges` says when that is the same.
+    pairs; `ranks.recover_merges` says when that is the same.
 
     A symbol is identified by its place in the list. Pairs that a merge has made invalid stay in the heap, and
     are recognized when their turn comes: one of the two symbols is not the one that it was.

@@ -54,9 +54,9 @@ _LINES = r"\s*[\r\n]+"
 """Whitespace up to its last line break, so that indentation does not depend on how many lines are empty."""
 
 _WHOLE_END = r"\s+\Z"
-"""Whitespace at the end of the text in one chunk, even after a line break. tiktoken added this to GPT-4's
-pattern to be faster. GPT-4's ids are the same without it, because none of its pieces has whitespace after its
-last line break; the ids of another vocabulary may not be."""
+"""Whitespace at the end of the text in one chunk, even after a line break. tiktoken's pattern for GPT-4
+has this part, those that were made after its model do not. GPT-4's ids are the same without it, because none
+of its pieces has whitespace after its last line break; the ids of another vocabulary may not be."""
 
 _ANY_BUT_WORD = r"[^\r\n\p{L}\p{N}]?"
 """One character of any kind in front of a word, not only a space: a tab, a bracket, an underscore."""

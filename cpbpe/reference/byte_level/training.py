@@ -1,5 +1,4 @@
-r"""How byte-level BPE is trained: the same algorithm with the ties of three libraries, to be read top to
-bottom.
+r"""How byte-level BPE is trained, as minbpe or as tokenizers does it, to be read from top to bottom.
 
 Training is what `cpbpe/reference/training.py` says: the most frequent pair becomes a piece, again and
 again. It is simpler here. All 256 bytes are pieces, so no rare characters are left out, and the pattern has
@@ -12,7 +11,7 @@ cut the text into chunks, so there are no rules about what a piece may hold. The
 3. **Ties need a rule.** Two pairs are often equally frequent, and libraries choose differently. Everything
    that follows depends on the choice, so whoever wants the merges of a library must know its rule. (`TIES`)
 
-The example that is usually given for BPE; 97 is `a` and 98 is `b`:
+A corpus small enough to follow by hand; 97 is `a`, 98 is `b`:
 
 >>> learned = learn(count_chunks(["aaabdaaabac"], None), 3)
 >>> learned.pairs, learned.pieces, learned.counts
