@@ -14,10 +14,11 @@ from cpbpe.engine.choice import engine_name
 from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
 from cpbpe.tokenizer.alignment import Encoding
+from cpbpe.tokenizer.loading import load
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import Part
 from cpbpe.tokenizer.special_tokens import Special
-from cpbpe.tokenizer.tokenizer import Tokenizer, load
+from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tokenizer.vocabulary import Vocabulary
 from cpbpe.version import __version__
 

@@ -14,6 +14,7 @@ __all__ = [
     "Engine",
     "Finder",
     "LineWriter",
+    "Splitter",
     "first_not_utf8",
     "learn",
     "merge_words",
@@ -157,6 +158,13 @@ class Engine:
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
     def decode_lines(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> bytes | None: ...
     def read_pieces(self, data: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64], int | None]: ...
+
+@final
+class Splitter:
+    def __new__(cls, pattern: str, /) -> Splitter: ...
+    @property
+    def has_scanner(self) -> bool: ...
+    def spans(self, text: str, /) -> NDArray[np.int64]: ...
 
 @final
 class Finder:

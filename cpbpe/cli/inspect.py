@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"--sample means nothing with {flag(asked[0])}; leave it out")
     if arguments.out is not None:
         check_outputs([arguments.out], [arguments.model])
-    from cpbpe.tokenizer.tokenizer import load
+    from cpbpe.tokenizer.loading import load
 
     tok = load(arguments.model)
     if arguments.export is not None:

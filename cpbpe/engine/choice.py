@@ -9,6 +9,7 @@ from functools import cache
 
 from cpbpe.engine.columns import columns_of
 from cpbpe.engine.protocol import Engine
+from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec
 
@@ -18,6 +19,7 @@ VARIABLE = "CPBPE_ENGINE"
 
 def make_engine(spec: ModelSpec) -> Engine:
     """The engine for a model: the best available one, or the one that CPBPE_ENGINE names."""
+    imported("cpbpe.model.validity").check_alphabet(spec)
     if engine_name() == "reference":
         say_if_slow()
         imported("cpbpe.model.validity").check(spec)
@@ -29,6 +31,8 @@ def make_engine(spec: ModelSpec) -> Engine:
         core: Engine = _core.Engine.from_columns(**columns_of(spec))
     except ValueError as error:
         imported("cpbpe.model.validity").check(spec)  # its error says what is wrong, and with which piece
+        if spec.splitter is not None:  # what `regex` takes for a pattern, the core may not
+            raise ModelError(f"the pattern {spec.splitter.pattern!r}: {error}") from None
         raise RuntimeError(
             "the core refuses a model that the reference accepts; please report this"
         ) from error

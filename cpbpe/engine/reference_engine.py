@@ -12,6 +12,7 @@ from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Aligned, Text, Tokens
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.reference.byte_engine import ByteLevelEngine
 from cpbpe.reference.dropout import mixed
 from cpbpe.reference.encoding import ReferenceEngine, Token
 from cpbpe.reference.lines import read_lines
@@ -27,10 +28,12 @@ class PythonEngine:
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
         self._spec = spec
-        self._reference = ReferenceEngine(spec, keep_space)
+        kind = ByteLevelEngine if spec.alphabet == "bytes" else ReferenceEngine
+        self._reference = kind(spec, keep_space)
         self._variants: dict[tuple[bool | None, bool, bool], PythonEngine] = {}
         self.size = len(spec.pieces)
         self.byte_fallback = spec.byte_fallback
+        self.byte_level = columns_of(spec)["byte_level"]
         self.normalizer_name = spec.normalizer.name.encode()
         self.specials = [spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id]
         self.added = list(spec.added)
@@ -93,6 +96,8 @@ class PythonEngine:
 
     def cut(self, text: bytes) -> int:
         reference = self._reference
+        if isinstance(reference, ByteLevelEngine):
+            return reference.last_cut(text)
         if reference.joinable is None:
             return 0
         end = len(text) - self._longest_key + 1  # a user-defined piece may begin there and continue

@@ -127,6 +127,10 @@ def built(spec: ModelSpec, id: int) -> Built:
             note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
         elif len(ends_as) > 1:
             note = "No text yields it: its characters merge into other pieces, and these do not merge."
+            if spec.alphabet == "bytes":
+                note = note.replace("characters", "bytes")
+            if spec.whole:
+                note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
     return Built(
         text_of(text),
         id,
@@ -150,6 +154,8 @@ def _symbols(spec: ModelSpec, text: bytes) -> tuple[list[bytes], list[bool]]:
     finder = Finder(inside, MAX_USER_DEFINED_MATCHES)
     symbols: list[bytes] = []
     frozen: list[bool] = []
+    if spec.alphabet == "bytes":
+        return [bytes([byte]) for byte in text], [False] * len(text)
     at = 0
     while at < len(text):
         length = finder.longest(text, at)
@@ -209,6 +215,8 @@ def _ranks(spec: ModelSpec) -> Any:
     first = blob[np.minimum(begins, len(blob) - 1)]
     # Pieces of one character are not made by merging.
     single = ends - begins <= np.select([first < 0xC0, first < 0xE0, first < 0xF0], [1, 2, 3], 4)
+    if spec.alphabet == "bytes":
+        single = ends - begins == 1
     made = np.isin(types, [int(type) for type in MERGEABLE]) & ~single
     scores = np.sort(np.frombuffer(pieces.scores, np.float32)[made])
 

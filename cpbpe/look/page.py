@@ -91,7 +91,12 @@ def page(
     # 1. What it is.
     made.title(shown(name))
     fallback = "with byte fallback" if seen.byte_fallback else "without byte fallback"
-    made.row("type", f"BPE, {fallback}")
+    if seen.alphabet == "bytes":
+        made.row("type", "byte-level BPE")
+        cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
+        made.row("text is cut", f"by the pattern {shown(cut)}" if cut else "nowhere: it is one chunk")
+    else:
+        made.row("type", f"BPE, {fallback}")
     more = seen.vocab_size - seen.pieces
     made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
     made.row("file", f"{seen.file_bytes:,} bytes")
@@ -216,7 +221,7 @@ def built_page(piece: Built, columns: int = 100, bold: bool = False) -> list[str
         if len(piece.ends_as) != 1:
             made.row("ends as", " ".join(map(shown, piece.ends_as)))
         elif not piece.merges:
-            made.row("", "a single character, which needs no merge")
+            made.row("", "a single symbol, which needs no merge")
     return made.lines
 
 

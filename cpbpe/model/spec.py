@@ -226,7 +226,7 @@ class ModelSpec:
     splitter: SplitSpec | None = None
     """How a byte-level model cuts text into chunks; if there is none, a text is one chunk."""
     whole: bool = False
-    """Whether, in a byte-level model, a chunk that is a piece becomes this piece, even if no merges make it."""
+    """Whether, in a byte-level model, a chunk that is a piece becomes that, even if no merges make it."""
     added: tuple[tuple[bytes, int], ...] = ()
     """Special tokens that were added to the model, with their ids."""
     settings: Settings = field(default=Settings(), repr=False)

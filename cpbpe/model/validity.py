@@ -23,10 +23,7 @@ def check(spec: ModelSpec) -> None:
     ...
     cpbpe.errors.ModelError: piece 1, 'a', occurs twice: it is also piece 0
     """
-    if spec.alphabet == "characters" and (spec.splitter is not None or spec.whole):
-        raise ModelError('`splitter` and `whole` are for byte-level models; pass alphabet="bytes", too')
-    if spec.alphabet not in ("characters", "bytes"):
-        raise ModelError(f'the alphabet of a model is "characters" or "bytes", not {spec.alphabet!r}')
+    check_alphabet(spec)
     _check_pieces(spec)
     if spec.alphabet == "bytes":
         _check_byte_level(spec)
@@ -35,6 +32,35 @@ def check(spec: ModelSpec) -> None:
         Charsmap(spec.normalizer.charsmap, "normalizer_spec")
     if spec.denormalizer is not None and spec.denormalizer.charsmap:
         Charsmap(spec.denormalizer.charsmap, "denormalizer_spec")
+
+
+def check_alphabet(spec: ModelSpec) -> None:
+    """Raise a ModelError if what is for byte-level models and the rest of a spec do not fit together.
+
+    (This takes no time, so it is checked before every engine is built.)
+    """
+    if spec.alphabet not in ("characters", "bytes"):
+        raise ModelError(f'the alphabet of a model is "characters" or "bytes", not {spec.alphabet!r}')
+    if spec.alphabet == "characters":
+        if spec.splitter is not None or spec.whole:
+            raise ModelError('`splitter` and `whole` are for byte-level models; pass alphabet="bytes", too')
+        return
+    if spec.splitter is not None and not spec.splitter.pattern:
+        raise ModelError("the pattern of a splitter is empty; for a text as one chunk leave out the splitter")
+    if spec.byte_fallback:
+        raise ModelError("a byte-level model needs no byte_fallback: leave it off")
+    plain = NormalizerSpec(
+        spec.normalizer.name,
+        b"",
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        escape_whitespaces=False,
+    )
+    if spec.normalizer != plain or spec.denormalizer is not None:
+        raise ModelError(
+            "a byte-level model has no normalizer and no denormalizer: pass normalizer=NormalizerSpec("
+            "add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False)"
+        )
 
 
 def _check_pieces(spec: ModelSpec) -> None:
@@ -59,7 +85,7 @@ def _check_pieces(spec: ModelSpec) -> None:
         if byte_level and type not in (PieceType.NORMAL, PieceType.CONTROL):
             raise blame(
                 id,
-                f"has the type {PieceType(type).name}; the pieces of a byte-level model are NORMAL or CONTROL",
+                f"has the type {PieceType(type).name}; those of a byte-level model are NORMAL or CONTROL",
             )
         if piece == b"\0" and type == PieceType.UNUSED:
             continue
@@ -101,24 +127,10 @@ def _check_byte_level(spec: ModelSpec) -> None:
     if missing:
         names = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise ModelError(
-            f"in a byte-level model every byte is a NORMAL piece, and {len(missing)} of the 256 are missing: {names}"
+            f"in a byte-level model every byte is a NORMAL piece, and {len(missing)} of the 256 are "
+            f"missing: {names}"
         )
-    # 2. Text is cut as it is.
-    plain = NormalizerSpec(
-        spec.normalizer.name,
-        b"",
-        add_dummy_prefix=False,
-        remove_extra_whitespaces=False,
-        escape_whitespaces=False,
-    )
-    if spec.byte_fallback:
-        raise ModelError("a byte-level model needs no byte_fallback: leave it off")
-    if spec.normalizer != plain or spec.denormalizer is not None:
-        raise ModelError(
-            "a byte-level model has no normalizer and no denormalizer: pass normalizer=NormalizerSpec("
-            "add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False)"
-        )
-    # 3. The pattern must be one.
+    # 2. The pattern must be one.
     if spec.splitter is not None:
         if not spec.splitter.pattern:
             raise ModelError(

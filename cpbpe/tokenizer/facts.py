@@ -51,6 +51,10 @@ _PROBE = "".join(map(chr, range(0xF0000, 0xF0000 + 2100))).encode()
 """Characters that no real piece contains side by side, and more of them than a piece is long."""
 
 
+_WORDS = b"a a"
+"""The same for patterns: every published one cuts it before the space."""
+
+
 class ModelFacts:
     """A model with its special tokens, ready for use."""
 
@@ -144,13 +148,17 @@ class ModelFacts:
             return bytes((int(piece[3:5], 16),))
         if kind == PieceType.UNKNOWN:
             return self.spec.unk_surface
-        return piece.replace(SPACE, b" ")
+        return self._spelled(piece)
+
+    def _spelled(self, piece: bytes) -> bytes:
+        """What a piece of text adds: all but byte-level ones write a space as U+2581."""
+        return piece.replace(SPACE, b" ") if self.engine.byte_level is None else piece
 
     def token_bytes(self) -> list[bytes]:
         """The same for all ids; nothing for one that is not in use."""
         engine, special = self.engine, self.special
         pieces = list(map(engine.piece, range(engine.size)))
-        table = [piece.replace(SPACE, b" ") for piece in pieces]
+        table = list(map(self._spelled, pieces))
         for match in _NO_TEXT.finditer(self.types):
             id = match.start()
             table[id] = self._decoded(match[0][0], pieces[id])
@@ -187,12 +195,12 @@ class ModelFacts:
         """How text that arrives in parts is encoded."""
         engine = self.engine
         shape = None
-        if engine.cut(_PROBE):
+        if engine.cut(_PROBE if engine.byte_level is None else _WORDS):
             pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
             shape = imported("cpbpe.tokenizer.stream_normalizer").Shape(
                 self.spec.normalizer, [piece for piece in pieces if piece != b"\0"], MAX_KEY
             )
-        unk = -1 if engine.byte_fallback else self.types.index(PieceType.UNKNOWN)
+        unk = self.types.find(PieceType.UNKNOWN) if not engine.byte_fallback else -1
         return StreamPlan(shape if shape is not None and shape.has_parts else None, unk)
 
     @kept

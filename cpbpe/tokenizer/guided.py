@@ -204,14 +204,17 @@ class Guided:
             ]
 
 
-def takes_a_source(call: str, bindable: Collection[str]) -> Callable[[F], F]:
-    """A decorator for a call that loads a model, by `source` alone; `bindable` are the options of `using`."""
+def takes_a_source(call: str, bindable: Collection[str], own: Collection[str] = ()) -> Callable[[F], F]:
+    """A decorator for a call that loads a model, by `source` and options of its `own`.
+
+    `bindable` are the options of `using`.
+    """
 
     def guide(function: F) -> F:
         @wraps(function)
         def guided(*given: Any, **options: Any) -> Any:
             for name in options:
-                if name != "source":
+                if name != "source" and name not in own:
                     hint = imported("cpbpe.tokenizer.guesses").loading_hint(
                         name, options[name], call, bindable
                     )

@@ -98,7 +98,11 @@ def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, A
 def summary(facts: ModelFacts) -> str:
     """A model in a line, for people."""
     engine, added = facts.engine, len(facts.special.added)
+    more = f", {added} added tokens" if added else ""
+    if engine.byte_level is not None:
+        pattern, name, _ = engine.byte_level
+        cut = f"pattern {name or 'of its own'}" if pattern else "no pattern"
+        return f"{engine.size} pieces{more}, byte-level, {cut}"
     fallback = "byte fallback" if engine.byte_fallback else "no byte fallback"
     normalizer = text_of(engine.normalizer_name) or "unnamed"
-    more = f", {added} added tokens" if added else ""
     return f"{engine.size} pieces{more}, {fallback}, normalizer {normalizer!r}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported, numpy
-from cpbpe.model.spec import NormalizerSpec, PieceType, Settings
+from cpbpe.model.spec import NormalizerSpec, PieceType, Settings, SplitSpec
 from cpbpe.text.scripts import COMMON, INHERITED, ranges
 from cpbpe.tokenizer import identity
 from cpbpe.tokenizer.facts import ModelFacts
@@ -68,6 +68,10 @@ class Inspection:
     """How many pieces there are."""
     vocab_size: int
     """The highest id plus one, added tokens included."""
+    alphabet: str
+    """What text is merged from: "characters", or "bytes" in a byte-level model."""
+    splitter: SplitSpec | None
+    """How a byte-level model cuts text into chunks, if it does."""
     byte_fallback: bool
     """Whether characters without a piece become bytes."""
     byte_pieces: int
@@ -121,6 +125,8 @@ class Inspection:
             "file_bytes": self.file_bytes,
             "pieces": self.pieces,
             "vocab_size": self.vocab_size,
+            "alphabet": self.alphabet,
+            "splitter": self.splitter and {"pattern": self.splitter.pattern, "name": self.splitter.name},
             "byte_fallback": self.byte_fallback,
             "byte_pieces": self.byte_pieces,
             "special_ids": dict(self.special_ids),
@@ -193,6 +199,8 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
         file_bytes=len(facts.file),
         pieces=engine.size,
         vocab_size=special.size,
+        alphabet=spec.alphabet,
+        splitter=spec.splitter,
         byte_fallback=spec.byte_fallback,
         byte_pieces=counts[PieceType.BYTE],
         special_ids=dict(zip(_SPECIAL, engine.specials, strict=True)),

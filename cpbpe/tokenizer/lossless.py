@@ -81,6 +81,10 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     ModelError if this cannot be decided: every text that was tried comes back, but the model has too many
     rules to try them all, or a denormalizer of which it cannot be shown that it undoes the rules.
     """
+    if spec.alphabet == "bytes":
+        return (
+            Losslessness()
+        )  # text is not rewritten, every byte is a piece, and joining the pieces gives it back
     engine: ReferenceEngine | None = None
     found = []
     too_many: ModelError | None = None

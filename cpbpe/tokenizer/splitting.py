@@ -11,6 +11,7 @@ the part of the normalized text that more text cannot change.
 from __future__ import annotations
 
 from bisect import bisect_right
+from codecs import utf_8_decode
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -213,6 +214,8 @@ class _Cutter:
             space = SPACE if spec.escape_whitespaces else b" "
             while spelled.endswith(space):
                 spelled = spelled.removesuffix(space)
+        if engine.byte_level is not None:  # the last token may end inside a character
+            spelled = spelled[: utf_8_decode(spelled, "strict", False)[1]]
         try:
             spelled.decode()
         except UnicodeDecodeError:  # rules whose results are not UTF-8

@@ -9,6 +9,7 @@ character become one U+FFFD each.
 
 from __future__ import annotations
 
+from codecs import utf_8_decode
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import index
@@ -42,6 +43,7 @@ class StreamDecoder:
         "_ended",
         "_facts",
         "_held",
+        "_in_parts",
         "_in_run",
         "_plain",
         "_raw",
@@ -85,6 +87,7 @@ class StreamDecoder:
         self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
         self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
+        self._in_parts = facts.engine.byte_level is not None  # see _next
         self._ended = False
         self._steady = not drops  # none of this matters now: an id adds its plain text
         self._push(facts.check_ids(prompt_ids, "stream_decoder"))
@@ -168,7 +171,7 @@ class StreamDecoder:
                 self._in_run, data = False, self._begin(id, raw)
             if data:
                 self._at_beginning = False
-            text, self._held = _next(self._held + data)
+            text, self._held = _next(self._held + data, self._in_parts)
             made += text
         else:
             # A piece that leaves no text still ends a run of BYTE pieces, but not half a character of others.
@@ -204,8 +207,8 @@ class StreamDecoder:
 
     def _give_up(self) -> str:
         """The bytes that waited turn out not to be a character."""
-        text, self._held, self._in_run = "\ufffd" * len(self._held), b"", False
-        return text
+        held, self._held, self._in_run = self._held, b"", False
+        return held.decode(errors="replace") if self._in_parts else "\ufffd" * len(held)
 
 
 def _single(ids: Ids) -> int | None:
@@ -219,7 +222,11 @@ def _single(ids: Ids) -> int | None:
 
 
 @lru_cache(4096)
-def _next(data: bytes) -> tuple[str, bytes]:
-    """The text of bytes, and the bytes that wait. (Cached, because a bad byte is slow.)"""
-    text, used = certain(data)
+def _next(data: bytes, in_parts: bool) -> tuple[str, bytes]:
+    """The text of bytes, and the bytes that wait. (Cached, because a bad byte is slow.)
+
+    `in_parts`: the beginning of a character that does not go on becomes one U+FFFD, as in Python, not one for
+    each byte.
+    """
+    text, used = utf_8_decode(data, "replace", False) if in_parts else certain(data)
     return text, data[used:]

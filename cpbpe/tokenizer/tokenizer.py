@@ -429,17 +429,3 @@ class Tokenizer(AboutModel):
 def _import_numpy() -> None:
     global _numpy
     _numpy = numpy()
-
-
-@takes_a_source("load", ENCODE | DECODE)
-def load(source: Source) -> Tokenizer:
-    """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
-
-    Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin and `.vocab`, see docs/formats.md.
-
-    Of a folder, what the other files say about tokens is read, too.
-
-    >>> load("tokenizer.model").vocab_size
-    32000
-    """
-    return Tokenizer(source)

@@ -138,7 +138,6 @@ NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("broken json", b'{"a": ', "begins like JSON"),
     ("html", HTML, "an HTML page"),
     ("html in capitals", b"<HTML><BODY>", "an HTML page"),
-    ("tiktoken", b"IQ== 0\nIg== 1\nIw== 2\n", "a .tiktoken rank file"),
     ("merges", "#version: 0.2\nĠ t\nh e\n".encode(), "a text of merges"),
     ("zip", b"PK\x03\x04" + bytes(50), "a zip archive"),
     ("gzip", b"\x1f\x8b\x08" + bytes(50), "compressed with gzip"),

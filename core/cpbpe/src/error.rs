@@ -23,6 +23,12 @@ pub enum Error {
     InvalidCharsmap,
     /// The id at this position is outside the vocabulary.
     UnknownId(usize),
+    /// A pattern that splits texts is not valid, for this reason.
+    InvalidPattern(Box<str>),
+    /// A pattern could not split a text, for this reason.
+    SplitFailed(Box<str>),
+    /// A chunk that a pattern makes has 4 GiB or more.
+    ChunkTooLong,
     /// There is not enough memory.
     OutOfMemory,
 }
@@ -34,6 +40,10 @@ pub enum Halt {
     Stopped,
     /// There is not enough memory for it.
     OutOfMemory,
+    /// A pattern could not split a text.
+    SplitFailed,
+    /// A chunk that a pattern makes has 4 GiB or more.
+    ChunkTooLong,
 }
 
 impl From<Halt> for Error {
@@ -41,6 +51,8 @@ impl From<Halt> for Error {
         match halt {
             Halt::Stopped => Error::Stopped,
             Halt::OutOfMemory => Error::OutOfMemory,
+            Halt::SplitFailed => Error::SplitFailed("it takes too many steps".into()),
+            Halt::ChunkTooLong => Error::ChunkTooLong,
         }
     }
 }
@@ -61,6 +73,15 @@ impl fmt::Display for Error {
             }
             Error::InvalidCharsmap => f.write_str("the normalization rules are malformed"),
             Error::UnknownId(position) => write!(f, "the id at position {position} is outside the vocabulary"),
+            Error::InvalidPattern(reason) => write!(f, "not a valid pattern to split text with: {reason}"),
+            Error::SplitFailed(reason) => write!(
+                f,
+                "the pattern cannot split this text ({reason}); a pattern with possessive quantifiers, such as \\s++, \
+                 needs fewer steps"
+            ),
+            Error::ChunkTooLong => {
+                f.write_str("the pattern makes a chunk of 4 GiB or more of this text; give the text in smaller parts")
+            }
             Error::OutOfMemory => {
                 f.write_str("there is not enough memory for this much text at once; give it in smaller parts")
             }

@@ -12,6 +12,7 @@
 //! | `cache/`  | remembers what chunks became                                                           |
 //! | `decode`  | ids -> text; `decode_spans` says where in it each is                                   |
 //! | `encode/` | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it      |
+//! | `split/`  | the patterns of byte-level BPE: where they split a text                               |
 //! | `train/`  | a corpus -> merges; of the rooms it uses only `text/`                                  |
 //!
 //! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `lines` (ids as lines of text,
@@ -30,7 +31,7 @@
 //!   and their calls in `encode/encoder.rs` are unsafe, too.
 //! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3.
 //! * `machine.rs`: two bytes read as one number: 1.06, 1.1 and 1.1; and instructions that not every machine has, called
-//!   by `encode/encoder.rs` where it has: 1.3, 1.1 and 1.2 (on an Intel Xeon).
+//!   by `encode/encoder.rs` where it has: 1.3, 1.1 and 1.2 (on an Intel Xeon). `split/block.rs` has more of them.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5.
 //! * `memory.rs`: an allocator, which cannot be written in safe code, and `zeros`, which gets memory that the system
 //!   has filled with zeros already.
@@ -69,6 +70,7 @@ pub use lines::{decimal, read_ids, LineWriter, ReadIds};
 #[doc(hidden)]
 pub use machine::use_vectors;
 pub use merge::Dropout;
+pub use split::{Batch, Chunks, Splitter};
 pub use text::finder::Finder;
 pub use text::lines::Lines;
 pub use text::normalize::NormalizerOptions;

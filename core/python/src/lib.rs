@@ -14,6 +14,7 @@ mod normalizing;
 mod pieces;
 mod signals;
 mod spellings;
+mod splitter;
 mod training;
 mod values;
 
@@ -22,6 +23,7 @@ use pyo3::prelude::*;
 use crate::engine::Engine;
 use crate::finder::Finder;
 use crate::lines::LineWriter;
+use crate::splitter::Splitter;
 use crate::training::Counter;
 use crate::values::is_aligned;
 
@@ -31,6 +33,7 @@ static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
 const _: () =
     assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>() && is_aligned::<LineWriter>());
+const _: () = assert!(is_aligned::<Splitter>());
 
 #[pymodule(gil_used = true)]
 mod _core {
@@ -44,6 +47,8 @@ mod _core {
     use crate::finder::Finder;
     #[pymodule_export]
     use crate::lines::{first_not_utf8, read_ids, LineWriter};
+    #[pymodule_export]
+    use crate::splitter::Splitter;
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
 

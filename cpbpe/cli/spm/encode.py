@@ -14,7 +14,8 @@ from cpbpe.cli.spm.lines import Block, blocks, check_output, files_of, transform
 from cpbpe.engine.lines import make_line_writer
 from cpbpe.lazy import imported, kept, numpy
 from cpbpe.model.spec import PieceType
-from cpbpe.tokenizer.tokenizer import Tokenizer, load
+from cpbpe.tokenizer.loading import load
+from cpbpe.tokenizer.tokenizer import Tokenizer
 
 _FORMATS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
 _NO_SEED = (1 << 32) - 1

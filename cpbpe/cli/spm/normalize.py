@@ -9,7 +9,7 @@ from typing import Any
 from cpbpe.cli.spm.flags import Flag, Given, Program
 from cpbpe.cli.spm.lines import Block, check_output, files_of, transformed, write
 from cpbpe.lazy import imported
-from cpbpe.tokenizer.tokenizer import load
+from cpbpe.tokenizer.loading import load
 
 PROGRAM = Program(
     "normalize",

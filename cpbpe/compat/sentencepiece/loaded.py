@@ -27,6 +27,7 @@ from cpbpe.engine.choice import load_engine
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Engine
+from cpbpe.errors import ModelError
 from cpbpe.lazy import kept, numpy
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import ModelSpec, PieceType
@@ -87,7 +88,10 @@ class Loaded:
     @classmethod
     def of(cls, data: bytes) -> Loaded:
         """Load a model. An invalid one raises ModelError."""
-        return cls(data, load_engine(data))
+        engine = load_engine(data)
+        if engine.byte_level is not None:
+            raise ModelError("the model is byte-level, as none of sentencepiece's is; use cpbpe.load(path)")
+        return cls(data, engine)
 
     @property
     def engine(self) -> Engine:

@@ -110,8 +110,8 @@ def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
         pattern, name = message.pattern.decode(), message.name.decode()
     except (decode_error(), UnicodeDecodeError) as error:
         raise ModelError(
-            "the file says that its model is byte-level, but the field that says how (41703) is damaged; copy the "
-            "file again"
+            "the file says that its model is byte-level, but the field that says how (41703) is damaged; "
+            "copy the file again"
         ) from error
     splitter = SplitSpec(pattern, name) if pattern else None
     return {"alphabet": "bytes", "splitter": splitter, "whole": message.whole}

@@ -51,8 +51,6 @@ def describe(data: bytes, complete: bool = True) -> str | None:
         return "it is an HTML page, such as a download site shows for an error or a login"
     lines = data.split(b"\n", 20)[:20]
     lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
-    if lines and all(map(_is_rank_line, lines)):
-        return "it is a .tiktoken rank file (byte-level BPE), another kind of vocabulary"
     if lines and all(len(line.split(b" ")) == 2 or line.startswith(b"#version") for line in lines):
         return "it is a text of merges (merges.txt), one half of a byte-level BPE; another kind of vocabulary"
     return None
@@ -110,6 +108,17 @@ def is_vocab(data: bytes) -> bool:
     given = [line for line in lines[:_LOOKED_AT] if line.strip()]
     right = [_VOCAB_LINE.fullmatch(line) is not None for line in given]
     return bool(right) and right[0] and right.count(False) <= len(right) // 8
+
+
+def is_ranks(data: bytes) -> bool:
+    r"""Whether data is meant to be a file of ranks (.tiktoken). (It may still be broken.)
+
+    >>> is_ranks(b"IQ== 0\nIg== 1\n"), is_ranks(b"t h\n")
+    (True, False)
+    """
+    lines = data[:4096].split(b"\n", 20)[:20]
+    lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
+    return bool(lines) and all(map(_is_rank_line, lines))
 
 
 def _describe_json(data: bytes) -> str | None:

@@ -30,6 +30,7 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 OTHERS = (
     Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
+    Format("tiktoken", "cpbpe.model.formats.tiktoken", (".tiktoken",), sniff.is_ranks),
     Format("tokenizer.bin", "cpbpe.model.formats.llama2c", (".bin",), sniff.is_llama2c),
     Format("vocab", "cpbpe.model.formats.vocab_text", (".vocab", ".tsv"), sniff.is_vocab),
 )

@@ -8,12 +8,17 @@ use crate::watch::Check;
 
 /// Whether to go on is checked once in this many steps.
 const CHECK_STEPS: usize = 1 << 14;
+/// A cut of a byte-level vocabulary is looked for in this many bytes at the end first.
+const FIRST_PART: usize = 64;
 
 /// The last place in a normalized text (not compact) that no merge can cross, however the text continues; 0 if there
 /// is none.
 pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt> {
     if let Some(byte_level) = &vocab.byte_level {
-        return if std::str::from_utf8(text).is_ok() { last_split(&byte_level.splitter, text, check) } else { Ok(0) };
+        return match (&byte_level.splitter, std::str::from_utf8(text)) {
+            (Some(splitter), Ok(text)) => last_split(splitter, text, check),
+            _ => Ok(0),
+        };
     }
     match &vocab.joinable {
         Some(joinable) if std::str::from_utf8(text).is_ok() => {
@@ -28,16 +33,23 @@ pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt>
 }
 
 /// The same of a byte-level vocabulary: where the last chunk begins of which that is certain.
-fn last_split(splitter: &Splitter, text: &[u8], check: Check) -> Result<usize, Halt> {
-    for at in (1..text.len()).rev() {
-        if at % CHECK_STEPS == 0 {
-            check()?;
+fn last_split(splitter: &Splitter, text: &str, check: Check) -> Result<usize, Halt> {
+    // The last part of the text that has a cut is found first, and then the last cut in it.
+    let mut size = FIRST_PART;
+    loop {
+        check()?;
+        let from = text.len().saturating_sub(size);
+        if let Some(mut cut) = splitter.safe_cut(text, from, text.len()) {
+            while let Some(next) = splitter.safe_cut(text, cut, text.len()) {
+                cut = next;
+            }
+            return Ok(cut);
         }
-        if splitter.is_cut(text, at) {
-            return Ok(at);
+        if from == 0 {
+            return Ok(0);
         }
+        size *= 8;
     }
-    Ok(0)
 }
 
 /// A character in the form that the tables use.

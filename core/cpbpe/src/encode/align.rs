@@ -96,7 +96,7 @@ impl Engine {
         let mut normalized = std::mem::take(&mut buffers.normalized);
         let mut origins = Vec::new();
         normalized.clear();
-        let way = self.normalized_with_origins((text, valid), check, &mut normalized, &mut origins)?;
+        let way = self.normalized((text, valid), check, &mut normalized, &mut origins)?;
         let mut done = false;
         if let Way::Chunks(_) | Way::Split(_) = way {
             ids.clear();

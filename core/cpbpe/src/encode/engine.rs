@@ -16,7 +16,7 @@ use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
 use crate::text::compact::make_compact;
 use crate::text::normalize::{Normalizer, Source, Spaces};
-use crate::text::origins::{ByteOrigins, Origins};
+use crate::text::origins::Origins;
 use crate::text::utf8;
 use crate::vocab::{ByteLevelOptions, Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
@@ -38,7 +38,7 @@ pub struct Engine {
     /// The normalizer of this variant.
     pub(crate) normalizer: Normalizer,
     /// Whether normalized text is always UTF-8, so that it can be written as compact text at once.
-    direct: bool,
+    pub(crate) direct: bool,
     /// The decoder of this variant.
     decoder: Decoder,
     spare: Arc<Spare>,
@@ -364,6 +364,10 @@ impl Engine {
         normalized: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<Way<'_>, Halt> {
+        if self.vocab.byte_level.is_some() {
+            self.normalize_bytes((text, valid), check, normalized, origins)?;
+            return Ok(Way::of(&self.vocab, false));
+        }
         let spaces = if self.direct && self.vocab.swapped { Spaces::Compact } else { Spaces::AsInModel };
         let source = Source { text, valid, keep_invalid: false };
         self.normalizer.normalize(source, spaces, check, normalized, origins)?;
@@ -371,24 +375,10 @@ impl Engine {
         Ok(Way::of(&self.vocab, compact))
     }
 
-    /// The same with the origin of each byte.
-    pub(crate) fn normalized_with_origins(
-        &self,
-        input: Input,
-        check: Check,
-        normalized: &mut Vec<u8>,
-        origins: &mut Vec<usize>,
-    ) -> Result<Way<'_>, Halt> {
-        match &self.vocab.byte_level {
-            Some(_) => self.normalized(input, check, normalized, &mut ByteOrigins(origins)),
-            None => self.normalized(input, check, normalized, origins),
-        }
-    }
-
     /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        let way = self.normalized_with_origins((text, false), check, &mut normalized, &mut origins)?;
+        let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
         let tokens = match dropout {
             None => match self.cached_tokens(&normalized, way, check)? {
                 Some(tokens) => tokens,
@@ -486,45 +476,5 @@ impl Engine {
         };
         sample(&self.vocab, &normalized, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
         Ok(ids)
-    }
-
-    /// The normalized text, and for each of its bytes and for its end, the place that it came from.
-    pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
-        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        let source = Source { text, valid: false, keep_invalid: false };
-        let (normalizer, spaces) = (&self.normalizer, Spaces::AsInModel);
-        match &self.vocab.byte_level {
-            Some(_) => normalizer.normalize(source, spaces, check, &mut normalized, &mut ByteOrigins(&mut origins))?,
-            None => normalizer.normalize(source, spaces, check, &mut normalized, &mut origins)?,
-        }
-        Ok((normalized, origins))
-    }
-
-    /// The normalized text. `valid` says that the given one is known to be UTF-8.
-    pub fn normalize(&self, (text, valid): Input, check: Check) -> Result<Vec<u8>, Halt> {
-        let mut normalized = Vec::new();
-        if self.vocab.byte_level.is_none() && self.is_plain(text, valid) {
-            self.normalizer.escape(text, check, &mut normalized)?;
-        } else {
-            let source = Source { text, valid, keep_invalid: false };
-            self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
-        }
-        Ok(normalized)
-    }
-
-    /// The same with a space for each U+2581; `None` if these are not to be told apart.
-    pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
-        if !self.direct || !self.vocab.swapped {
-            return Ok(None);
-        }
-        let mut compact = Vec::new();
-        if text.is_empty() {
-        } else if self.is_plain(text, true) {
-            self.compact(text, &mut compact)?;
-        } else {
-            let source = Source { text, valid: true, keep_invalid: false };
-            self.normalizer.normalize(source, Spaces::Compact, check, &mut compact, &mut ())?;
-        }
-        Ok(Some(compact))
     }
 }

@@ -56,7 +56,8 @@ impl Engine {
             (normalized.as_slice(), false)
         };
         // 2. Each part by a thread.
-        let parts = parts(compact, threads, |at| chunks::is_cut(joinable, compact, at));
+        let next_cut = |from: usize| (from..compact.len()).find(|&at| chunks::is_cut(joinable, compact, at));
+        let parts = parts(compact, threads, next_cut);
         let parts: Vec<(usize, &[u8])> = parts.into_iter().enumerate().collect();
         let results = in_parts(&parts, check, |(number, part), check| {
             let prefix = prefix && number == 0;
@@ -94,7 +95,9 @@ impl Engine {
             self.normalized((text, valid), check, &mut normalized, &mut ())?;
             normalized.as_slice()
         };
-        let parts = parts(whole, threads, |at| byte_level.splitter.is_cut(whole, at));
+        let valid = String::from_utf8_lossy(whole); // (it is, and nothing is copied)
+        let next_cut = |from: usize| byte_level.splitter.as_ref()?.safe_cut(&valid, from, whole.len());
+        let parts = parts(whole, threads, next_cut);
         let results = in_parts(&parts, check, |part, check| {
             self.with_scratch(|scratch| {
                 let Scratch { buffers, ids } = scratch;
@@ -109,14 +112,15 @@ impl Engine {
     }
 }
 
-/// Cut a text into as many parts as there are threads, but none that is too short.
-fn parts(text: &[u8], threads: usize, is_cut: impl Fn(usize) -> bool) -> Vec<&[u8]> {
+/// Cut a text into as many parts as there are threads, but none that is too short. `next_cut` finds a place from the
+/// given one on.
+fn parts(text: &[u8], threads: usize, next_cut: impl Fn(usize) -> Option<usize>) -> Vec<&[u8]> {
     let count = threads.min(text.len() / MIN_PART).max(1);
     let mut parts = Vec::with_capacity(count);
     let mut begin = 0;
     for i in 1..count {
         let from = (text.len() / count * i).max(begin + 1);
-        if let Some(cut) = (from..text.len()).find(|&at| is_cut(at)) {
+        if let Some(cut) = next_cut(from) {
             parts.push(&text[begin..cut]);
             begin = cut;
         }

@@ -28,6 +28,7 @@ mod id_sink;
 mod join;
 mod long_text;
 mod message;
+mod normalizing;
 mod output;
 mod parts;
 mod sample;

@@ -9,12 +9,13 @@ use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Key, PackedIds, MAX_C
 use crate::encode::encoder::Buffers;
 use crate::encode::id_sink::IdSink;
 use crate::encode::output::Output;
-use crate::error::Halt;
+use crate::error::{Error, Halt};
 #[cfg(target_arch = "x86_64")]
 use crate::machine::Vector;
 use crate::machine::{Machine, Plain};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Sink};
+use crate::split::{Batch, Chunks};
 use crate::vocab::{ByteLevel, Vocab};
 use crate::watch::Check;
 
@@ -23,8 +24,6 @@ const BATCH: usize = 256;
 const _: () = assert!(BATCH <= cache::BATCH);
 /// A batch ends after this many bytes, because singles are found by 16 bits. (A chunk may go on for longer.)
 const MAX_BYTES: usize = 1 << 14;
-/// The splitter is asked for the chunks of this many bytes at a time.
-const SPLIT_BYTES: usize = 1 << 12;
 /// How many ids may be written after the last one.
 const ROOM: usize = 16;
 /// How many bytes after a chunk may be read.
@@ -65,14 +64,14 @@ pub struct SplitPending {
     batches: [WordBatch; 2],
     /// The cache entries of the second.
     lookup: BatchLookup,
-    /// Where chunks end.
-    ends: Vec<usize>,
+    /// The chunks of a part of the text.
+    cut: Cut,
 }
 
 impl SplitPending {
     /// Empty.
     pub fn new() -> SplitPending {
-        SplitPending { batches: [WordBatch::new(), WordBatch::new()], lookup: BatchLookup::default(), ends: Vec::new() }
+        SplitPending { batches: [WordBatch::new(), WordBatch::new()], lookup: BatchLookup::default(), cut: Cut::new() }
     }
 }
 
@@ -124,34 +123,35 @@ impl<O: Output> SplitEncoder<'_, O> {
     #[inline(always)]
     fn run_on<M: Machine>(&mut self, text: &[u8], pending: &mut SplitPending) -> Result<(), Halt> {
         self.out.reserve_ids(text.len() + ROOM)?;
-        let SplitPending { batches: [now, before], lookup, ends } = pending;
+        let SplitPending { batches: [now, before], lookup, cut } = pending;
         let (mut now, mut before) = (now, before);
         before.clear();
-        ends.clear();
-        // Where the next chunk begins, and which of `ends` is its end.
-        let (mut begin, mut number) = (0, 0);
-        while begin < text.len() {
-            // 1. Cut the text into chunks, keep the words of this batch, make keys, and prefetch their lines of the cache.
-            if number == ends.len() {
-                (self.check)()?;
-                ends.clear();
-                number = 0;
-                self.byte_level.splitter.ends(text, begin, SPLIT_BYTES, ends)?;
+        let valid = String::from_utf8_lossy(text); // (it is, and nothing is copied)
+        let mut chunks = TextChunks::new(self.byte_level, &valid);
+        while chunks.next(cut)? {
+            (self.check)()?;
+            let (mut begin, mut number) = (cut.base, 0);
+            let ends = cut.ends();
+            while number < ends.len() {
+                // 1. Keep the words of this batch, make keys, and prefetch their lines of the cache.
+                number += now.take(text, begin, cut.base, &ends[number..])?;
+                begin = now.end;
+                now.prepare(text, self.cache);
+                // 2. Append the ids of the batch before, whose entries have arrived.
+                self.look_up(text, before, lookup)?;
+                // 3. Read the entries of this one.
+                self.cache.find::<M>(&now.keys[..now.count], lookup);
+                std::mem::swap(&mut now, &mut before);
             }
-            number += now.take(text, begin, &ends[number..])?;
-            begin = now.end;
-            now.prepare(text, self.cache);
-            // 2. Append the ids of the batch before, whose entries have arrived.
-            self.look_up(text, before, lookup)?;
-            // 3. Read the entries of this one.
-            self.cache.find::<M>(&now.keys[..now.count], lookup);
-            std::mem::swap(&mut now, &mut before);
         }
         self.look_up(text, before, lookup)
     }
 
     /// Append the ids of a batch: of words, and of the singles between them.
     fn look_up(&mut self, text: &[u8], batch: &WordBatch, lookup: &mut BatchLookup) -> Result<(), Halt> {
+        if batch.end == batch.first {
+            return Ok(()); // before the first one
+        }
         let part = batch.text(text);
         let source = Bytes { text: part, ids: &self.byte_level.ids };
         let keys = &batch.keys[..batch.count];
@@ -188,7 +188,11 @@ impl<O: Output> SplitEncoder<'_, O> {
             self.chunk.clear();
             let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
             segment_chunk(self.vocab, self.byte_level, text, self.check, &mut sink)?;
-            self.cache.put_chunk(key, text, self.chunk, None);
+            // A long chunk is remembered when it comes for the second time. In languages without spaces most of them never
+            // do, and the cache would be full of them.
+            if text.len() <= MAX_CHUNK || !self.cache.once.is_new(key) {
+                self.cache.put_chunk(key, text, self.chunk, None);
+            }
         }
         self.out.append(self.chunk)
     }
@@ -200,14 +204,14 @@ impl WordBatch {
         (self.count, self.first, self.end) = (0, 0, 0);
     }
 
-    /// Keep the words among the chunks that begin at `begin` and have these ends, until there are enough. Returns how
-    /// many chunks that were.
+    /// Keep the words among the chunks that begin at `begin` and have these ends, counted from `base`, until there are
+    /// enough. Returns how many chunks that were.
     #[inline(always)]
-    fn take(&mut self, text: &[u8], begin: usize, ends: &[usize]) -> Result<usize, Halt> {
+    fn take(&mut self, text: &[u8], begin: usize, base: usize, ends: &[u32]) -> Result<usize, Halt> {
         (self.first, self.count) = (begin, 0);
         let (mut from, mut taken) = (0, 0);
         for &end in ends {
-            let to = end - begin;
+            let to = end as usize + base - begin;
             taken += 1;
             (self.begins[self.count], self.ends[self.count]) = (from, to);
             self.count += usize::from(to - from > 1);
@@ -288,23 +292,104 @@ pub fn segment_chunk<S: Sink>(
     merge_chunk(vocab, text, check, sink)
 }
 
-/// Call `each` for every chunk of a text.
+/// Call `each` for every chunk of a text, which is UTF-8.
 pub fn each_chunk(
     byte_level: &ByteLevel,
     text: &[u8],
     check: Check,
     mut each: impl FnMut(usize, usize) -> Result<(), Halt>,
 ) -> Result<(), Halt> {
-    let mut ends = Vec::new();
-    let mut begin = 0;
-    while begin < text.len() {
+    let valid = String::from_utf8_lossy(text);
+    let mut chunks = TextChunks::new(byte_level, &valid);
+    let mut cut = Cut::new();
+    while chunks.next(&mut cut)? {
         check()?;
-        ends.clear();
-        byte_level.splitter.ends(text, begin, SPLIT_BYTES, &mut ends)?;
-        for &end in &ends {
+        let mut begin = cut.base;
+        for &end in cut.ends() {
+            let end = cut.base + end as usize;
             each(begin, end)?;
             begin = end;
         }
     }
     Ok(())
+}
+
+/// The chunks of a part of a text, each of which begins where the one before ends.
+struct Cut {
+    batch: Batch,
+    /// Where the first chunk begins in the text.
+    base: usize,
+    /// Where each ends, counted from `base`, if the batch does not say it.
+    filled: Option<Vec<u32>>,
+}
+
+impl Cut {
+    fn new() -> Cut {
+        Cut { batch: Batch::new(), base: 0, filled: None }
+    }
+
+    #[inline(always)]
+    fn ends(&self) -> &[u32] {
+        self.filled.as_deref().unwrap_or_else(|| self.batch.ends())
+    }
+}
+
+/// The chunks of a text: the matches of the pattern, and what it does not match between them, so that nothing is lost.
+/// (The published patterns match everything.)
+struct TextChunks<'a> {
+    /// `None` if the text is one chunk.
+    chunks: Option<Chunks<'a>>,
+    /// How long the text is, and how much of it is in chunks that have been handed out.
+    length: usize,
+    done: usize,
+}
+
+impl<'a> TextChunks<'a> {
+    fn new(byte_level: &'a ByteLevel, text: &'a str) -> TextChunks<'a> {
+        let chunks = byte_level.splitter.as_ref().map(|splitter| splitter.chunks(text));
+        TextChunks { chunks, length: text.len(), done: 0 }
+    }
+
+    /// Put the next chunks into `cut`. Returns false if there are none.
+    fn next(&mut self, cut: &mut Cut) -> Result<bool, Halt> {
+        let more = match &mut self.chunks {
+            Some(chunks) => chunks.next(&mut cut.batch).map_err(halt)?,
+            None => false,
+        };
+        if more && cut.batch.begins().is_none() {
+            (cut.base, cut.filled) = (cut.batch.base(), None);
+            self.done = self.length; // all of the text is in some chunk
+            return Ok(true);
+        }
+        cut.base = self.done;
+        let filled = cut.filled.get_or_insert_default();
+        filled.clear();
+        let mut add = |end: usize| {
+            filled.grow(1)?;
+            filled.push(u32::try_from(end - cut.base).map_err(|_| Halt::ChunkTooLong)?);
+            Ok(())
+        };
+        if more {
+            for [begin, end] in cut.batch.spans() {
+                if begin > self.done {
+                    add(begin)?;
+                }
+                add(end)?;
+                self.done = end;
+            }
+        } else if self.done < self.length {
+            add(self.length)?;
+            self.done = self.length;
+        }
+        Ok(!filled.is_empty())
+    }
+}
+
+/// Why a text cannot be split.
+fn halt(error: Error) -> Halt {
+    match error {
+        Error::SplitFailed(_) => Halt::SplitFailed,
+        Error::ChunkTooLong => Halt::ChunkTooLong,
+        _ => Halt::OutOfMemory,
+    }
 }

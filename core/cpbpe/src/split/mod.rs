@@ -1,35 +1,22 @@
-//! Cuts text into chunks by a pattern.
+//! Where a text is split before bytes are merged: the patterns of byte-level BPE.
+//!
+//! A pattern is a regular expression, and its matches, from left to right, are the chunks. The published patterns have
+//! scanners (`patterns.rs` lists them): `rules.rs` follows a pattern character by character, and `borders.rs` finds the
+//! chunks of 64 bytes at once, of which `block.rs` has read the classes that `classes.rs` knows. Any other pattern goes
+//! to the crate `fancy-regex`, which tiktoken uses for all (`general.rs`). All of them find what tiktoken 0.14 finds.
+//!
+//! On English the scanners are 15 to 25 times as fast as `fancy-regex`.
 
-use crate::error::{Error, Halt};
+mod block;
+mod borders;
+mod classes;
+mod general;
+mod patterns;
+mod rules;
+mod safe_cut;
+mod scanner;
+mod splitter;
+#[cfg(test)]
+mod tests;
 
-/// Cuts text.
-pub struct Splitter {
-    all: bool,
-}
-
-impl Splitter {
-    /// For a pattern; empty: a text is one chunk.
-    pub fn of(pattern: &str) -> Result<Splitter, Error> {
-        Ok(Splitter { all: pattern.is_empty() })
-    }
-
-    /// Append the ends of chunks to `ends`.
-    pub fn ends(&self, text: &[u8], from: usize, limit: usize, ends: &mut Vec<usize>) -> Result<(), Halt> {
-        let mut begin = from;
-        while begin < text.len() && begin - from < limit {
-            let end = if self.all {
-                text.len()
-            } else {
-                memchr::memchr(b' ', &text[begin + 1..]).map_or(text.len(), |at| begin + 1 + at)
-            };
-            ends.push(end);
-            begin = end;
-        }
-        Ok(())
-    }
-
-    /// Whether a chunk begins there, whatever is before and after the characters next to it.
-    pub fn is_cut(&self, text: &[u8], at: usize) -> bool {
-        !self.all && at > 0 && at < text.len() && text[at] == b' '
-    }
-}
+pub use splitter::{Batch, Chunks, Splitter};

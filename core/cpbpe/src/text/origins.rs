@@ -30,26 +30,6 @@ impl Origins for () {
     }
 }
 
-/// A map in which each byte that was copied came from its own place. (Otherwise all bytes of a character came from where
-/// it begins; but a byte-level piece may end within a character.)
-pub struct ByteOrigins<'a>(pub &'a mut Vec<usize>);
-
-impl Origins for ByteOrigins<'_> {
-    #[inline]
-    fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt> {
-        self.0.add(count, origin)
-    }
-    fn add_run(&mut self, run: &[u8], at: usize, space: usize) -> Result<(), Halt> {
-        debug_assert!(space == 1);
-        self.0.grow(run.len())?;
-        self.0.extend(at..at + run.len());
-        Ok(())
-    }
-    fn truncate(&mut self, length: usize) -> usize {
-        Origins::truncate(self.0, length)
-    }
-}
-
 impl Origins for Vec<usize> {
     #[inline]
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt> {

@@ -23,8 +23,8 @@ pub struct ByteLevelOptions {
 pub struct ByteLevel {
     /// The options as they were given.
     pub options: ByteLevelOptions,
-    /// Cuts text into chunks.
-    pub splitter: Splitter,
+    /// Cuts text into chunks; `None` if a text is one.
+    pub splitter: Option<Splitter>,
     /// The piece of each byte.
     pub ids: Box<[u32; 256]>,
     /// Whether the machine has vector instructions.
@@ -41,7 +41,7 @@ impl ByteLevel {
                 None => return Err(Error::InvalidModel("a byte is not a piece of this byte-level model")),
             }
         }
-        let splitter = Splitter::of(&options.pattern)?;
+        let splitter = if options.pattern.is_empty() { None } else { Some(Splitter::of(&options.pattern)?) };
         Ok(ByteLevel { options, splitter, ids, vector: has_vectors() })
     }
 }

@@ -1,0 +1,275 @@
+//! The classes of the characters of 64 bytes, as bits: bit i is the character i, not the byte i.
+//!
+//! `Plain` is for every machine. `Vector` is for those that `machine::has_vectors` names.
+
+use crate::machine::BLOCK;
+use crate::split::classes::{decode, Classes, Flags};
+
+/// How many bytes after a block are read: its last character may end there, and a contraction.
+pub const MORE: usize = 16;
+
+/// 64 bytes that begin where a character does, and what follows.
+pub type Bytes = [u8; BLOCK + MORE];
+
+/// A way to read a block.
+pub trait Read: Sized {
+    /// Read the characters of a block.
+    fn read(classes: &Classes, bytes: &Bytes) -> Self;
+    /// How many characters there are.
+    fn count(&self) -> usize;
+    /// Those that have any of these flags.
+    fn any(&self, flags: Flags) -> u64;
+    /// In which byte a character begins.
+    fn place(&self, character: usize) -> usize;
+    /// How many characters begin before a byte.
+    fn before(&self, byte: usize) -> usize;
+    /// Append the places of these characters, plus `base`; there must be room for `BLOCK` numbers. Returns how many.
+    fn append(&self, characters: u64, base: u32, to: &mut [u32]) -> usize;
+}
+
+/// The highest bits of eight bytes.
+const HIGHEST: u64 = 0x8080_8080_8080_8080;
+
+/// Any machine.
+pub struct Plain {
+    /// The class of each character, and then zeros.
+    flags: [Flags; BLOCK],
+    /// The byte in which each begins.
+    places: [u8; BLOCK],
+    count: usize,
+}
+
+impl Read for Plain {
+    #[inline(always)]
+    fn read(classes: &Classes, bytes: &Bytes) -> Plain {
+        let mut flags = [0; BLOCK];
+        let mut places = [0; BLOCK];
+        if bytes[..BLOCK].is_ascii() {
+            for (flags, &byte) in flags.iter_mut().zip(bytes) {
+                *flags = classes.ascii[usize::from(byte) & 127];
+            }
+            for (i, place) in places.iter_mut().enumerate() {
+                *place = i as u8;
+            }
+            return Plain { flags, places, count: BLOCK };
+        }
+        let (mut at, mut count) = (0, 0);
+        while at < BLOCK {
+            let (code, length) = decode(bytes, at);
+            flags[count] = classes.of(code);
+            places[count] = at as u8;
+            count += 1;
+            at += length;
+        }
+        Plain { flags, places, count }
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn any(&self, flags: Flags) -> u64 {
+        let all = u64::from_le_bytes([flags; 8]);
+        let mut mask = 0;
+        for (i, part) in self.flags.chunks_exact(8).enumerate() {
+            let bits = u64::from_le_bytes(part.try_into().unwrap_or_default()) & all;
+            // The highest bit of each byte that is not 0; the product collects them in its own highest byte.
+            let set = (((bits & !HIGHEST) + !HIGHEST) | bits) & HIGHEST;
+            mask |= ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn place(&self, character: usize) -> usize {
+        usize::from(self.places[character])
+    }
+
+    #[inline(always)]
+    fn before(&self, byte: usize) -> usize {
+        self.places[..self.count].iter().take_while(|&&place| usize::from(place) < byte).count()
+    }
+
+    #[inline(always)]
+    fn append(&self, mut characters: u64, base: u32, to: &mut [u32]) -> usize {
+        let count = characters.count_ones() as usize;
+        for end in &mut to[..count] {
+            *end = base + u32::from(self.places[characters.trailing_zeros() as usize]);
+            characters &= characters - 1;
+        }
+        count
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use vector::Vector;
+
+#[cfg(target_arch = "x86_64")]
+mod vector {
+    use super::*;
+    use std::arch::x86_64::*;
+
+    /// x86-64 with AVX-512: see `machine::has_vectors`. Whoever uses this has asked that, so its instructions are there.
+    pub struct Vector {
+        flags: __m512i,
+        places: __m512i,
+        count: usize,
+    }
+
+    /// The numbers from 0 to 63.
+    const NUMBERS: [u8; BLOCK] = {
+        let mut numbers = [0; BLOCK];
+        let mut i = 0;
+        while i < BLOCK {
+            numbers[i] = i as u8;
+            i += 1;
+        }
+        numbers
+    };
+
+    /// The numbers from 0 to 63, each four times, in four parts.
+    const FOUR_TIMES: [[u8; BLOCK]; 4] = {
+        let mut parts = [[0; BLOCK]; 4];
+        let mut i = 0;
+        while i < 4 * BLOCK {
+            parts[i / BLOCK][i % BLOCK] = (i / 4) as u8;
+            i += 1;
+        }
+        parts
+    };
+
+    #[inline(always)]
+    fn load(bytes: &[u8; BLOCK]) -> __m512i {
+        // SAFETY: they can be read; see `Vector`. (So it is below.)
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    impl Vector {
+        /// The classes of ASCII characters.
+        #[inline(always)]
+        fn ascii(classes: &Classes, characters: __m512i) -> __m512i {
+            let (low, high) = classes.ascii.split_at(BLOCK);
+            // SAFETY: both halves have 64 bytes; see `load`. (Seven bits of each character select a byte of the two.)
+            unsafe {
+                let low = _mm512_loadu_si512(low.as_ptr().cast());
+                let high = _mm512_loadu_si512(high.as_ptr().cast());
+                _mm512_permutex2var_epi8(low, characters, high)
+            }
+        }
+
+        /// A block with other characters.
+        #[inline(always)]
+        fn others(classes: &Classes, bytes: &Bytes, block: __m512i) -> Vector {
+            let table = classes.table().as_ptr();
+            // SAFETY: `bytes` has 16 bytes after the block. A code has 21 bits at most, and so many are in the table, with
+            // three more bytes after the last one. See `load`.
+            unsafe {
+                // (As signed numbers, the bytes that continue a character are the lowest ones. A block begins where a
+                // character does.)
+                let starts = _mm512_cmpge_epi8_mask(block, _mm512_set1_epi8(0xC0u8 as i8)) | 1;
+                let count = starts.count_ones() as usize;
+                let places = _mm512_maskz_compress_epi8(starts, load(&NUMBERS));
+                let more = _mm512_zextsi128_si512(_mm_loadu_si128(bytes[BLOCK..].as_ptr().cast()));
+                let shifted = |x, by: i32| _mm512_srlv_epi32(x, _mm512_set1_epi32(by));
+                let bits = |x, mask: i32| _mm512_and_si512(x, _mm512_set1_epi32(mask));
+                let or = |x, y| _mm512_or_si512(x, y);
+                let mut all = [0u8; BLOCK];
+                for (part, to) in all.chunks_exact_mut(16).enumerate() {
+                    if part * 16 >= count {
+                        break;
+                    }
+                    // 1. The first four bytes of each character, the first one as the highest.
+                    let same = _mm512_permutexvar_epi8(load(&FOUR_TIMES[part]), places);
+                    let four = _mm512_add_epi8(same, _mm512_set1_epi32(0x0001_0203));
+                    let x = _mm512_permutex2var_epi8(block, four, more);
+                    // 2. Their code points: of four bytes, of three, of two, and of one.
+                    let low = or(bits(shifted(x, 2), 0xFC0), bits(x, 0x3F));
+                    let long = or(or(bits(shifted(x, 6), 0x1C_0000), bits(shifted(x, 4), 0x3_F000)), low);
+                    let three = or(bits(shifted(x, 12), 0xF000), bits(shifted(x, 10), 0xFC0));
+                    let three = or(three, bits(shifted(x, 8), 0x3F));
+                    let two = or(bits(shifted(x, 18), 0x7C0), bits(shifted(x, 16), 0x3F));
+                    let below = |from: u32| _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(from as i32));
+                    let code = _mm512_mask_mov_epi32(long, below(0xF000_0000), three);
+                    let code = _mm512_mask_mov_epi32(code, below(0xE000_0000), two);
+                    let code = _mm512_mask_mov_epi32(code, below(0x8000_0000), shifted(x, 24));
+                    let left = (count - part * 16).min(16);
+                    let code = _mm512_maskz_mov_epi32((0xFFFFu32 >> (16 - left)) as u16, code);
+                    // 3. Their classes.
+                    let flags = _mm512_i32gather_epi32::<1>(code, table.cast());
+                    _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(flags));
+                }
+                let valid = u64::MAX >> (BLOCK - count);
+                Vector { flags: _mm512_maskz_mov_epi8(valid, load(&all)), places, count }
+            }
+        }
+    }
+
+    impl Read for Vector {
+        #[inline(always)]
+        fn read(classes: &Classes, bytes: &Bytes) -> Vector {
+            // SAFETY: `bytes` is longer than a block; see `load`.
+            let block = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+            // SAFETY: see `load`.
+            if unsafe { _mm512_movepi8_mask(block) } == 0 {
+                return Vector { flags: Self::ascii(classes, block), places: load(&NUMBERS), count: BLOCK };
+            }
+            Self::others(classes, bytes, block)
+        }
+
+        #[inline(always)]
+        fn count(&self) -> usize {
+            self.count
+        }
+
+        #[inline(always)]
+        fn any(&self, flags: Flags) -> u64 {
+            // SAFETY: see `load`.
+            unsafe { _mm512_test_epi8_mask(self.flags, _mm512_set1_epi8(flags as i8)) }
+        }
+
+        #[inline(always)]
+        fn place(&self, character: usize) -> usize {
+            if self.count == BLOCK {
+                return character;
+            }
+            let mut places = [0u8; BLOCK];
+            // SAFETY: there is room for 64 bytes; see `load`.
+            unsafe { _mm512_storeu_si512(places.as_mut_ptr().cast(), self.places) };
+            usize::from(places[character])
+        }
+
+        #[inline(always)]
+        fn before(&self, byte: usize) -> usize {
+            if self.count == BLOCK {
+                return byte;
+            }
+            // SAFETY: see `load`.
+            let before = unsafe { _mm512_cmplt_epu8_mask(self.places, _mm512_set1_epi8(byte as i8)) };
+            (before & u64::MAX >> (BLOCK - self.count)).count_ones() as usize
+        }
+
+        #[inline(always)]
+        fn append(&self, characters: u64, base: u32, to: &mut [u32]) -> usize {
+            let count = characters.count_ones() as usize;
+            let to: &mut [u32] = &mut to[..BLOCK];
+            // SAFETY: there is room for 64 numbers; see `load`.
+            unsafe {
+                let places = _mm512_maskz_compress_epi8(characters, self.places);
+                let base = _mm512_set1_epi32(base as i32);
+                let wide = |part| _mm512_add_epi32(_mm512_cvtepu8_epi32(part), base);
+                let to = to.as_mut_ptr();
+                _mm512_storeu_si512(to.cast(), wide(_mm512_castsi512_si128(places)));
+                if count > 16 {
+                    _mm512_storeu_si512(to.add(16).cast(), wide(_mm512_extracti32x4_epi32::<1>(places)));
+                    if count > 32 {
+                        _mm512_storeu_si512(to.add(32).cast(), wide(_mm512_extracti32x4_epi32::<2>(places)));
+                        _mm512_storeu_si512(to.add(48).cast(), wide(_mm512_extracti32x4_epi32::<3>(places)));
+                    }
+                }
+            }
+            count
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A pattern, and the chunks of a text in batches.
+
+use fancy_regex::{Matches, Regex};
+
+use crate::error::Error;
+use crate::machine::BLOCK;
+use crate::split::classes::Classes;
+use crate::split::general::{compile, next_match};
+use crate::split::patterns::known;
+use crate::split::safe_cut::safe_cut;
+use crate::split::scanner::{scanner, Ends, Scan, BATCH};
+
+/// A pattern that splits texts.
+///
+/// ```
+/// use cpbpe::{Batch, Splitter};
+///
+/// let splitter = Splitter::of(r"\p{L}+|\p{N}| ")?;
+/// let (mut chunks, mut batch, mut all) = (splitter.chunks("all 42!"), Batch::new(), Vec::new());
+/// while chunks.next(&mut batch)? {
+///     all.extend(batch.spans());
+/// }
+/// assert_eq!(all, [[0, 3], [3, 4], [4, 5], [5, 6]]);
+/// # Ok::<(), cpbpe::Error>(())
+/// ```
+pub struct Splitter(Way);
+
+enum Way {
+    /// A published pattern.
+    Scanner(Scan, Classes),
+    /// Any other.
+    General(Box<Regex>),
+}
+
+impl Splitter {
+    /// A splitter for a pattern, in the syntax of `fancy-regex`.
+    pub fn of(pattern: &str) -> Result<Splitter, Error> {
+        Ok(Splitter(match known(pattern) {
+            Some(known) => Way::Scanner(scanner(known), Classes::new()?),
+            None => Way::General(Box::new(compile(pattern)?)),
+        }))
+    }
+
+    /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting never fails.
+    pub fn has_scanner(&self) -> bool {
+        matches!(self.0, Way::Scanner(..))
+    }
+
+    /// The chunks of a text.
+    pub fn chunks<'a>(&'a self, text: &'a str) -> Chunks<'a> {
+        match &self.0 {
+            Way::Scanner(scan, classes) => Chunks::Scanned { scan: *scan, classes, text: text.as_bytes(), at: 0 },
+            Way::General(regex) => Chunks::Matched { matches: regex.find_iter(text), next: None },
+        }
+    }
+
+    /// A place between `from` and `to` where a chunk begins whatever is before `from` and after `to`, and where the text
+    /// can be split into two whose chunks are those of the whole. `None` if there is none, or no rule to find one.
+    pub fn safe_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
+        match &self.0 {
+            Way::Scanner(_, classes) => safe_cut(classes, text.as_bytes(), from, to),
+            Way::General(_) => None,
+        }
+    }
+}
+
+/// The chunks of a text that have not been asked for.
+pub enum Chunks<'a> {
+    /// By a scanner.
+    Scanned { scan: Scan, classes: &'a Classes, text: &'a [u8], at: usize },
+    /// By a regular expression. `next`: the next match, if it is known already.
+    Matched { matches: Matches<'a, 'a, str>, next: Option<[usize; 2]> },
+}
+
+impl Chunks<'_> {
+    /// Put the next chunks, of about 4 KB of text, into a batch. Returns false if there are none.
+    #[inline]
+    pub fn next(&mut self, batch: &mut Batch) -> Result<bool, Error> {
+        batch.ends.count = 0;
+        match self {
+            Chunks::Scanned { scan, classes, text, at } => {
+                batch.base = *at;
+                batch.begins = None;
+                *at = scan(classes, text, *at, &mut batch.ends);
+                if batch.ends.count == 0 && *at < text.len() {
+                    return Err(Error::ChunkTooLong);
+                }
+            }
+            Chunks::Matched { matches, next } => batch.fill(matches, next)?,
+        }
+        Ok(batch.ends.count > 0)
+    }
+}
+
+/// Some chunks that follow one another.
+pub struct Batch {
+    base: usize,
+    ends: Ends,
+    /// Where each begins, if the pattern may leave gaps.
+    begins: Option<Vec<u32>>,
+}
+
+impl Batch {
+    /// An empty batch, to be used for many texts.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Batch {
+        Batch { base: 0, ends: Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 }, begins: None }
+    }
+
+    /// Where the first chunk begins in the text.
+    pub fn base(&self) -> usize {
+        self.base
+    }
+
+    /// Where each chunk ends, counted from `base`.
+    pub fn ends(&self) -> &[u32] {
+        &self.ends.numbers[..self.ends.count]
+    }
+
+    /// Where each chunk begins, counted from `base`; `None` if each begins where the one before ends.
+    pub fn begins(&self) -> Option<&[u32]> {
+        self.begins.as_deref()
+    }
+
+    /// Where each chunk begins and ends in the text.
+    pub fn spans(&self) -> impl Iterator<Item = [usize; 2]> + '_ {
+        let mut last = 0;
+        self.ends().iter().enumerate().map(move |(i, &end)| {
+            let begin = self.begins().map_or(last, |begins| begins[i]);
+            last = end;
+            [begin, end].map(|place| self.base + place as usize)
+        })
+    }
+
+    /// Take the next matches.
+    fn fill(&mut self, matches: &mut Matches<'_, '_, str>, next: &mut Option<[usize; 2]>) -> Result<(), Error> {
+        let begins = self.begins.get_or_insert_default();
+        begins.clear();
+        while self.ends.count < BATCH {
+            let Some(span) = next.take().map_or_else(|| next_match(matches), |span| Ok(Some(span)))? else { break };
+            if self.ends.count == 0 {
+                self.base = span[0];
+            }
+            match span.map(|place| u32::try_from(place - self.base)) {
+                [Ok(begin), Ok(end)] => {
+                    begins.push(begin);
+                    self.ends.numbers[self.ends.count] = end;
+                    self.ends.count += 1;
+                }
+                _ if self.ends.count == 0 => return Err(Error::ChunkTooLong),
+                _ => {
+                    *next = Some(span);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

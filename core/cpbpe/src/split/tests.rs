@@ -1,0 +1,384 @@
+//! The scanners against `fancy-regex`, which is what tiktoken uses.
+
+use std::collections::HashMap;
+
+use fancy_regex::Regex;
+
+use crate::machine::BLOCK;
+use crate::split::block::Plain;
+#[cfg(target_arch = "x86_64")]
+use crate::split::block::{Read, Vector, MORE};
+use crate::split::classes::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
+use crate::split::general::next_match;
+use crate::split::patterns::{Known, PATTERNS};
+use crate::split::rules::*;
+use crate::split::scanner::{scan, scanner, Ends, Scan, BATCH};
+use crate::split::{Batch, Splitter};
+
+/// What the patterns can tell apart, several of each, of all lengths in UTF-8; and what looks like them.
+const CHARACTERS: &[char] = &[
+    'a',
+    's',
+    't',
+    'l',
+    'v',
+    'e',
+    'r',
+    'S',
+    'T',
+    'L',
+    'V',
+    'E',
+    'R',
+    'm',
+    'd',
+    'x',
+    'A',
+    'Z',
+    'k',
+    'K',
+    '0',
+    '7',
+    ' ',
+    ' ',
+    ' ',
+    '\n',
+    '\n',
+    '\r',
+    '\t',
+    '\u{b}',
+    '\u{c}',
+    '\u{1c}',
+    '\u{1f}',
+    '\0',
+    '\u{7f}',
+    '\'',
+    '\'',
+    '\'',
+    '/',
+    '/',
+    '!',
+    '.',
+    '_',
+    '-',
+    '\u{85}',
+    '\u{a0}',
+    '\u{17f}',
+    '\u{212a}',
+    'é',
+    'É',
+    'ǅ',
+    'ʰ',
+    'я',
+    'Я',
+    'א',
+    '漢',
+    '字',
+    'ー',
+    '々',
+    '〇',
+    '한',
+    'ก',
+    '\u{301}',
+    '\u{93e}',
+    '\u{20e3}',
+    '\u{fe0f}',
+    '٣',
+    '²',
+    'Ⅷ',
+    '½',
+    '\u{2003}',
+    '\u{2028}',
+    '\u{3000}',
+    '\u{180e}',
+    '\u{200b}',
+    '\u{200d}',
+    '\u{feff}',
+    '’',
+    '。',
+    '…',
+    '\u{378}',
+    '\u{fffe}',
+    '\u{10ffff}',
+    '𝒳',
+    '𝓍',
+    '𐍈',
+    '😀',
+    '𝟗',
+    '\u{1d165}',
+    '\u{e0100}',
+    '\u{f0000}',
+];
+
+/// How many texts each test makes: `CPBPE_EXAMPLES`, or some.
+fn examples(usual: usize) -> usize {
+    std::env::var("CPBPE_EXAMPLES").ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
+}
+
+/// Numbers by chance.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    /// A text of up to `most` characters, of a few kinds, with runs.
+    fn text(&mut self, most: usize) -> String {
+        let kinds: Vec<char> = (0..1 + self.below(9)).map(|_| CHARACTERS[self.below(CHARACTERS.len())]).collect();
+        let (mut text, length) = (String::new(), self.below(most + 1));
+        while text.chars().count() < length {
+            let character = kinds[self.below(kinds.len())];
+            let run = [1, 1, 1, 1, 2, 3, 5, 17][self.below(8)];
+            text.extend(std::iter::repeat_n(character, run));
+        }
+        text
+    }
+}
+
+/// The ends of all matches.
+fn ends_of(regex: &Regex, text: &str) -> Vec<usize> {
+    let (mut matches, mut ends, mut last) = (regex.find_iter(text), Vec::new(), 0);
+    while let Some([begin, end]) = next_match(&mut matches).unwrap() {
+        assert_eq!(begin, last, "a gap: {text:?}");
+        ends.push(end);
+        last = end;
+    }
+    assert_eq!(last, text.len(), "a gap at the end: {text:?}");
+    ends
+}
+
+/// Every way to find the ends of the chunks.
+fn scanned<R: Rules>(classes: &Classes, known: Known, text: &str) -> Vec<Vec<usize>> {
+    let text = text.as_bytes();
+    let slow = std::iter::successors(Some(0), |&at| (at < text.len()).then(|| chunk_end::<R>(classes, text, at)));
+    let by = |scan: Scan| {
+        let (mut at, mut all) = (0, Vec::new());
+        let mut ends = Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 };
+        while at < text.len() {
+            let next = scan(classes, text, at, &mut ends);
+            all.extend(ends.numbers[..ends.count].iter().map(|&end| at + end as usize));
+            assert_eq!(all.last(), Some(&next));
+            at = next;
+        }
+        all
+    };
+    vec![slow.skip(1).collect(), by(scan::<R, Plain>), by(scanner(known))]
+}
+
+fn check(classes: &Classes, pattern: &str, known: Known, regex: &Regex, text: &str) {
+    let all = match known {
+        Known::Gpt2 => scanned::<Gpt2>(classes, known, text),
+        Known::Cl100k => scanned::<Cl100k>(classes, known, text),
+        Known::Llama3 => scanned::<Llama3>(classes, known, text),
+        Known::Qwen2 => scanned::<Qwen2>(classes, known, text),
+        Known::Nanochat => scanned::<Nanochat>(classes, known, text),
+        Known::Qwen35 => scanned::<Qwen35>(classes, known, text),
+        Known::O200k => scanned::<O200k>(classes, known, text),
+        Known::Tekken => scanned::<Tekken>(classes, known, text),
+    };
+    let expected = ends_of(regex, text);
+    for (way, found) in ["character by character", "in blocks", "on this machine"].iter().zip(all) {
+        assert_eq!(found, expected, "{known:?} {way}: {text:?} by {pattern}");
+    }
+}
+
+/// For each pattern, its scanner and what it means.
+fn for_each_pattern(mut check: impl FnMut(&dyn Fn(&str))) {
+    let classes = Classes::new().unwrap();
+    for &(pattern, known) in PATTERNS {
+        let regex = Regex::new(pattern).unwrap();
+        check(&|text| self::check(&classes, pattern, known, &regex, text));
+    }
+}
+
+#[test]
+fn texts_by_chance() {
+    let mut chance = Chance(1);
+    for_each_pattern(|check| {
+        for round in 0..examples(500) {
+            check(&chance.text([6, 30, 90, 300][round % 4]));
+        }
+    });
+}
+
+/// All texts of up to three characters, alone and where blocks end.
+#[test]
+fn short_texts() {
+    let kinds = ['a', 'S', '漢', '\u{301}', '7', ' ', '\u{a0}', '\n', '\'', '/', '!', 'ſ'];
+    let mut texts = vec![String::new()];
+    for length in 1..=3 {
+        let longer = texts.iter().filter(|text| text.chars().count() == length - 1);
+        let longer: Vec<String> = longer.flat_map(|text| kinds.map(|kind| format!("{text}{kind}"))).collect();
+        texts.extend(longer);
+    }
+    for_each_pattern(|check| {
+        for text in &texts {
+            check(text);
+            check(&format!("{text}x"));
+        }
+        for (i, text) in texts.iter().enumerate().filter(|(i, _)| i % 7 == 0) {
+            for before in BLOCK - 4..BLOCK + 2 {
+                check(&format!("{}{text}{}", "ab ".repeat(30).get(..before).unwrap(), ["", " x", "Bc"][i % 3]));
+            }
+        }
+    });
+}
+
+/// The class of each code point is that of the patterns.
+#[test]
+fn classes_of_all_characters() {
+    let classes = Classes::new().unwrap();
+    let named = [
+        (r"[\p{Lu}\p{Lt}]", UPPER),
+        (r"\p{Ll}", LOWER),
+        (r"[\p{Lm}\p{Lo}]", CASELESS),
+        (r"\p{M}", MARK),
+        (r"\p{N}", NUMBER),
+        (r"[^\S\r\n]", BLANK),
+        (r"[\r\n/]", NEWLINE),
+        (r"[ '/]", SPECIAL),
+    ];
+    let all: String = ('\0'..=char::MAX).collect();
+    let mut expected = vec![0; 0x11_0000];
+    for (pattern, flag) in named {
+        for found in Regex::new(pattern).unwrap().find_iter(&all) {
+            expected[found.unwrap().as_str().chars().next().unwrap() as usize] |= flag;
+        }
+    }
+    for character in '\0'..=char::MAX {
+        assert_eq!(classes.of(u32::from(character)), expected[character as usize], "{character:?}");
+    }
+}
+
+/// `(?i:'s)` and the others: which characters are letters of contractions, of all there are.
+#[test]
+fn contractions_of_all_characters() {
+    for ends in ["a", "E"] {
+        for begins in ["'", "'v", "'L"] {
+            let all = ('\0'..=char::MAX).map(|character| format!("{begins}{character}{ends}\n"));
+            let (texts, mut at): (Vec<String>, usize) = (all.collect(), 0);
+            let text = texts.concat();
+            let matches = |pattern: &str| -> HashMap<usize, usize> {
+                let regex = Regex::new(pattern).unwrap();
+                let found = regex.find_iter(&text).map(|found| found.unwrap().range());
+                found.map(|found| (found.start, found.len() - 1)).collect()
+            };
+            let any_case = matches(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)");
+            let lower = matches(r"'s|'t|'re|'ve|'m|'ll|'d");
+            for one in &texts {
+                let after = [one.as_bytes()[1], one.as_bytes()[2]];
+                assert_eq!(contraction::<Cl100k>(after).map(|(bytes, _)| bytes), any_case.get(&at).copied(), "{one:?}");
+                assert_eq!(contraction::<Gpt2>(after).map(|(bytes, _)| bytes), lower.get(&at).copied(), "{one:?}");
+                at += one.len();
+            }
+        }
+    }
+}
+
+/// Both machines read the same, from all characters in all places.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn machines_read_the_same() {
+    if !crate::machine::has_vectors() {
+        return;
+    }
+    let classes = Classes::new().unwrap();
+    let all: Vec<char> = ('\0'..=char::MAX)
+        .filter(|character| u32::from(*character) < 0x3000 || u32::from(*character) % 7 == 0)
+        .collect();
+    for (round, part) in all.chunks(23).enumerate() {
+        let mut text = "x".repeat(round % 4);
+        for (i, &character) in part.iter().enumerate() {
+            text.push(character);
+            text.push_str(["", "é", "漢", "😀", "z"][(i + round) % 5]);
+        }
+        text.push_str(&"-".repeat(BLOCK + MORE));
+        for at in (0..text.len() - BLOCK - MORE).filter(|&at| text.is_char_boundary(at)).step_by(5) {
+            let bytes = text.as_bytes()[at..].first_chunk().unwrap();
+            let (plain, vector) = (Plain::read(&classes, bytes), Vector::read(&classes, bytes));
+            assert_eq!(plain.count(), vector.count());
+            for flag in (0..8).map(|bit| 1 << bit) {
+                assert_eq!(plain.any(flag), vector.any(flag));
+            }
+            for byte in [0, 1, 31, 63] {
+                assert_eq!(plain.before(byte), vector.before(byte));
+            }
+            let [mut one, mut other] = [[0; BLOCK]; 2];
+            let bits = u64::MAX >> (BLOCK - plain.count());
+            let count = plain.append(bits, 77, &mut one);
+            assert_eq!(vector.append(bits, 77, &mut other), count);
+            assert_eq!(one[..count], other[..count]);
+            assert_eq!([0, count - 1].map(|i| plain.place(i)), [0, count - 1].map(|i| vector.place(i)));
+        }
+    }
+}
+
+/// What a long text of one kind of character costs grows with its length only; otherwise this would not end.
+#[test]
+fn long_repetitive_texts() {
+    let size = 100 * examples(2_000);
+    for unit in [
+        "a", "A", "漢", "漢A", " ", "\n", "\n ", " \n", "'", "''s", "'s", "!", "!\n/", "1", "\u{301}", "!\u{301}",
+        "A\u{301}", "a'",
+    ] {
+        let text = unit.repeat(size / unit.len());
+        for text in [text.clone(), format!("{text}x"), format!("\n{text}."), format!("!{text}")] {
+            for &(pattern, _) in PATTERNS {
+                let splitter = Splitter::of(pattern).unwrap();
+                let (mut chunks, mut batch, mut end) = (splitter.chunks(&text), Batch::new(), 0);
+                while chunks.next(&mut batch).unwrap() {
+                    for span in batch.spans() {
+                        assert!(span[0] == end && span[1] > end);
+                        end = span[1];
+                    }
+                }
+                assert_eq!(end, text.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn any_pattern() {
+    let spans = |pattern: &str, text: &str| {
+        let splitter = Splitter::of(pattern)?;
+        let (mut chunks, mut batch, mut all) = (splitter.chunks(text), Batch::new(), Vec::new());
+        while chunks.next(&mut batch)? {
+            all.extend(batch.spans());
+        }
+        Ok::<_, crate::Error>(all)
+    };
+    assert_eq!(spans(r"\w+", "ab  c"), Ok(vec![[0, 2], [4, 5]]));
+    assert_eq!(spans(r"(?<=a)b*|x?", "abbx"), Ok(vec![[1, 3], [3, 4]]));
+    let many = spans("a", &"a-".repeat(10_000)).unwrap();
+    assert!(many.len() == 10_000 && many[9_999] == [19_998, 19_999]);
+    assert!(matches!(spans("(", "a"), Err(crate::Error::InvalidPattern(_))));
+    assert!(matches!(spans(r"(?i)(a|b|ab)*(?>c)", &"ab".repeat(100)), Err(crate::Error::SplitFailed(_))));
+}
+
+/// The parts of a text that is cut have the chunks of the whole.
+#[test]
+fn cuts_are_safe() {
+    let mut chance = Chance(2);
+    let splitters: Vec<_> =
+        PATTERNS.iter().map(|&(pattern, _)| (Regex::new(pattern).unwrap(), Splitter::of(pattern).unwrap())).collect();
+    let mut count = 0;
+    for _ in 0..examples(2_000) {
+        let text = chance.text(60);
+        let from = chance.below(text.len() + 1);
+        for (regex, splitter) in &splitters {
+            if let Some(cut) = splitter.safe_cut(&text, from, text.len()) {
+                assert!(cut >= from);
+                let after = ends_of(regex, &text[cut..]).into_iter().map(|end| cut + end);
+                let parts: Vec<usize> = ends_of(regex, &text[..cut]).into_iter().chain(after).collect();
+                assert_eq!(parts, ends_of(regex, &text), "{text:?} at {cut}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 2_000);
+    assert_eq!(splitters[0].1.safe_cut(&"a".repeat(1000), 0, 1000), None);
+    assert_eq!(splitters[0].1.safe_cut("so what", 0, 7), Some(2));
+}

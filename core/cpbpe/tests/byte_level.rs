@@ -1,0 +1,111 @@
+//! Byte-level models: what is refused, and the fast way beside the slow one.
+
+use cpbpe::watch::NO_CHECK;
+use cpbpe::{ByteLevelOptions, Columns, Dropout, Engine, Error, NormalizerOptions};
+
+mod chance;
+use chance::Chance;
+
+const NORMAL: u8 = 1;
+const CONTROL: u8 = 3;
+const UNUSED: u8 = 5;
+
+/// A model of all bytes and these pieces.
+fn columns(pieces: &[&[u8]], pattern: &str, whole: bool) -> Columns {
+    let bytes: Vec<[u8; 1]> = (0..=255).map(|byte| [byte]).collect();
+    let all: Vec<&[u8]> = bytes.iter().map(|byte| &byte[..]).chain(pieces.iter().copied()).chain([&b"<|end|>"[..]]).collect();
+    let mut end = 0;
+    let mut ends = Vec::new();
+    for piece in &all {
+        end += piece.len() as u32;
+        ends.push(end);
+    }
+    let mut types = vec![NORMAL; all.len()];
+    types[all.len() - 1] = CONTROL;
+    Columns {
+        blob: all.concat(),
+        ends,
+        scores: (0..all.len()).map(|id| -(id as f32)).collect(),
+        types,
+        byte_fallback: false,
+        unk_surface: b" ? ".to_vec(),
+        special_pieces: ["<unk>", "<s>", "<|end|>", "<pad>"].map(|name| name.as_bytes().to_vec()),
+        normalizer: NormalizerOptions {
+            add_dummy_prefix: false,
+            remove_extra_whitespaces: false,
+            escape_whitespaces: false,
+            ..NormalizerOptions::default()
+        },
+        denormalizer: None,
+        byte_level: Some(ByteLevelOptions { pattern: pattern.into(), name: "mine".into(), whole }),
+        added: Vec::new(),
+    }
+}
+
+const PIECES: &[&[u8]] = &[b"th", b"the", b" the", b"\xe6\x97", b"\xe6\x97\xa5", b"aa", b"aaaa", b" a", b"\0\0", b"xyz"];
+const PATTERNS: [&str; 4] = ["", r"\w+", r" ?\w+|\W", r" [^ ]*|[^ ]+"];
+
+#[test]
+fn columns_come_back() {
+    for pattern in PATTERNS {
+        let given = columns(PIECES, pattern, true);
+        let engine = Engine::from_columns(given.clone()).unwrap();
+        assert_eq!(engine.columns(), given);
+        assert_eq!(engine.byte_level(), given.byte_level.as_ref());
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let good = || columns(PIECES, "", true);
+    let types = |kind| {
+        let mut types = good().types;
+        types[256] = kind;
+        types
+    };
+    let refused: [(Columns, &str); 5] = [
+        (Columns { types: types(UNUSED), ..good() }, "neither NORMAL nor CONTROL"),
+        (Columns { types: [vec![CONTROL], good().types[1..].to_vec()].concat(), ..good() }, "a byte is not a piece"),
+        (Columns { normalizer: NormalizerOptions::default(), ..good() }, "changes text"),
+        (columns(&[b"th", b"th"], "", true), "two pieces have the same text"),
+        (columns(PIECES, "(", true), "not a valid pattern"),
+    ];
+    for (columns, reason) in refused {
+        let error = Engine::from_columns(columns).err().unwrap();
+        assert!(error.to_string().contains(reason), "{error} {reason}");
+    }
+}
+
+#[test]
+fn the_fast_way_is_the_slow_one() {
+    let mut chance = Chance(3);
+    let parts = ["the", " the", "日", "本", "aaaa", " ", "\0", "xyz", "a", "é", "\n"];
+    for (pattern, whole) in PATTERNS.iter().flat_map(|pattern| [(pattern, true), (pattern, false)]) {
+        let engine = Engine::from_columns(columns(PIECES, pattern, whole)).unwrap();
+        for round in 0..200 {
+            let count = if round % 20 == 0 { 3000 } else { chance.below(30) };
+            let text: String = (0..count).map(|_| chance.pick(&parts)).collect();
+            let encode = |text: &[u8], valid| {
+                let encoded = engine.with_scratch(|scratch| {
+                    engine.encode(text, valid, NO_CHECK, scratch)?;
+                    Ok::<_, Error>((scratch.ids.clone(), engine.count(text, valid, NO_CHECK, scratch)?))
+                });
+                encoded.unwrap().unwrap()
+            };
+            let (ids, counted) = encode(text.as_bytes(), true);
+            assert_eq!(ids, engine.encode_slowly(text.as_bytes()).unwrap());
+            assert_eq!(counted, ids.len());
+            assert_eq!(engine.decoder().decode(&ids, true, NO_CHECK).unwrap(), text.as_bytes());
+            let no_dropout = Dropout { alpha: 0.0, seed: 1 };
+            assert_eq!(engine.sample_slowly(text.as_bytes(), no_dropout).unwrap(), ids);
+            for threads in [2, 3] {
+                let parallel = engine.encode_parallel(text.as_bytes(), true, threads, NO_CHECK).unwrap();
+                assert_eq!(parallel, ids);
+            }
+            // What is not UTF-8.
+            let broken = [text.as_bytes(), b"\xff\xe6\x97"].concat();
+            let repaired = format!("{text}\u{FFFD}\u{FFFD}\u{FFFD}");
+            assert_eq!(encode(&broken, false), encode(repaired.as_bytes(), true));
+        }
+    }
+}
