@@ -19,10 +19,12 @@ def load(
     """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
 
     Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin, `.vocab` and `.tiktoken`, see
-    docs/formats.md. Of a folder, what the other files say about tokens is read, too. A file of ranks (.tiktoken) does not say by which
-    `pattern` texts are cut, nor which `special_tokens` there are, with their ids. Both are known of the
-    well-known files, and given for others. The pattern is a regular expression or the name of a published one
-    ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "tekken"); "" leaves a text whole.
+    docs/formats.md. Of a folder, what the other files say about tokens is read, too.
+
+    A file of ranks (`.tiktoken`) does not say by which `pattern` texts are cut, nor which `special_tokens`
+    there are, with their ids. Both are known of the well-known files, and given for others. The pattern is a
+    regular expression or the name of a published one ("gpt2", "cl100k", "o200k", "llama3", "qwen2",
+    "tekken"); "" leaves a text whole.
 
     >>> load("tokenizer.model").vocab_size
     32000
