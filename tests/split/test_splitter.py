@@ -46,8 +46,8 @@ def showing(pattern: str, some: list[str]) -> tuple[dict[bytes, int], list[list[
     """A vocabulary for tiktoken that shows where it splits these texts, and the ids if it does as the core.
 
     Every chunk is a token, and tokens are taken whole before anything is merged. So are the two bytes around
-    every border between chunks, which come first if anything is merged: if tiktoken did not split at a border,
-    a token would reach across it. And if it split inside of a chunk, the chunk would not be one token.
+    every border between chunks, which come first if anything is merged: if tiktoken did not split at one, a
+    token would reach across it. And if it split inside of a chunk, the chunk would not be one token.
     """
     data = [text.encode() for text in some]
     spans = [_core.Splitter(pattern).spans(text).tolist() for text in some]

