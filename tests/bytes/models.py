@@ -51,7 +51,7 @@ def ranks(seed: int = 1) -> dict[bytes, int]:
 @cache
 def model(pattern: str | None = "cl100k", whole: bool = True) -> cpbpe.ModelSpec:
     """A small model; the pattern by its name, if it has one."""
-    if pattern in PATTERNS:
+    if pattern is not None and pattern in PATTERNS:
         return spec_of(ranks(), PATTERNS[pattern], whole, pattern)
     return spec_of(ranks(), pattern, whole)
 

@@ -141,7 +141,9 @@ def test_spans(tok: cpbpe.Tokenizer) -> None:
         characters = [len(data[:end].decode(errors="ignore")) for end in ends]
         spans = tok.align(text).offsets
         assert spans == list(zip([0, *characters[:-1]], characters, strict=True)) if ends else not text
-        assert tok.encode_arrays([text], spans=True).spans.tolist() == [list(span) for span in spans]
+        rows = tok.encode_arrays([text], spans=True).spans
+        assert rows is not None
+        assert rows.tolist() == [list(span) for span in spans]
 
 
 def test_text_that_is_not_utf8_reads_as_replacement_characters(tok: cpbpe.Tokenizer) -> None:

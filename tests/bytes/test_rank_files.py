@@ -127,7 +127,7 @@ def test_a_file_alone_says_what_to_type(path: Path) -> None:
         cpbpe.load(path, pattern="gpt2", special_tokens={"<|end|>": 5})
     for wrong in ({"pattern": 3}, {"special_tokens": ["<|end|>"]}):
         with pytest.raises(TypeError, match=f"{next(iter(wrong))} must be a"):
-            cpbpe.load(path, **wrong)  # type: ignore[arg-type]
+            cpbpe.load(path, **wrong)
 
 
 def test_a_pattern_is_only_for_ranks(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ const UNUSED: u8 = 5;
 /// A model of all bytes and these pieces.
 fn columns(pieces: &[&[u8]], pattern: &str, whole: bool) -> Columns {
     let bytes: Vec<[u8; 1]> = (0..=255).map(|byte| [byte]).collect();
-    let all: Vec<&[u8]> = bytes.iter().map(|byte| &byte[..]).chain(pieces.iter().copied()).chain([&b"<|end|>"[..]]).collect();
+    let all: Vec<&[u8]> =
+        bytes.iter().map(|byte| &byte[..]).chain(pieces.iter().copied()).chain([&b"<|end|>"[..]]).collect();
     let mut end = 0;
     let mut ends = Vec::new();
     for piece in &all {
@@ -42,7 +43,8 @@ fn columns(pieces: &[&[u8]], pattern: &str, whole: bool) -> Columns {
     }
 }
 
-const PIECES: &[&[u8]] = &[b"th", b"the", b" the", b"\xe6\x97", b"\xe6\x97\xa5", b"aa", b"aaaa", b" a", b"\0\0", b"xyz"];
+const PIECES: &[&[u8]] =
+    &[b"th", b"the", b" the", b"\xe6\x97", b"\xe6\x97\xa5", b"aa", b"aaaa", b" a", b"\0\0", b"xyz"];
 const PATTERNS: [&str; 4] = ["", r"\w+", r" ?\w+|\W", r" [^ ]*|[^ ]+"];
 
 #[test]

@@ -14,10 +14,12 @@ pub fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
+/// How many bytes a character takes, by the upper half of its first byte.
+pub const LENGTHS: [u8; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4];
+
 /// How many bytes a character takes, going by its first byte.
 #[inline]
 pub fn length_by_first(byte: u8) -> usize {
-    const LENGTHS: [u8; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4];
     LENGTHS[usize::from(byte >> 4)] as usize
 }
 

@@ -38,6 +38,8 @@ pub struct Vocab {
     pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
     pub specials: [Option<u32>; 4],
+    /// How many bytes a symbol takes before anything is merged, by the upper half of its first byte.
+    symbol_lengths: [u8; 16],
     /// What a byte-level model has; `None` if symbols begin as characters.
     pub byte_level: Option<ByteLevel>,
     /// Which characters can be joined; `None` if a piece is not UTF-8, because then text cannot be cut.
@@ -140,6 +142,7 @@ impl Vocab {
         let byte_level = columns.byte_level.map(|options| ByteLevel::new(options, &pieces)).transpose()?;
         let mut vocab = Vocab {
             pieces,
+            symbol_lengths: if byte_level.is_some() { [1; 16] } else { utf8::LENGTHS },
             byte_level,
             unk_surface: columns.unk_surface,
             byte_ids: byte_fallback.then(|| Box::new(byte_ids)),
@@ -223,11 +226,7 @@ impl Vocab {
     /// How many bytes the symbol takes that a text has at `at` before anything is merged.
     #[inline(always)]
     pub fn symbol_length(&self, text: &[u8], at: usize) -> usize {
-        if self.byte_level.is_some() {
-            1
-        } else {
-            utf8::length_at(text, at)
-        }
+        usize::from(self.symbol_lengths[usize::from(text[at] >> 4)]).min(text.len() - at)
     }
 
     /// The id of the piece with this (swapped) text, of any type.
