@@ -287,7 +287,7 @@ def with_piece(*piece: Any) -> cpbpe.Pieces:
         (lambda: spec_of(ranks(), "(a"), "is not a regular expression"),
         (lambda: spec_of(ranks(), ""), "pattern of a splitter is empty"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_invalid_models(spec: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for engine in ("core", "reference"):

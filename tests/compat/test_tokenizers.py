@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,7 +110,9 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call[0]}-{call[1]!r}-{call[2]!r}"[:60])
+@pytest.mark.parametrize(
+    "call", CALLS, ids=lambda call: re.sub(" at 0x[0-9a-f]+", "", f"{call[0]}-{call[1]!r}-{call[2]!r}"[:60])
+)
 def test_calls(call: tuple[str, tuple[Any, ...], dict[str, Any]]) -> None:
     name, args, kwargs = call
     mine, other = both(model())
