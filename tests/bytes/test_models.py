@@ -15,6 +15,7 @@ import cpbpe
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.reference_engine import PythonEngine
 from cpbpe.model.formats import sentencepiece as model_file
+from cpbpe.transcode.encoding import DocumentEncoder
 from tests.bytes.models import AS_IT_IS, OWN, given_texts, model, ranks, spec_of
 from tests.support.budget import examples
 
@@ -221,6 +222,11 @@ def test_how_it_is_shown(tok: cpbpe.Tokenizer) -> None:
     assert (seen.alphabet, seen.splitter, seen.lossless) == ("bytes", tok.spec.splitter, True)
     assert seen.sample.decoded == seen.sample.text
     assert cpbpe.Tokenizer.from_spec(tok.spec) == tok
+
+
+def test_lines_of_pieces_are_refused() -> None:
+    with pytest.raises(ValueError, match="lines of pieces cannot hold"):
+        DocumentEncoder(cpbpe.Tokenizer.from_spec(model()), "pieces")
 
 
 # --- Files ----------------------------------------------------------------------------------------
