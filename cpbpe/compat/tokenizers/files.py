@@ -41,8 +41,9 @@ class ModelFile:
         except (ValueError, RecursionError):
             content = None
         plain = data
-        if isinstance(content, dict) and content.get("truncation") is not None:  # which is not the model's
-            plain = json.dumps({**content, "truncation": None}).encode()
+        others = dict.fromkeys(("truncation", "padding"))  # which are not the model's
+        if isinstance(content, dict) and any(content.get(name) is not None for name in others):
+            plain = json.dumps({**content, **others}).encode()
         spec = table.read(plain, JSON).spec
         assert isinstance(content, dict)  # or `read` would have raised an error
         del content["model"]["merges"]  # many, and not needed any more

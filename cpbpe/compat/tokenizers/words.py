@@ -26,11 +26,12 @@ class Words:
             return
         if pre_tokenizer.get("type") == "Metaspace":
             self._at_spaces = pre_tokenizer.get("split", True) is not False
-        elif pieces_of(pre_tokenizer) is not None:
+            return
+        steps = pre_tokenizer["pretokenizers"] if pre_tokenizer.get("type") == "Sequence" else [pre_tokenizer]
+        if pieces_of(steps) is not None:
             self._isolated = True
-            if pre_tokenizer["type"] == "Sequence":
-                for step in pre_tokenizer["pretokenizers"][1:]:
-                    self._cut = re.compile(python_pattern(step["pattern"]["Regex"]))
+            for step in steps[1:]:
+                self._cut = re.compile(python_pattern(step["pattern"]["Regex"]))
 
     def starts(self, ids: list[int], pieces: list[str]) -> list[bool] | None:
         """Whether each token of a text begins a word; None if the text is one."""

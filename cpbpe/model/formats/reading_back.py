@@ -6,6 +6,7 @@ This guards against mistakes in a writer. What a format cannot hold has been ref
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,8 @@ def check(written: Written, spec: ModelSpec, format: str, read: Callable[[bytes]
     """Raise a ConversionError if a file of a format does not say what a model is."""
     if format == "tokenizer.json":
         wrong = _of_json(written.data, spec)
+    elif format == "tiktoken":
+        wrong = _of_ranks(written.data, spec)
     else:
         try:
             wrong = _PARTS[format](spec, read(written.data), bool(written.differences))
@@ -103,6 +106,16 @@ def _of_json(data: bytes, spec: ModelSpec) -> str:
     found = {id: token for token, id in vocab.items()}
     same = all(found.get(id) in (text, f"\0{text}") for id, text in enumerate(texts))
     return "" if same and len(found) == len(texts) else "its tokens are not the same"
+
+
+def _of_ranks(data: bytes, spec: ModelSpec) -> str:
+    """Only the ranks: nothing else is in the file."""
+    rows = (line.split() for line in data.splitlines())
+    found = {b64decode(piece, validate=True): int(rank) for piece, rank in rows}
+    meant = {
+        piece: id for id, piece in enumerate(spec.pieces.texts) if spec.pieces.types[id] == PieceType.NORMAL
+    }
+    return "" if found == meant else "its ranks are not the same"
 
 
 _PARTS: dict[str, Callable[[ModelSpec, ModelSpec, bool], str]] = {

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cpbpe.errors import ConversionError
+from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec
-from cpbpe.spelling import advised, given
 
 
 class Difference(NamedTuple):
@@ -58,8 +58,9 @@ def refuse(differences: Sequence[Difference], doing: str, allow: str) -> None:
     if differences:
         shown = "; ".join(map(described, differences[:3]))
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-        way_out = allow.replace("allow_differences=True", given("allow_differences", True))
-        way_out = way_out.replace("cpbpe.convert", advised("cpbpe.convert", "'cpbpe convert'"))
+        spelling = imported("cpbpe.spelling")
+        way_out = allow.replace("allow_differences=True", spelling.given("allow_differences", True))
+        way_out = way_out.replace("cpbpe.convert", spelling.advised("cpbpe.convert", "'cpbpe convert'"))
         raise ConversionError(f"{doing}: {shown}{more}. {way_out}", differences=differences)
 
 
