@@ -226,7 +226,11 @@ def test_changing_encodings(name: str) -> None:
 def test_the_files_of_others() -> None:
     """Forms that converters elsewhere write."""
     forms = [json_files.llama(), json_files.llama(False), json_files.gemma(), json_files.phi3()]
-    forms += [json_files.metaspace("never", split) for split in (False, True)]
+    forms += [
+        json_files.metaspace(scheme, split)
+        for scheme in ("never", "always", "first")
+        for split in (False, True)
+    ]
     for content in forms:
         mine, other = both(content)
         for text in (*FEW, "a<table>b <table>", "<start_of_turn>Hi", "Hi<|end|>\n <|user|> x", "☃☃ ☃"):

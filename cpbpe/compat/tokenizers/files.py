@@ -108,7 +108,7 @@ class ModelFile:
         """What cuts texts into words."""
         if self._given is not None:
             return self._given.get("pre_tokenizer")
-        if not self._names.user_defined:
+        if not self._names.user_defined and self.spec.normalizer.prefix_before_space:
             return None
         return imported("cpbpe.model.formats.tokenizer_json.writing").pre_tokenizer(self.spec)
 

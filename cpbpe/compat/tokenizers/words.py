@@ -24,10 +24,10 @@ class Words:
         self._cut: re.Pattern[str] | None = None
         if pre_tokenizer is None:
             return
-        if pre_tokenizer.get("type") == "Metaspace":
-            self._at_spaces = pre_tokenizer.get("split", True) is not False
-            return
         steps = pre_tokenizer["pretokenizers"] if pre_tokenizer.get("type") == "Sequence" else [pre_tokenizer]
+        if steps and steps[0].get("type") == "Metaspace":
+            self._at_spaces = steps[0].get("split", True) is not False
+            steps = steps[1:]
         if pieces_of(steps) is not None:
             self._isolated = True
             for step in steps[1:]:

@@ -80,6 +80,12 @@ def isolating(spec: ModelSpec) -> list[Json]:
     return splits_of(names.user_defined, _cuts(Merging(names), []) if names.user_defined else {})
 
 
+def pre_tokenizer(spec: ModelSpec) -> Json | None:
+    """The pre-tokenizer of a model's file."""
+    names = Names(spec)
+    return _pre_tokenizer(names, _cuts(Merging(names), []) if names.user_defined else {})
+
+
 def _pre_tokenizer(names: Names, cuts: dict[str, int]) -> Json | None:
     spec = names.spec
     steps = splits_of(names.user_defined, cuts)
