@@ -23,6 +23,7 @@ fn engine(byte_fallback: bool) -> Engine {
         normalizer: NormalizerOptions { add_dummy_prefix: false, ..NormalizerOptions::default() },
         denormalizer: None,
         added: Vec::new(),
+        byte_level: None,
     };
     for (text, _) in pieces {
         columns.blob.extend_from_slice(text.as_bytes());
