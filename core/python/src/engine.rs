@@ -20,6 +20,9 @@ use crate::pieces::Pieces;
 use crate::signals::run;
 use crate::values::{bytes, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists};
 
+/// An object, or None.
+type Maybe<'py, T> = PyResult<Option<Bound<'py, T>>>;
+
 /// One model in compiled form.
 #[pyclass(frozen, module = "cpbpe._core")]
 pub struct Engine {
@@ -190,12 +193,7 @@ impl Engine {
         self.normalized(py, text, strict)
     }
 
-    fn normalize_batch<'py>(
-        &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyList>,
-        strict: bool,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    fn normalize_batch<'py>(&self, py: Python<'py>, texts: &Bound<'py, PyList>, strict: bool) -> Maybe<'py, PyList> {
         self.normalized_all(py, texts, strict)
     }
 
@@ -352,7 +350,7 @@ impl Engine {
         as_bytes: bool,
         alpha: Option<f64>,
         seed: u64,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    ) -> Maybe<'py, PyTuple> {
         self.mapped(py, text, AlignOptions { characters: Some(chars), dropout: dropout_of(alpha, seed) }, as_bytes)
     }
 
@@ -368,7 +366,7 @@ impl Engine {
         as_bytes: bool,
         alpha: Option<f64>,
         seed: u64,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    ) -> Maybe<'py, PyList> {
         let options = AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) };
         self.mapped_batch(py, texts, threads, options, as_bytes)
     }
@@ -382,7 +380,7 @@ impl Engine {
         in_parallel: bool,
         alpha: Option<f64>,
         seed: u64,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ) -> Maybe<'py, PyBytes> {
         let input = utf8(text)?;
         let dropout = dropout_of(alpha, seed);
         let message = run(py, input.0.len(), |check| self.engine.message(input, dropout, in_parallel, check))?;
@@ -405,11 +403,7 @@ impl Engine {
     }
 
     /// The normalized text, and the place in the text that each of its characters came from; None if it is empty.
-    fn character_origins<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyString>,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    fn character_origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> Maybe<'py, PyTuple> {
         self.origins_of_characters(py, text)
     }
 
@@ -424,20 +418,15 @@ impl Engine {
     }
 
     /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
-    fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyString>>> {
+    fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Maybe<'py, PyString> {
         self.decoded(py, ids, false, |text| string(py, text))
     }
 
-    fn decode_bytes<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn decode_bytes<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Maybe<'py, PyBytes> {
         self.decoded(py, ids, true, |text| bytes(py, text))
     }
 
-    fn decode_batch<'py>(
-        &self,
-        py: Python<'py>,
-        batch: &Bound<'py, PyList>,
-        threads: usize,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    fn decode_batch<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyList>, threads: usize) -> Maybe<'py, PyList> {
         self.decoded_all(py, batch, threads)
     }
 
@@ -447,7 +436,7 @@ impl Engine {
         py: Python<'py>,
         ids: &Bound<'py, PyArray1<u32>>,
         offsets: &Bound<'py, PyArray1<i64>>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ) -> Maybe<'py, PyBytes> {
         self.decoded_lines(py, ids, offsets)
     }
 
@@ -457,47 +446,26 @@ impl Engine {
     }
 
     /// The text of ids or pieces, the ids, the pieces and their spans; None if this is not as simple as usual.
-    fn decode_mapping<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-        as_bytes: bool,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    fn decode_mapping<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>, as_bytes: bool) -> Maybe<'py, PyTuple> {
         self.decoded_mapping(py, tokens, as_bytes)
     }
 
     /// The message of the text of ids or pieces; None likewise.
-    fn decode_message<'py>(
-        &self,
-        py: Python<'py>,
-        tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn decode_message<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> Maybe<'py, PyBytes> {
         self.decoded_message(py, tokens)
     }
 
     /// The text of pieces, str or bytes. None if one is neither.
-    fn decode_pieces<'py>(
-        &self,
-        py: Python<'py>,
-        pieces: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyString>>> {
+    fn decode_pieces<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> Maybe<'py, PyString> {
         self.joined(py, pieces, |text| string(py, text))
     }
 
     /// The texts of lists of pieces. None if there is anything else.
-    fn decode_pieces_batch<'py>(
-        &self,
-        py: Python<'py>,
-        batch: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
+    fn decode_pieces_batch<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyList>) -> Maybe<'py, PyList> {
         self.joined_all(py, batch)
     }
 
-    fn decode_pieces_bytes<'py>(
-        &self,
-        py: Python<'py>,
-        pieces: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn decode_pieces_bytes<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> Maybe<'py, PyBytes> {
         self.joined(py, pieces, |text| bytes(py, text))
     }
 }
