@@ -110,3 +110,13 @@ def _converted(folder: Path) -> None:
         cpbpe.convert(folder, folder / "made.spm")
     except (ModelError, ConversionError) as error:
         assert str(error)  # noqa: PT017
+
+
+def test_a_broken_post_processor(tmp_path: Path) -> None:
+    Tokenizer.from_bytes(zoo.model("llama")).save(f"{tmp_path}/")
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**content, "post_processor": {"type": 7}}))
+    with pytest.raises(ModelError) as caught:
+        cpbpe.load(tmp_path)
+    assert str(caught.value) == f"{path}: post_processor.type must be a text, and is an integer, 7"

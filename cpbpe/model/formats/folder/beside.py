@@ -221,7 +221,10 @@ def _read_tokenizer_json(found: Beside, folder: str) -> None:
         ids[token["content"]] = id
     processor = head.get("post_processor")
     special = imported("cpbpe.model.formats.tokenizer_json.special")
-    ends = special.ends_of(processor, ids) if isinstance(processor, (dict, type(None))) else None
+    try:
+        ends = special.ends_of(processor, ids) if isinstance(processor, (dict, type(None))) else None
+    except ModelError as error:
+        _wrong(path, str(error).partition(": ")[2])
     if ends is None:
         found.notes.append(
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
