@@ -120,3 +120,16 @@ def test_a_broken_post_processor(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
         cpbpe.load(tmp_path)
     assert str(caught.value) == f"{path}: post_processor.type must be a text, and is an integer, 7"
+
+
+@pytest.mark.parametrize(
+    "config",
+    ['{"chat_template": "\\ud800"}', '{"chat_template": {"\\ud800": "x"}}', '{"\\ud800_token": "<a>"}'],
+)
+def test_half_of_a_surrogate_pair(tmp_path: Path, config: str) -> None:
+    Tokenizer.from_bytes(zoo.model("llama")).save(f"{tmp_path}/")
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(config)
+    with pytest.raises(ModelError, match="holds half of a surrogate pair, which is no text") as caught:
+        cpbpe.load(tmp_path)
+    assert str(caught.value).startswith(f"{path}: ")

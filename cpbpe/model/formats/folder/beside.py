@@ -134,7 +134,7 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
             if token is None:
                 found.roles.pop(role, None)
             elif isinstance(token, (str, dict)):
-                found.roles[role] = _content(token, key, name)
+                found.roles[_checked(role, f"the name {_shown(key)}", name)] = _content(token, key, name)
     for key in _LISTS:
         given = content.get(key)
         if isinstance(given, dict):
@@ -142,6 +142,7 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
                 role = role.removesuffix(_SUFFIX)
                 if f"{role}{_SUFFIX}" in _SWITCHES:
                     _wrong(name, f"{key} calls a token {_shown(role)}, which is the name of a setting")
+                _checked(role, f"the name {_shown(role)}", name)
                 found.roles[role] = _content(token, f"{key}[{role!r}]", name)
         elif isinstance(given, list):
             for place, token in enumerate(given):
@@ -177,11 +178,17 @@ def _content(token: Any, what: str, name: str) -> str:
     text = token.get("content") if isinstance(token, dict) else token
     if not isinstance(text, str) or not text:
         _wrong(name, f"{what} must be a token, and is {_shown(token)}")
+    _checked(text, f"{what}, {_shown(text)},", name)
+    return text.removeprefix("\0") or text  # see `names` of tokenizer_json
+
+
+def _checked(text: str, what: str, name: str) -> str:
+    """A text that a file of ours can hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        _wrong(name, f"{what}, {_shown(text)}, holds half of a surrogate pair, which is no text")
-    return text.removeprefix("\0") or text  # see `names` of tokenizer_json
+        _wrong(name, f"{what} holds half of a surrogate pair, which is no text")
+    return text
 
 
 # --- Options --------------------------------------------------------------------------------------
@@ -269,7 +276,7 @@ def _template_files(folder: str) -> Iterator[tuple[str, str]]:
 def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
     """The templates in a member: one, an object of them, or a list of objects with names."""
     if isinstance(given, str):
-        yield "default", given
+        yield "default", _checked(given, "chat_template", where)
         return
     items: Iterable[tuple[Any, Any]] | None = given.items() if isinstance(given, dict) else None
     if isinstance(given, list) and all(isinstance(item, dict) for item in given):
@@ -279,7 +286,8 @@ def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
     for name, template in items:
         if not isinstance(name, str) or not isinstance(template, str):
             _wrong(where, f"a chat_template needs a name and a template, and {_shown(name)} has none")
-        yield name, template
+        what = f"the chat_template {_shown(name)}"
+        yield _checked(name, what, where), _checked(template, what, where)
 
 
 # --- Files ----------------------------------------------------------------------------------------
