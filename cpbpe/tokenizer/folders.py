@@ -238,12 +238,17 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
             content = imported("json").loads(file.read())
         vocab = content["model"]["vocab"]
         ids = {id: text for text, id in vocab.items()}
+        added = _added_ids(content)
+        if not all(type(id) is int for id in ids):
+            raise TypeError
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ["the tokenizer.json beside the model is not one of a BPE model; the model is read"]
-    for id in range(max(facts.engine.size, max(ids, default=-1) + 1)):
-        piece = text_of(facts.engine.piece(id)) if id < facts.engine.size else facts.special.texts.get(id)
+    for id in sorted({*range(facts.engine.size), *ids}):
+        piece = (
+            text_of(facts.engine.piece(id)) if 0 <= id < facts.engine.size else facts.special.texts.get(id)
+        )
         other = ids.get(id)
         if other is not None and other.removeprefix("\0") != piece and other != piece:
             shown = "none" if piece is None else repr(piece)
@@ -251,7 +256,7 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
                 f"the tokenizer.json beside the model is another vocabulary: {id} is {other!r} there, and "
                 f"{shown} in the model, which is read"
             ]
-        if other is None and id < facts.engine.size and id not in _added_ids(content):
+        if other is None and id not in added:
             return [f"the tokenizer.json beside the model has no {piece!r} ({id}); the model is read"]
     return []
 

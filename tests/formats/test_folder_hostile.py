@@ -133,3 +133,14 @@ def test_half_of_a_surrogate_pair(tmp_path: Path, config: str) -> None:
     with pytest.raises(ModelError, match="holds half of a surrogate pair, which is no text") as caught:
         cpbpe.load(tmp_path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("id", ["7", 1 << 50, -1, None])
+def test_odd_ids_beside_a_model(tmp_path: Path, id: object) -> None:
+    Tokenizer.from_bytes(zoo.model("llama")).save(f"{tmp_path}/")
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_bytes())
+    content["model"]["vocab"]["odd"] = id
+    path.write_text(json.dumps(content))
+    notes = cpbpe.convert(tmp_path, tmp_path / "a.gguf").notes
+    assert any("the tokenizer.json beside the model is" in note for note in notes)
