@@ -31,14 +31,18 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
+    from cpbpe.training.byte_level.options import BYTE_PRESETS, ByteTrainOptions
     from cpbpe.training.options import PRESETS, TrainOptions
     from cpbpe.training.report import Report
-    from cpbpe.training.train import TrainingResult, train
+    from cpbpe.training.result import TrainingResult
+    from cpbpe.training.train import train
     from cpbpe.training.word_counts import WordCounts
 
 
 __all__ = [
+    "BYTE_PRESETS",
     "PRESETS",
+    "ByteTrainOptions",
     "Conversion",
     "ConversionError",
     "CorpusError",
@@ -81,10 +85,12 @@ _LATER = {
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",
+    "BYTE_PRESETS": "training.byte_level.options",
+    "ByteTrainOptions": "training.byte_level.options",
     "PRESETS": "training.options",
     "Report": "training.report",
     "TrainOptions": "training.options",
-    "TrainingResult": "training.train",
+    "TrainingResult": "training.result",
     "WordCounts": "training.word_counts",
     "train": "training.train",
     "PackReport": "packing.report",

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.engine.columns import ByteLevelColumns, Columns, NormalizerColumns
-from cpbpe.reference.training_values import CountSpec, LearnSpec
+from cpbpe.reference.training_values import ByteLearnSpec, CountSpec, LearnSpec
 
 __all__ = [
+    "ByteCounter",
     "Counter",
     "Engine",
     "Finder",
@@ -17,6 +18,8 @@ __all__ = [
     "Splitter",
     "first_not_utf8",
     "learn",
+    "learn_bytes",
+    "merge_ordered_words",
     "merge_words",
     "read_ids",
 ]
@@ -194,6 +197,34 @@ class Counter:
     def memory(self) -> int: ...
     def drain(self) -> tuple[bytes, bytes, bytes]: ...
 
+@final
+class ByteCounter:
+    def __new__(cls, pattern: str | None, ordered: bool) -> ByteCounter: ...
+    def add(self, texts: list[bytes], counts: list[int] | None, threads: int) -> None: ...
+    def add_lines(self, data: bytes, threads: int) -> None: ...
+    def add_part(self, data: bytes, threads: int) -> None: ...
+    def end_text(self, threads: int) -> None: ...
+    def tallies(self) -> tuple[int, int, int, int]: ...
+    def distinct(self) -> int: ...
+    def memory(self) -> int: ...
+    def drain(self) -> tuple[bytes, bytes, bytes, bytes]: ...
+
+def merge_ordered_words(
+    parts: list[tuple[bytes, bytes, bytes, bytes]],
+) -> tuple[bytes, bytes, bytes, bytes]: ...
+def learn_bytes(
+    blob: bytes,
+    ends: bytes,
+    counts: bytes,
+    firsts: bytes,
+    spec: ByteLearnSpec,
+    *,
+    threads: int,
+    progress: Callable[[str, int, int], None] | None,
+    small: int = ...,
+    guess: int = ...,
+    parts_from: int = ...,
+) -> dict[str, Any]: ...
 def merge_words(parts: list[tuple[bytes, bytes, bytes]]) -> tuple[bytes, bytes, bytes]: ...
 def learn(
     blob: bytes,

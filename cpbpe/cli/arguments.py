@@ -16,8 +16,12 @@ from cpbpe.cli.reading import add_reading
 from cpbpe.cli.train_flags import OPTIONS
 from cpbpe.spelling import spelled
 from cpbpe.training.argument_checks import checked_memory_limit
+from cpbpe.training.byte_level.option_table import MEANINGS as BYTE_MEANINGS
+from cpbpe.training.byte_level.options import BYTE_NAMES, BYTE_PRESETS, OTHER_NAMES, ByteTrainOptions
+from cpbpe.training.byte_level.options import default_of as byte_default_of
 from cpbpe.training.option_table import GROUPS
-from cpbpe.training.options import PRESETS, TrainOptions, preset
+from cpbpe.training.options import PRESETS, TrainOptions
+from cpbpe.training.presets import ONLY_BYTES, AnyOptions, complete_options
 
 
 def add_corpus(parser: Parser) -> None:
@@ -60,10 +64,11 @@ def add_options(parser: Parser) -> None:
     """The preset, and every option of `TrainOptions` that is not a function."""
     parser.add_argument(
         "--preset",
-        type=one_of(list(PRESETS)),
+        type=one_of([*PRESETS, *BYTE_PRESETS, *OTHER_NAMES]),
         metavar="NAME",
         help="where the options that are not given come from: llama2 (the default), sentencepiece (the "
-        "defaults of spm_train) or lossless (decoding gives back every text)",
+        "defaults of spm_train) or lossless (decoding gives back every text); for a byte-level model: "
+        f"{', '.join(BYTE_PRESETS)}",
     )
     kinds = {item.name: str(item.type) for item in fields(TrainOptions)}
     for title, group in GROUPS.items():
@@ -77,6 +82,28 @@ def add_options(parser: Parser) -> None:
                 if kind != "bool":
                     settings["metavar"] = "FILE" if name.endswith("tsv") else _METAVARS[kind]
                 section.add_argument(flag(name), **settings)
+    _add_byte_options(parser)
+
+
+def _add_byte_options(parser: Parser) -> None:
+    """The options that only byte-level models have."""
+    kinds = {item.name: str(item.type) for item in fields(ByteTrainOptions)}
+    section = parser.add_argument_group(
+        "byte-level models",
+        f"Options of the presets {', '.join(BYTE_PRESETS)}. Of those above they have {_shared()}. A text file is "
+        "one text there.",
+    )
+    for name in (name for name in BYTE_NAMES if name in ONLY_BYTES):
+        text = f"{spelled(BYTE_MEANINGS[name].meaning)} (default: {byte_default_of(name)})".replace("%", "%%")
+        settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
+        settings |= _KINDS[kinds[name]]
+        if kinds[name] != "bool":
+            settings["metavar"] = _METAVARS[kinds[name]]
+        section.add_argument(flag(name), **settings)
+
+
+def _shared() -> str:
+    return ", ".join(flag(name) for name in BYTE_NAMES if name not in ONLY_BYTES)
 
 
 def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list[str]:
@@ -117,13 +144,14 @@ def _no_path(given: str) -> str | None:
     return None
 
 
-def options_of(arguments: argparse.Namespace) -> TrainOptions:
+def options_of(arguments: argparse.Namespace) -> AnyOptions:
     """The options that the arguments ask for."""
     kind = arguments.model_type
     if kind is not None and kind.lower() != "bpe":
         raise NotUnderstoodError(f"--model-type: cpbpe trains bpe only, not {kind!r}; leave it out")
-    changes = {name: getattr(arguments, name) for name in OPTIONS if hasattr(arguments, name)}
-    return preset(arguments.preset or "llama2").replace(**changes)
+    names = (*OPTIONS, *(name for name in BYTE_NAMES if name in ONLY_BYTES))
+    changes = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return complete_options(arguments.preset or "llama2", changes)
 
 
 def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:

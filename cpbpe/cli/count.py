@@ -14,6 +14,7 @@ from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import load_counts
 from cpbpe.cli.train_flags import FLAGS, OPTIONS, TrainParser
 from cpbpe.errors import TrainingError
+from cpbpe.training.byte_level.options import BYTE_NAMES
 
 SPELLING = FLAGS
 """How messages spell options."""
@@ -52,7 +53,7 @@ def parser() -> Parser:
 
 def refuse_options(arguments: argparse.Namespace) -> None:
     """Refuse options when counts are merged: the counts were made with options of their own."""
-    for name in ("format", "memory_limit", "preset", *OPTIONS):
+    for name in ("format", "memory_limit", "preset", *OPTIONS, *BYTE_NAMES):
         if getattr(arguments, name, None) is not None:
             raise TrainingError(
                 f"{flag(name)} means nothing here: the files contain word counts, which are only added up; "

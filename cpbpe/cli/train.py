@@ -26,6 +26,7 @@ Train a SentencePiece BPE model on text files. It is the model that
 sentencepiece trains on the same lines with the same options: the .vocab files
 are equal, and so are the .model files, except that sentencepiece also records
 the paths of the corpus and of the model. --record-paths does that, too.
+With a preset such as gpt4 it is a byte-level model instead.
 """
 
 _EXAMPLES = """\
@@ -33,6 +34,7 @@ examples:
   cpbpe train corpus.txt --vocab-size 32000 --out my
   cpbpe train 'data/*.jsonl.gz' --field content --vocab-size 50000 --out code
   cpbpe train a.counts b.counts --vocab-size 32000 --out my
+  cpbpe train corpus.txt --preset gpt4 --vocab-size 32000 --out my.tiktoken
 
 Flags of spm_train are understood as well:
   cpbpe train --input=corpus.txt --model_prefix=my --vocab_size=8000 \\
@@ -50,7 +52,11 @@ def parser() -> Parser:
     )
     add_corpus(parser)
     parser.add_argument(
-        "--out", "-o", metavar="NAME", help="write NAME.model and NAME.vocab; folders are made as needed"
+        "--out",
+        "-o",
+        metavar="NAME",
+        help="write NAME.model and NAME.vocab; folders are made as needed; a byte-level model can also be "
+        "written as NAME.tiktoken and other formats",
     )
     parser.add_argument("--report", metavar="FILE", help="write the report to this file, as JSON")
     add_options(parser)
@@ -59,7 +65,9 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
+    from cpbpe.model.formats.table import MODEL, format_for
     from cpbpe.model.writing import write_all
+    from cpbpe.training.byte_level.options import ByteTrainOptions
     from cpbpe.training.train import train
 
     # 1. Checks that come before the work.
@@ -67,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments)
     name = arguments.out.removesuffix(".model")
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
+    if isinstance(options, ByteTrainOptions) and format_for(name) is not MODEL:
+        outputs = [name]  # such as my.tiktoken
     check_outputs([*outputs, *filter(None, [arguments.report])], corpus)
     if arguments.input and arguments.preset is None and not arguments.quiet:
         say(
@@ -87,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     # 3. The files.
     replaced = existing(outputs)
     make_folder(name)
-    model, vocab = result.save(name)
+    written = ", ".join(result.save(name))
     if arguments.report:
         make_folder(arguments.report)
         write_all({arguments.report: (result.report.to_json(indent=1) + "\n").encode()})
@@ -95,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(result.report.to_json(indent=1))
     elif not arguments.quiet:
         print(result.report)
-        print(f"written       {model}, {vocab}{replaced}")
+        print(f"written       {written}{replaced}")
     return 0
 
 

@@ -7,6 +7,7 @@ from cpbpe.cli.parsing import Parser
 from cpbpe.spelling import spelled, spelled_as
 from cpbpe.training.options import ARGUMENTS, NAMES
 from cpbpe.training.options_refused import REFUSED, advice
+from cpbpe.training.presets import ONLY_BYTES
 
 FUNCTIONS_AND_PAIRS = (
     "pretokenizer",
@@ -21,7 +22,7 @@ OPTIONS = tuple(name for name in NAMES if name not in FUNCTIONS_AND_PAIRS)
 
 _ARGUMENTS = tuple(name for name in ARGUMENTS if name != "progress")
 
-FLAGS = Flags((*OPTIONS, *_ARGUMENTS, "preset", "out"))
+FLAGS = Flags((*OPTIONS, *ONLY_BYTES, *_ARGUMENTS, "preset", "out"))
 """The spelling."""
 
 THEIRS = {"model-prefix": "out", "num-threads": "threads", "input-format": "format"}

@@ -73,13 +73,20 @@ def learn(words: Words, spec: LearnSpec, threads: int = 1, progress: Progress | 
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
-    """One list of words from several, counts added up. A sum of 2**63 or more is an OverflowError."""
-    if engine_name() == "reference":
-        from cpbpe.reference import training
+    """One list of words from several, counts added up. A sum of 2**63 or more is an OverflowError.
 
-        return training.merge_words(parts)
+    If it is recorded where words were first seen, the earliest place of each stays.
+    """
+    ordered = any(part.firsts for part in parts)
+    if engine_name() == "reference":
+        from cpbpe.reference import byte_training, training
+
+        return byte_training.merge_ordered_words(parts) if ordered else training.merge_words(parts)
     from cpbpe import _core
 
+    if ordered:
+        columns = [(part.blob, part.ends, part.counts, part.firsts) for part in parts]
+        return Words(*_core.merge_ordered_words(columns))
     return Words(*_core.merge_words([(part.blob, part.ends, part.counts) for part in parts]))
 
 

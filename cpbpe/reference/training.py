@@ -33,7 +33,7 @@ import re
 import struct
 from array import array
 from collections import Counter as Multiset
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from time import monotonic
 
@@ -247,7 +247,7 @@ class ReferenceCounter:
             yield text[begin:]
 
 
-def pack(counts: Multiset[bytes]) -> Words:
+def pack(counts: Mapping[bytes, int]) -> Words:
     """Counted words in their portable form."""
     words = sorted(counts)
     if any(counts[word] > MAX_COUNT for word in words):

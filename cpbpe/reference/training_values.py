@@ -96,6 +96,8 @@ class Words:
     """Where each word ends in the blob, as u64."""
     counts: bytes
     """How often each word was seen, as u64."""
+    firsts: bytes = b""
+    """Where each word was first seen, as u64, if that was recorded. Only the order of these counts."""
 
     def __len__(self) -> int:
         return len(self.ends) // 8
@@ -159,6 +161,64 @@ class Learned:
     """How often the pair occurred in the text when it was merged (u64); `learn` explains how it can be 0."""
     symbols: array[int]
     """How many symbols the text had before the first merge and after each one (u64)."""
+
+
+@dataclass(frozen=True)
+class ByteCountSpec:
+    """Everything that decides which words are counted in a text for a byte-level model."""
+
+    pattern: str = ""
+    """The regular expression whose matches are the words, and what is between them; empty: a text is one."""
+    ordered: bool = False
+    """Record where each word was first seen, for `ties="minbpe"`."""
+
+
+@dataclass(frozen=True)
+class ByteTallies:
+    """What a counter for byte-level models has seen. A text with a count is one text here."""
+
+    texts: int
+    """All texts."""
+    size: int
+    """The bytes in them."""
+    empty: int
+    """How many of them are empty."""
+    broken: int
+    """How many are not valid UTF-8."""
+
+
+@dataclass(frozen=True)
+class ByteLearnSpec:
+    """Everything that decides which merges of bytes are learned from words."""
+
+    merges: int
+    """How many merges are wanted."""
+    byte_order: bytes
+    """The bytes in the order of their ids."""
+    ties: str = "tokenizers"
+    """Which of several most frequent pairs is merged: one of `TIES` in `byte_level/training.py`."""
+    min_frequency: int = 0
+    """A pair that is rarer than this is not merged; 0 is like 1."""
+    max_length: int = 0
+    """The most bytes that a piece of more than two can have; 0 for no limit."""
+    forbidden: tuple[bytes, ...] = ()
+    """Texts that are never pieces: those of special tokens."""
+
+
+@dataclass(frozen=True)
+class ByteLearned:
+    """The merges of bytes that training has learned, in that order. Numbers are u64."""
+
+    lefts: array[int]
+    """The left id of each pair. The ids of the bytes are 0 to 255, that of the first merge is 256."""
+    rights: array[int]
+    """The right id of each."""
+    pieces: tuple[bytes, ...]
+    """The pieces that were made."""
+    frequencies: array[int]
+    """How often the pair occurred in the text when it was merged."""
+    symbols: array[int]
+    """How many symbols the text had before the first merge and after each one."""
 
 
 def skip_reason(sentence: bytes, max_sentence_length: int) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
 from cpbpe.tokenizer.checks import checked_threads
+from cpbpe.training.byte_level.options import BYTE_NAMES
 from cpbpe.training.options import ARGUMENTS, NAMES, refuse_unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +79,9 @@ def takes_a_corpus(function: F) -> F:
     @wraps(function)
     def guided(*given: Any, **options: Any) -> Any:
         if len(given) == before and "source" not in options:
-            refuse_unknown(name for name in options if name not in ("preset", *NAMES, *ARGUMENTS))
+            refuse_unknown(
+                name for name in options if name not in ("preset", *NAMES, *BYTE_NAMES, *ARGUMENTS)
+            )
         return function(*given, **options)
 
     return guided  # type: ignore[return-value]

@@ -58,6 +58,10 @@ class Block:
     """How many bytes of the first line were dropped, because it is too long to be counted anyway."""
     newlines: int | None = None
     """How many newlines `lines` has. Who has counted them sets it, so that they are not counted twice."""
+    part: bytes | None = None
+    """Instead of sentences: the next part of a file that is one text."""
+    ends: bool = False
+    """Whether `part` is the last one."""
 
     def as_sentences(self, keep_newlines: bool) -> list[bytes]:
         """The sentences, from `lines` or `sentences`."""
@@ -95,15 +99,23 @@ class Corpus:
         keep_newlines: bool = False,
         longest: int = 0,
         raw: bool = False,
+        documents: bool = False,
+        split_lines: bool = False,
     ):
-        """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit."""
+        """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit.
+
+        With `documents`, texts are not cut at newlines, and nothing is taken off their ends: a file of text
+        is one, unless `split_lines` asks for its lines, and so are the records of other files.
+        """
         if format is not None and format not in FORMATS:
             raise TrainingError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
         self._format = format
         self._field = field
         self._column = "text" if column is None else column
         self._column_named = column is not None
-        self._keep = keep_newlines
+        self._keep = keep_newlines or documents
+        self._documents = documents
+        self._whole_files = documents and not split_lines
         self._longest = longest
         self._raw = raw
         self._items: Any = None
@@ -234,9 +246,12 @@ class Corpus:
             nonlocal left_away
             left_away += size
 
+        if format == "text" and self._whole_files:
+            yield from self._parts_of_text(name, parts_of_file)
+            return
         if format == "text" and self._longest:
             parts_of_file = shortened(parts_of_file, self._longest, leave_away)
-        for lines in whole_lines(parts_of_file, self._keep and format == "text"):
+        for lines in whole_lines(parts_of_file, self._keep and format == "text" and not self._documents):
             number = first
             if first == 1 and format != "jsonl" and lines.startswith(_BOM):
                 self.marked.append(name)
@@ -253,13 +268,23 @@ class Corpus:
                 sentences, counts = parse_tsv(split, where)
                 yield Block(name, number, None, sentences, counts)
             else:
-                yield self._documents(name, number, parse_json(split, self._field, where))
+                yield self._document_block(name, number, parse_json(split, self._field, where))
+
+    def _parts_of_text(self, name: str, parts_of_file: Iterator[bytes]) -> Iterator[Block]:
+        first = True
+        for part in parts_of_file:
+            if first and part.startswith(_BOM):
+                self.marked.append(name)
+            first = False
+            yield Block(name, 1, part=part)
+        if not first:
+            yield Block(name, 1, part=b"", ends=True)
 
     def _blocks_of_columns(self, path: str, format: str) -> Iterator[Block]:
         first, before = 1, self.read
         size = os.path.getsize(path)
         for texts, thousandths in (read_parquet if format == "parquet" else read_arrow)(path, self._column):
-            yield self._documents(shown_path(path), first, texts)
+            yield self._document_block(shown_path(path), first, texts)
             first += len(texts)
             self.read = before + size * thousandths // 1000
         self.read = before + size
@@ -267,11 +292,11 @@ class Corpus:
     def _blocks_of_table(self, name: str, parts_of_file: Iterator[bytes]) -> Iterator[Block]:
         first = 1
         for texts in read_table(name, parts_of_file, "csv", self._column):
-            yield self._documents(name, first, (b"" if text is None else text for text in texts))
+            yield self._document_block(name, first, (b"" if text is None else text for text in texts))
             first += len(texts)
 
-    def _documents(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
-        """The lines of documents. The end of a document also ends its last line."""
+    def _document_block(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
+        """Documents, or their lines. The end of a document also ends its last line."""
         sentences: list[bytes] = []
         sizes: list[int] = []
         for document in documents:
@@ -279,7 +304,7 @@ class Corpus:
                 self.nulls += 1
                 sizes.append(0)
                 continue
-            lines = split_lines(document, self._keep)
+            lines = [document] if self._documents else split_lines(document, self._keep)
             sentences += lines
             sizes.append(len(lines))
         return Block(name, first, None, sentences, sizes=sizes)

@@ -71,8 +71,10 @@ class CountSetup:
             raise ValueError("its sample is not a size, a choice and a seed")
         return made
 
-    def differences(self, other: CountSetup) -> list[str]:
+    def differences(self, other: object) -> list[str]:
         """The options that differ, in words, with both values."""
+        if not isinstance(other, CountSetup):
+            return ["the family: one of them is byte-level"]
         different: list[str] = []
         mine, theirs = _flat(self), _flat(other)
         for name, value in mine.items():

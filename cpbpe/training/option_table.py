@@ -229,10 +229,10 @@ def sentence(phrase: str) -> str:
     return f"{phrase[0].upper()}{phrase[1:]}."
 
 
-def page(defaults: dict[str, str]) -> str:
+def page(defaults: dict[str, str], groups: dict[str, dict[str, Meaning]] = GROUPS) -> str:
     """The whole table for `help()`; `defaults` says what each option is if it is not given."""
     lines: list[str] = []
-    for title, group in GROUPS.items():
+    for title, group in groups.items():
         lines += ["", f"{sentence(title)[:-1]}:", ""]
         for name, (meaning, change) in group.items():
             text = spelled(f"{sentence(meaning)} {change}")

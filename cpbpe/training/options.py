@@ -123,7 +123,7 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         for name in ("control_symbols", "user_defined_symbols"):
-            object.__setattr__(self, name, _strings(name, getattr(self, name)))
+            object.__setattr__(self, name, checked_strings(name, getattr(self, name)))
         for name in ("normalization_rules", "denormalization_rules"):
             object.__setattr__(self, name, _rules(name, getattr(self, name)))
         for name in ("normalization_rule_tsv", "denormalization_rule_tsv"):
@@ -396,7 +396,8 @@ def _float32(value: float) -> float:
         return float("inf")
 
 
-def _strings(name: str, value: object) -> tuple[str, ...]:
+def checked_strings(name: str, value: object) -> tuple[str, ...]:
+    """Several texts as a tuple."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise TypeError(f"{named(name)} must be a list of str, not {value!r}")
     items = tuple(value)

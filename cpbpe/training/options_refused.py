@@ -6,7 +6,7 @@ should not have to guess twice. `names in backquotes` are options, spelled as th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from cpbpe.spelling import spelled
@@ -107,7 +107,7 @@ _FOREIGN = {
 FOREIGN = {name: advice for names, advice in _FOREIGN.items() for name in names.split()}
 
 
-def advice(name: str, names: Sequence[str]) -> str:
+def advice(name: str, names: Sequence[str], refused: Mapping[str, str] = REFUSED) -> str:
     """The second half of a message about an option that does not exist; `names` are those that do.
 
     >>> advice("special_token", ["vocab_size", "pretokenizer", "control_symbols"])[:23]
@@ -123,7 +123,7 @@ def advice(name: str, names: Sequence[str]) -> str:
     if not close and len(plain) > 3:
         close = [known for known in names if plain in known][:3]
     if not close:
-        close = get_close_matches(plain, [*REFUSED, *FOREIGN], 1, 0.85)
+        close = get_close_matches(plain, [*refused, *FOREIGN], 1, 0.85)
         if close:
-            return spelled({**FOREIGN, **REFUSED}[close[0]])
+            return spelled({**FOREIGN, **refused}[close[0]])
     return f"did you mean {spelled(' or '.join(f'`{known}`' for known in close))}?" if close else ""

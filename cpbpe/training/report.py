@@ -79,11 +79,13 @@ class Reading:
     """How many times counts were moved to the disk because of the memory limit."""
     spilled_bytes: int = 0
     """How many bytes were moved there."""
+    by_line: bool = True
+    """Whether each line of a text file is a text of its own."""
 
     @property
     def unit(self) -> str:
         """What people call a sentence of this corpus: "line" or "text"."""
-        return "line" if self.files else "text"
+        return "line" if self.files and self.by_line else "text"
 
     @property
     def sentences_left_out(self) -> int:
@@ -113,6 +115,7 @@ class Reading:
             sampled=_sum(self.sampled, other.sampled),
             spilled_runs=self.spilled_runs + other.spilled_runs,
             spilled_bytes=self.spilled_bytes + other.spilled_bytes,
+            by_line=self.by_line and other.by_line,
         )
 
     def lines(self) -> Iterator[str]:
@@ -361,7 +364,10 @@ def pieces_in_words(report: Report) -> str:
         parts.append(f"{len(report.special_texts):,} special ({', '.join(named + dots)})")
     if report.byte_pieces:
         parts.append(counted(report.byte_pieces, "byte"))
-    return ", ".join([*parts, counted(report.merges, "merge"), counted(report.characters, "character")])
+    parts.append(counted(report.merges, "merge"))
+    if report.characters or not report.byte_pieces:  # byte-level models have none
+        parts.append(counted(report.characters, "character"))
+    return ", ".join(parts)
 
 
 def _size(size: int) -> str:

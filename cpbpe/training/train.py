@@ -7,135 +7,29 @@ file together.
 
 from __future__ import annotations
 
-import os
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any
 
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
-from cpbpe.lazy import kept
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Settings
-from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.spelling import counted, given, listed, named
-from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
+from cpbpe.training.byte_level.options import ByteTrainOptions
+from cpbpe.training.byte_level.train import train_bytes
+from cpbpe.training.clock import Clock
 from cpbpe.training.corpus import Source
 from cpbpe.training.counting import piece_limits, threads_or_all
 from cpbpe.training.model_build import Built, build, vocab_file
-from cpbpe.training.options import TrainOptions, preset, special_counts
+from cpbpe.training.options import TrainOptions, special_counts
+from cpbpe.training.presets import complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.recorded import settings_of, with_input, with_prefix
-from cpbpe.training.report import Phase, Report
 from cpbpe.training.report_build import make_report, too_long
+from cpbpe.training.result import BuiltModel, TrainingResult
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
-
-_preset = preset  # an argument of `train` has the same name
-
-
-class TrainingResult:
-    """A trained model with its report, and with every smaller model that the same training gives.
-
-    >>> result = train(["the cat sat on the mat, the bat sat on the hat"], vocab_size=290)
-    >>> result.tokenizer.encode_pieces("the cat")
-    ['▁the', '▁cat']
-    >>> result.tokenizer_at(280).vocab_size
-    280
-    """
-
-    def __init__(
-        self, options: TrainOptions, base: ModelSpec, learned: Learned, built: Built, report: Report
-    ):
-        """`base` is the model without its pieces."""
-        self._options = options
-        self._base = base
-        self._learned = learned
-        self._built = built
-        self._report = report
-
-    @property
-    def options(self) -> TrainOptions:
-        """The options of this training."""
-        return self._options
-
-    @property
-    def report(self) -> Report:
-        """What was read, left out, learned and needed."""
-        return self._report
-
-    @property
-    def model_bytes(self) -> bytes:
-        """The model file. (With `record_paths`, the file that `save` writes also has the model's path.)"""
-        return self._built.data
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model as a value."""
-        return self._built.spec
-
-    @kept
-    def tokenizer(self) -> Tokenizer:
-        """The model, ready to be used."""
-        return Tokenizer.from_bytes(self._built.data)
-
-    def model_bytes_at(self, vocab_size: int) -> bytes:
-        """The model file that training with a smaller `vocab_size` would have given, byte for byte."""
-        least, most = self._least(), self._options.vocab_size
-        if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
-            raise TypeError(f"vocab_size must be an integer, not {vocab_size!r}")
-        if not least <= vocab_size <= most:
-            raise TrainingError(
-                f"vocab_size is {vocab_size}, and this training gives models of {least} to {most} pieces; "
-                f"choose a size in this range, or train again for a larger one"
-            )
-        if vocab_size == most:
-            return self._built.data
-        options = self._options.replace(vocab_size=vocab_size)
-        return build_model(options, self._base, self._learned).data
-
-    def tokenizer_at(self, vocab_size: int) -> Tokenizer:
-        """The tokenizer that training with a smaller `vocab_size` would have given, exactly."""
-        return Tokenizer.from_bytes(self.model_bytes_at(vocab_size))
-
-    def save(self, prefix: str | os.PathLike[str]) -> tuple[str, str]:
-        """Write `prefix`.model and `prefix`.vocab, and return their paths. The folder must exist.
-
-        Both are written under other names first and renamed when they are complete. With `record_paths` the
-        model file records `prefix`, as sentencepiece records its model_prefix.
-        """
-        name = os.fspath(prefix)
-        if not isinstance(name, str):
-            raise TypeError(f"save() takes a path as str or Path, not {name!r}")
-        name = name.removesuffix(".model")
-        check_prefix(name)
-        vocab = vocab_file(self._built.spec, self._options.vocabulary_output_piece_score)
-        paths = f"{name}.model", f"{name}.vocab"
-        data = self._built.data
-        if self._options.record_paths:
-            data = sentencepiece.write(with_prefix(self._built.spec, name))
-        write_all({paths[0]: data, paths[1]: vocab})
-        return paths
-
-    def __repr__(self) -> str:
-        pieces, tokens = self._report.vocab_size, self._report.tokens
-        return f"<cpbpe.TrainingResult: {counted(pieces, 'piece')}, {counted(tokens, 'token')}>"
-
-    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Refuse: what encodes is in the result."""
-            there = not name.startswith("_") and hasattr(Tokenizer, name)
-            hint = f"; use result.tokenizer.{name}" if there else ""
-            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
-            raise AttributeError(message, name=name, obj=self)
-
-    def _least(self) -> int:
-        return _smallest_size(self._options, self._learned)
 
 
 @takes_a_corpus
@@ -143,7 +37,7 @@ def train(
     source: Source | WordCounts,
     *,
     vocab_size: int | None = None,
-    preset: str | TrainOptions = "llama2",
+    preset: str | TrainOptions | ByteTrainOptions = "llama2",
     threads: int | None = None,
     format: str | None = None,
     field: str = "text",
@@ -152,7 +46,7 @@ def train(
     progress: ProgressOption = None,
     **options: Any,
 ) -> TrainingResult:
-    r"""Train a SentencePiece BPE model: the one that sentencepiece 0.2.3 trains from the same texts.
+    r"""Train a BPE model: by default the one that sentencepiece 0.2.3 trains from the same texts.
 
     The model file is the same, byte for byte, as the one that sentencepiece writes when it is given an
     iterator of these texts. (Given paths, sentencepiece records them in the file. ``record_paths=True`` does
@@ -168,7 +62,8 @@ def train(
 
     `preset` is a name in `cpbpe.PRESETS`, or `TrainOptions`; `vocab_size` and `options` change single
     options. ``help(cpbpe.TrainOptions)`` explains all of them. Errors in them are raised before work
-    starts.
+    starts. A name in `cpbpe.BYTE_PRESETS`, such as "gpt4", trains a byte-level model: its options are
+    ``cpbpe.ByteTrainOptions``, and a file is one text.
 
     `threads` is how many are used, by default one for each processor. `memory_limit` is about how much memory
     the counts may take while the corpus is read, in bytes or as text such as "500MB"; beyond it they are
@@ -188,8 +83,9 @@ def train(
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     check_arguments(threads, field, column, progress)
     limit = checked_memory_limit(memory_limit)
-    complete = _preset(preset).replace(**changes)
-    settings = settings_of(complete)  # first, because files of rules may hold errors
+    complete = complete_options(preset, changes)
+    # Now, because files of rules may hold errors.
+    settings = settings_of(complete) if isinstance(complete, TrainOptions) else Settings()
     with Display(progress) as display:
         clock = Clock()
         if isinstance(source, WordCounts):
@@ -205,23 +101,24 @@ def train(
                         f"{named(name)} means nothing here: the source is WordCounts, so nothing is read; "
                         f"leave it out"
                     )
-            if complete.record_paths:
+            if isinstance(complete, TrainOptions) and complete.record_paths:
                 raise TrainingError(
                     f"{named('record_paths')} means nothing here: word counts do not record the files that "
                     f"they were made from; train on the files themselves"
                 )
-            source.check_setup(complete, settings.normalizer["precompiled_charsmap"])
-            return train_on_counts(source, complete, settings, threads, display, clock)
+            source.check_setup(complete, settings.normalizer.get("precompiled_charsmap", b""))
+            return _train_on(source, complete, settings, threads, display, clock)
         reading_options = ReadingOptions(threads, format, field, column, limit)
         result = train_on_corpus(source, complete, settings, reading_options, display, clock)
     reading = result.report.reading
-    warn([*too_long(reading, complete.max_sentence_length), *reading.warnings])
+    longest = 0 if isinstance(complete, ByteTrainOptions) else complete.max_sentence_length
+    warn([*too_long(reading, longest), *reading.warnings])
     return result
 
 
 def train_on_corpus(
     source: Source,
-    options: TrainOptions,
+    options: TrainOptions | ByteTrainOptions,
     settings: Settings,
     reading_options: ReadingOptions,
     display: Display,
@@ -230,11 +127,25 @@ def train_on_corpus(
     """Count a corpus and train on the counts, with complete options and an open display."""
     with clock.phase("reading"):
         corpus = reading_options.corpus(source, options)
-        if options.record_paths:
+        if isinstance(options, TrainOptions) and options.record_paths:
             settings = with_input(settings, corpus)
-        charsmap = settings.normalizer["precompiled_charsmap"]
+        charsmap = settings.normalizer.get("precompiled_charsmap", b"")
         counts = WordCounts.of(corpus, options, charsmap, reading_options, display)
-    return train_on_counts(counts, options, settings, reading_options.threads, display, clock)
+    return _train_on(counts, options, settings, reading_options.threads, display, clock)
+
+
+def _train_on(
+    counts: WordCounts,
+    options: TrainOptions | ByteTrainOptions,
+    settings: Settings,
+    threads: int | None,
+    display: Display,
+    clock: Clock,
+) -> TrainingResult:
+    """Learn from counts that fit the options, whichever family the model is of."""
+    if isinstance(options, ByteTrainOptions):
+        return train_bytes(counts, options, threads, display, clock)
+    return train_on_counts(counts, options, settings, threads, display, clock)
 
 
 def train_on_counts(
@@ -274,7 +185,34 @@ def train_on_counts(
                 f"smaller one{''.join(f'. ({text})' for text in counts.reading.warnings[:1])}"
             )
         _ = built.data  # writes the file, so that this phase includes it
-    return TrainingResult(options, base, learned, built, report.with_phases(clock.phases))
+    return TrainingResult(Made(options, base, learned), built, report.with_phases(clock.phases))
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was learned for a model of the SentencePiece family."""
+
+    options: TrainOptions
+    """The options of the training."""
+    base: ModelSpec
+    """The model without its pieces."""
+    learned: Learned
+    """What was learned."""
+
+    def least(self) -> int:
+        """The smallest size of a model."""
+        return _smallest_size(self.options, self.learned)
+
+    def build(self, vocab_size: int) -> Built:
+        """A smaller model."""
+        return build_model(self.options.replace(vocab_size=vocab_size), self.base, self.learned)
+
+    def files(self, built: BuiltModel, name: str) -> tuple[bytes, bytes]:
+        """The model file and the .vocab file, when they are saved under this name."""
+        data = built.data
+        if self.options.record_paths:
+            data = sentencepiece.write(with_prefix(built.spec, name))
+        return data, vocab_file(built.spec, self.options.vocabulary_output_piece_score)
 
 
 def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Built:
@@ -290,45 +228,6 @@ def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Bui
         base=base,
         auto_character_coverage=options.auto_character_coverage,
     )
-
-
-def check_prefix(prefix: str) -> None:
-    """Raise an error if `prefix`.model and `prefix`.vocab cannot be written."""
-    folder = os.path.dirname(os.path.abspath(prefix))
-    if not os.path.basename(prefix):
-        raise TrainingError(
-            f"{prefix!r} is a folder; give a name in it, such as {os.path.join(prefix, 'my')!r}"
-        )
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"the folder {folder!r} does not exist; make it first")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"the folder {folder!r} may not be written to; choose another")
-    for path in (f"{prefix}.model", f"{prefix}.vocab"):
-        if os.path.isdir(path):
-            raise IsADirectoryError(f"{path!r} is a folder; choose another name")
-
-
-class Clock:
-    """Measures the phases of the work."""
-
-    def __init__(self) -> None:
-        self.phases: list[Phase] = []
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Measure what is done inside."""
-        begun = time.perf_counter()
-        yield
-        self.phases.append(Phase(name, time.perf_counter() - begun, _peak_memory()))
-
-
-def _peak_memory() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _smallest_size(options: TrainOptions, learned: Learned) -> int:

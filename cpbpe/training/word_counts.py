@@ -27,9 +27,11 @@ from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import counted
 from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
+from cpbpe.training.byte_level.counting import ByteCountSetup, after, byte_count_setup, count_texts, in_order
+from cpbpe.training.byte_level.options import ByteTrainOptions
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
-from cpbpe.training.options import TrainOptions, preset
+from cpbpe.training.presets import AnyOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Reading
 from cpbpe.training.rules import charsmap_of
@@ -55,8 +57,18 @@ class ReadingOptions(NamedTuple):
     raw: bool = False
     """Whether paths are taken as they are, and files are not decompressed."""
 
-    def corpus(self, source: Source, options: TrainOptions) -> Corpus:
+    def corpus(self, source: Source, options: AnyOptions) -> Corpus:
         """The source, ready to be read in this way."""
+        if isinstance(options, ByteTrainOptions):
+            return Corpus(
+                source,
+                format=self.format,
+                field=self.field,
+                column=self.column,
+                documents=True,
+                split_lines=options.split_lines,
+                raw=self.raw,
+            )
         return Corpus(
             source,
             format=self.format,
@@ -80,14 +92,14 @@ class WordCounts:
 
     __slots__ = ("reading", "setup", "words")
 
-    setup: CountSetup
+    setup: CountSetup | ByteCountSetup
     """What the counts depend on."""
     words: Words
     """The words, as engines take them."""
     reading: Reading
     """What was read, and what was left out."""
 
-    def __init__(self, setup: CountSetup, words: Words, reading: Reading):
+    def __init__(self, setup: CountSetup | ByteCountSetup, words: Words, reading: Reading):
         for name, value in (("setup", setup), ("words", words), ("reading", reading)):
             object.__setattr__(self, name, value)
 
@@ -97,7 +109,7 @@ class WordCounts:
         cls,
         source: Source,
         *,
-        preset: str | TrainOptions = "llama2",
+        preset: str | AnyOptions = "llama2",
         threads: int | None = None,
         format: str | None = None,
         field: str = "text",
@@ -112,10 +124,11 @@ class WordCounts:
         must end, and which sentences are read. `cpbpe.train` must be given the same ones later.
         """
         check_arguments(threads, field, column, progress)
-        complete = _options(preset, options)
+        complete = complete_options(preset, options)
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            counts = cls.of(source, complete, charsmap_of(complete), reading_options, display)
+            charsmap = b"" if isinstance(complete, ByteTrainOptions) else charsmap_of(complete)
+            counts = cls.of(source, complete, charsmap, reading_options, display)
         warn(counts.reading.warnings)
         return counts
 
@@ -123,7 +136,7 @@ class WordCounts:
     def of(
         cls,
         source: Source,
-        options: TrainOptions,
+        options: AnyOptions,
         charsmap: bytes,
         reading_options: ReadingOptions,
         display: Display,
@@ -135,6 +148,10 @@ class WordCounts:
         if not isinstance(source, Corpus):
             corpus = reading_options.corpus(source, options)
         say_if_slow()
+        if isinstance(options, ByteTrainOptions):
+            byte_setup = byte_count_setup(options)
+            with no_overflow():
+                return cls(byte_setup, *count_texts(corpus, byte_setup, threads, limit, display))
         setup = count_setup(options, charsmap)
         with no_overflow():
             words, reading = count_corpus(
@@ -148,9 +165,17 @@ class WordCounts:
             )
         return cls(setup, words, reading)
 
-    def check_setup(self, options: TrainOptions, charsmap: bytes) -> None:
+    def check_setup(self, options: AnyOptions, charsmap: bytes) -> None:
         """Raise a TrainingError if the counts were made with other options than these."""
-        different = self.setup.differences(count_setup(options, charsmap))
+        wanted: CountSetup | ByteCountSetup
+        if isinstance(options, ByteTrainOptions):
+            wanted = byte_count_setup(options)
+        else:
+            wanted = count_setup(options, charsmap)
+        if isinstance(self.setup, ByteCountSetup):
+            different = self.setup.missing_for(wanted)
+        else:
+            different = self.setup.differences(wanted)
         if different:
             raise TrainingError(
                 "the counts were made with other options than this training uses; give the same options, or "
@@ -181,9 +206,12 @@ class WordCounts:
             reading = reading + other.reading
         if not others:
             return self
+        # Where words were first seen: the texts of each come after those of the counts before it.
+        parts = [self.words]
+        for other in others:
+            parts.append(after(other.words, sum(map(len, parts))))
         with no_overflow():
-            words = merge_words([self.words, *(other.words for other in others)])
-        return WordCounts(self.setup, words, reading)
+            return WordCounts(self.setup, in_order(merge_words(parts)), reading)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file for `load`. An existing file is replaced in one step, so it is never half written."""
@@ -264,14 +292,20 @@ class WordCounts:
         if len(data) < size:
             raise EOFError
         header = json.loads(data)
-        words = join_words(read_words(reader.read, trusted=False))
+        setup: CountSetup | ByteCountSetup
+        if "byte_level" in header["setup"]:
+            setup = ByteCountSetup.from_dict(header["setup"])
+            words = join_words(read_words(reader.read, trusted=False, ordered=setup.spec.ordered))
+        else:
+            setup = CountSetup.from_dict(header["setup"])
+            words = join_words(read_words(reader.read, trusted=False))
         crc = reader.crc
         stored = reader.read(5)  # one byte more than there should be, to notice trailing data
         if len(stored) < 4:
             raise EOFError
         if stored != crc.to_bytes(4, "little"):
             raise ValueError("its checksum is wrong; copy it again")
-        return cls(CountSetup.from_dict(header["setup"]), words, Reading.from_dict(header["reading"]))
+        return cls(setup, in_order(words), Reading.from_dict(header["reading"]))
 
 
 class _Writer:
@@ -310,7 +344,3 @@ def no_overflow() -> Iterator[None]:
         raise TrainingError(
             "the counts add up to 2**63 or more, which is more than they can hold; divide the counts"
         ) from error
-
-
-def _options(base: str | TrainOptions, changes: dict[str, Any]) -> TrainOptions:
-    return preset(base).replace(**changes)

@@ -1,7 +1,8 @@
 """Counted words on the disk, in blocks, so that more words than fit into memory can be merged.
 
 A block is: the number of words n (u64), the bytes of the words together b (u64), where each word ends
-among these bytes (n times u64), the counts (n times u64), the words (b bytes); integers little-endian. Words
+among these bytes (n times u64), the counts (n times u64), if it is recorded, where each word was first seen
+(n times u64), the words (b bytes); integers little-endian. Words
 are sorted by their bytes, over all blocks, and no word occurs twice. A block of no words ends the list.
 """
 
@@ -36,7 +37,8 @@ def slice_words(words: Words, begin: int, end: int) -> Words:
     first = _end_of(words, begin - 1)
     ends = array("Q", words.ends[8 * begin : 8 * end])
     last = ends[-1] if ends else first
-    return Words(words.blob[first:last], _shifted(ends.tobytes(), -first), words.counts[8 * begin : 8 * end])
+    columns = words.counts[8 * begin : 8 * end], words.firsts[8 * begin : 8 * end]
+    return Words(words.blob[first:last], _shifted(ends.tobytes(), -first), *columns)
 
 
 def join_words(parts: Iterable[Words]) -> Words:
@@ -44,13 +46,15 @@ def join_words(parts: Iterable[Words]) -> Words:
     blobs: list[bytes] = []
     ends: list[bytes] = []
     counts: list[bytes] = []
+    firsts: list[bytes] = []
     length = 0
     for part in parts:
         blobs.append(part.blob)
         ends.append(_shifted(part.ends, length))
         counts.append(part.counts)
+        firsts.append(part.firsts)
         length += len(part.blob)
-    return Words(_joined(blobs), _joined(ends), _joined(counts))
+    return Words(_joined(blobs), _joined(ends), _joined(counts), _joined(firsts))
 
 
 def write_words(file: BinaryIO, words: Words) -> None:
@@ -71,11 +75,14 @@ def _write_blocks(file: BinaryIO, words: Words) -> None:
         file.write(_HEAD.pack(len(part), len(part.blob)))
         file.write(part.ends)
         file.write(part.counts)
+        file.write(part.firsts)
         file.write(part.blob)
 
 
-def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words]:
+def read_words(read: Callable[[int], bytes], *, trusted: bool, ordered: bool = False) -> Iterator[Words]:
     """Yield the blocks of a list. EOFError if it is cut off, ValueError if it is not valid.
+
+    With `ordered` it is recorded where each word was first seen.
 
     The order of the words is checked, unless the list is trusted because this process wrote it.
     """
@@ -96,8 +103,9 @@ def read_words(read: Callable[[int], bytes], *, trusted: bool) -> Iterator[Words
             return
         if number > BLOCK_WORDS or size > 1 << 40:
             raise ValueError("a block is larger than a block can be")
-        words = Words(b"", exactly(8 * number), exactly(8 * number))
-        words = Words(exactly(size), words.ends, words.counts)
+        ends, counts = exactly(8 * number), exactly(8 * number)
+        firsts = exactly(8 * number) if ordered else b""
+        words = Words(exactly(size), ends, counts, firsts)
         if not trusted:
             _check(words, last)
             last = _word(words, number - 1)
@@ -145,6 +153,7 @@ class Runs:
             list[str]
         ] = []  # the files; those of a level were merged from files of the level before
         self._number = 0
+        self._ordered = False
         self.bytes = 0
         """The size of the files."""
 
@@ -163,10 +172,11 @@ class Runs:
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="cpbpe-")
         self._number += 1
+        self._ordered = bool(words.firsts)
         self.bytes += os.path.getsize(self._write([words], level=0))
         for level, paths in enumerate(self._levels):
             if len(paths) == MOST_RUNS:  # they become one, so that few files are open at the end
-                with _opened(paths) as lists:
+                with _opened(paths, self._ordered) as lists:
                     self._write(merge_lists(lists), level + 1)
                 for path in paths:
                     os.remove(path)
@@ -208,16 +218,16 @@ class Runs:
                 step(number)
                 yield part
 
-        with _opened(path for paths in self._levels for path in paths) as lists:
+        with _opened((path for paths in self._levels for path in paths), self._ordered) as lists:
             return join_words(parts(lists))
 
 
 @contextmanager
-def _opened(paths: Iterable[str]) -> Iterator[list[Iterator[Words]]]:
+def _opened(paths: Iterable[str], ordered: bool) -> Iterator[list[Iterator[Words]]]:
     """The words of several files, each in blocks."""
     with ExitStack() as stack:
         files = [stack.enter_context(open(path, "rb")) for path in paths]
-        yield [read_words(file.read, trusted=True) for file in files]
+        yield [read_words(file.read, trusted=True, ordered=ordered) for file in files]
 
 
 def _end_of(words: Words, index: int) -> int:

@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LITTLE: usize = 1 << 20;
 
 /// Do the work in another thread; call `progress` and check for signals meanwhile. An exception of either ends it.
-fn watched<T: Send>(
+pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Monitor) -> Result<T, Error> + Send,
@@ -42,7 +42,7 @@ fn watched<T: Send>(
 }
 
 /// The attribute of a dataclass.
-fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+pub fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
     object.getattr(name)?.extract().map_err(Into::into)
 }
 
@@ -93,9 +93,9 @@ fn learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<LearnSpec> {
 }
 
 /// The columns of Python's `Words`: blob, ends and counts.
-type WordColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+pub type WordColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-fn word_columns(py: Python<'_>, words: Words) -> PyResult<WordColumns<'_>> {
+pub fn word_columns(py: Python<'_>, words: Words) -> PyResult<WordColumns<'_>> {
     let words = words.checked().map_err(exception)?;
     Ok((bytes(py, &words.blob)?, bytes(py, &words.ends)?, bytes(py, &words.counts)?))
 }
@@ -264,7 +264,7 @@ pub fn learn<'py>(
 }
 
 /// Numbers as u64, in bytes.
-fn column(py: Python<'_>, numbers: impl ExactSizeIterator<Item = u64>) -> PyResult<Bound<'_, PyBytes>> {
+pub fn column(py: Python<'_>, numbers: impl ExactSizeIterator<Item = u64>) -> PyResult<Bound<'_, PyBytes>> {
     let mut column = with_room(numbers.len() * size_of::<u64>()).map_err(halted)?;
     column.extend(numbers.flat_map(u64::to_ne_bytes));
     bytes(py, &column)

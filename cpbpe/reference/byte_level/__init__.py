@@ -18,13 +18,14 @@ from __future__ import annotations
 from cpbpe.reference.byte_level.encoding import ByteLevel
 from cpbpe.reference.byte_level.patterns import PATTERNS
 from cpbpe.reference.byte_level.ranks import BYTE_ORDER, read_gpt2, read_ranks, recover_merges, write_ranks
-from cpbpe.reference.byte_level.training import LearnedMerges, count_chunks, learn
+from cpbpe.reference.byte_level.training import LearnedMerges, Limits, count_chunks, learn
 
 __all__ = [
     "BYTE_ORDER",
     "PATTERNS",
     "ByteLevel",
     "LearnedMerges",
+    "Limits",
     "count_chunks",
     "learn",
     "read_gpt2",

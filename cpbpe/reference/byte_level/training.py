@@ -20,7 +20,7 @@ A corpus small enough to follow by hand; 97 is `a`, 98 is `b`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -53,6 +53,8 @@ class LearnedMerges:
     """The text of each."""
     counts: list[int] = field(default_factory=list)
     """How often the pair occurred when it was merged."""
+    shortened: list[int] = field(default_factory=list)
+    """By how many symbols each merge made the text shorter: like `counts`, but places that overlap once."""
 
     def ranks(self, byte_order: Sequence[int] = range(256)) -> dict[bytes, int]:
         """The pieces and their ranks: bytes first, in this order, then the merges. `ByteLevel` takes them.
@@ -62,6 +64,18 @@ class LearnedMerges:
         return {
             piece: rank for rank, piece in enumerate([*(bytes([byte]) for byte in byte_order), *self.pieces])
         }
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which pairs are not merged."""
+
+    min_frequency: int = 0
+    """Pairs that are rarer than this."""
+    max_length: int = 0
+    """Pairs of more bytes than this, except those of two bytes; 0 for no limit."""
+    forbidden: Collection[bytes] = ()
+    """Pairs with one of these texts. A piece with the text of a special token could be taken for that."""
 
 
 # --- Idea 1: count chunks, not text ---------------------------------------------------------------
@@ -91,6 +105,7 @@ def learn(
     merges: int,
     ties: str = "minbpe",
     progress: Callable[[int, tuple[int, int], bytes, int], None] | None = None,
+    limits: Limits | None = None,
 ) -> LearnedMerges:
     """The first `merges` merges of counted chunks; fewer if no pair is left.
 
@@ -114,6 +129,7 @@ def learn(
     order = [0] * 256
     for place, byte in enumerate(BYTE_ORDER):
         order[byte] = place
+    limits = limits or Limits()
     learned = LearnedMerges()
 
     # 1. Write the chunks as one long list of symbols, with walls between them.
@@ -178,11 +194,14 @@ def learn(
         if top != (true := entry(pair)):
             heappush(queue, true)
             continue
-        if top[0] == 0:
-            break  # none of the pairs that are left is in the text any more
+        if -top[0] < max(limits.min_frequency, 1):
+            break  # all pairs that are left are too rare, or no longer in the text
+        piece = pieces[pair[0]] + pieces[pair[1]]
+        if piece in limits.forbidden or len(piece) > max(limits.max_length or len(piece), 2):
+            continue  # (it is out of the queue, and no merge puts it in again)
         del counts[pair]
-        new = len(pieces)
-        pieces.append(pieces[pair[0]] + pieces[pair[1]])
+        new, shorter = len(pieces), 0
+        pieces.append(piece)
         for left in places.pop(pair):
             right = after[left]
             if (text[left], text[right]) != pair:
@@ -194,12 +213,14 @@ def learn(
             after[left], before[following] = following, left
             add(previous, left)
             add(left, following)
+            shorter += weight[left]
         for fresh in new_pairs:
             heappush(queue, entry(fresh))
         new_pairs.clear()
         learned.pairs.append(pair)
         learned.pieces.append(pieces[new])
         learned.counts.append(-top[0])
+        learned.shortened.append(shorter)
         if progress:
             progress(len(learned.pairs), pair, pieces[new], -top[0])
     return learned

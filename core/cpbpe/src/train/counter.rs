@@ -135,6 +135,6 @@ impl Counter {
         probe(words * 64 + bytes * 2)?;
         let tables: Vec<WordTable> = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.table)).collect();
         let threads = tables.len();
-        sorted(tables, threads, monitor)
+        sorted::<true>(tables, threads, monitor)
     }
 }

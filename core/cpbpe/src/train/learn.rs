@@ -1,11 +1,5 @@
-//! Words -> characters and merges. `learn` in the reference explains what is learned; this file does it fast.
-//!
-//! **Few pairs are tracked.** A pair is most frequent at the start or, if a merge makes one of its symbols, right
-//! after that merge: from then on other merges can only take places away from it. So a pair that is rarer than a
-//! threshold at that moment cannot be the best one as long as the best is at least as frequent as the threshold, and
-//! needs neither a list of places nor an entry in the queue until then. When the best falls below the threshold, all
-//! pairs of the text are counted again, and tracked from a lower threshold. A good first guess makes this rare; a bad
-//! one only costs time.
+//! Words -> characters and merges. `learn` in the reference explains what is learned; this file and `learner.rs` do it
+//! fast.
 //!
 //! **Pairs that are no longer in the text** come last (see "Nothing is forgotten" in the reference). To know them,
 //! every pair must have been tracked from the start. For small texts this is done at once. For others it is rarely
@@ -14,22 +8,15 @@
 use std::collections::HashSet;
 
 use crate::error::Error;
-use crate::train::changes::{Merge, MergeChanges, NewPair, NewPairs};
 use crate::train::characters::{accept_characters, count_characters};
 use crate::train::layout::{by_count, lay_out};
-use crate::train::occurrences::{PairCounts, WeightBounds};
-use crate::train::pairs::PairNumber;
+use crate::train::learner::{Learner, Pairs};
 use crate::train::queue::TrackedPair;
 use crate::train::text::TextPart;
-use crate::train::threads::in_threads;
 use crate::train::tracked::TrackedPairs;
 use crate::train::values::{LearnSpec, Learned, Merges, Tuning};
 use crate::train::words::WordsRef;
 use crate::watch::{LearnPhase, Monitor};
-
-/// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
-/// thousand places. A quarter of all places are in merges with more than this many.)
-const PARALLEL: usize = 1 << 12;
 
 /// Learn merges from words.
 ///
@@ -104,7 +91,7 @@ pub fn learn(
 
         // 4. Merge.
         let tracked = TrackedPairs::new(spec.limits, accepted)?;
-        let mut learner = Learner::new(spec, tuning, parts, tracked, last_frequency, monitor);
+        let mut learner = Learner::new((spec.vocab_size, 1), tuning, parts, tracked, last_frequency, monitor);
         if learner.merge_all(limit, track_every_pair, &mut learned.merges)? {
             return Ok(learned);
         }
@@ -117,41 +104,7 @@ pub fn learn(
     }
 }
 
-/// The state of merging.
-struct Learner<'a> {
-    /// The options.
-    spec: &'a LearnSpec,
-    /// The tuning.
-    tuning: &'a Tuning,
-    /// The text; there is at least one part.
-    parts: Vec<TextPart>,
-    /// The symbols, and the pairs that can be merged next.
-    tracked: TrackedPairs,
-    /// A guess, based on words, of how frequent the last merge will be.
-    last_frequency: u64,
-    /// The changes of the last merge in all parts together, if there are several.
-    changes: MergeChanges,
-    /// The pairs of the last new symbol that are tracked from now on.
-    new_pairs: NewPairs,
-    /// Reports progress, and says whether to go on.
-    monitor: &'a Monitor,
-}
-
-impl<'a> Learner<'a> {
-    fn new(
-        spec: &'a LearnSpec,
-        tuning: &'a Tuning,
-        parts: Vec<TextPart>,
-        tracked: TrackedPairs,
-        last_frequency: u64,
-        monitor: &'a Monitor,
-    ) -> Learner<'a> {
-        let mut changes = MergeChanges::default();
-        (0..tracked.symbols()).for_each(|_| changes.add_symbol());
-        let new_pairs = NewPairs::default();
-        Learner { spec, tuning, parts, tracked, last_frequency, changes, new_pairs, monitor }
-    }
-
+impl Learner<'_, TrackedPairs> {
     /// Merge until there are `limit` merges or no pair is left. Returns false if pairs must follow that are no longer
     /// in the text, but not all of them were tracked.
     fn merge_all(&mut self, limit: usize, track_every_pair: bool, merges: &mut Merges) -> Result<bool, Error> {
@@ -190,117 +143,5 @@ impl<'a> Learner<'a> {
             merges.symbols.push(symbols);
         }
         Ok(true)
-    }
-
-    /// Merge a pair everywhere. Returns by how many symbols this shortens the text.
-    fn merge(&mut self, number: PairNumber) -> Result<u64, Error> {
-        let monitor = self.monitor;
-        // 1. Make a symbol for it.
-        let TrackedPair { left, right, .. } = self.tracked.get(number);
-        let new = self.tracked.add_symbol(left, right);
-        let merge = Merge { number, left, right, new };
-        self.changes.add_symbol();
-        self.new_pairs.clear();
-
-        // 2. Replace it in the text. (All parts are alike, so the first one tells how much there is to do.)
-        let places = self.parts[0].listed(number);
-        in_parts(&mut self.parts, places, |part| part.merge(merge, monitor))?;
-
-        // 3. Add up the changes in all parts.
-        let changes = if let [only] = &self.parts[..] {
-            &only.changes
-        } else {
-            self.changes.clear();
-            self.parts.iter().for_each(|part| self.changes.absorb(&part.changes));
-            &self.changes
-        };
-        let merged = changes.merged;
-
-        // 4. Before each place, a pair (neighbour, left) has disappeared, and a pair (neighbour, new) has appeared.
-        for (neighbour, occurrences) in changes.before.iter() {
-            self.tracked.lower(neighbour, left, occurrences.weight);
-            if let Some(number) = self.tracked.track(neighbour, new, occurrences.weight)? {
-                self.new_pairs.before.push(NewPair { neighbour, number });
-            }
-        }
-        // 5. After each place, (right, neighbour) has disappeared, and (new, neighbour) has appeared; if the neighbour
-        //    was then merged itself, (new, new) has replaced that.
-        for (neighbour, occurrences) in changes.after.iter() {
-            self.tracked.lower(right, neighbour, occurrences.weight);
-            let moments = if neighbour == left { changes.new_beside_new.weight } else { 0 };
-            if let Some(number) = self.tracked.track(new, neighbour, occurrences.weight - moments)? {
-                self.new_pairs.after.push(NewPair { neighbour, number });
-            }
-        }
-        if changes.new_beside_new.places > 0 {
-            self.new_pairs.with_itself = self.tracked.track(new, new, changes.new_beside_new.weight)?;
-        }
-
-        // 6. Record where the new pairs are.
-        let new_pairs = &self.new_pairs;
-        in_parts(&mut self.parts, merged.places as usize, |part| part.track_new(merge, new_pairs, monitor))?;
-        Ok(merged.weight)
-    }
-
-    /// Count all pairs again, and track those that reach the given threshold, or else a guessed one.
-    fn count_and_track(&mut self, threshold: Option<u64>) -> Result<(), Error> {
-        let monitor = self.monitor;
-        // 1. If a threshold is given, most pairs are too rare for it. Upper bounds show which; these are not counted.
-        let bounds = match threshold {
-            Some(threshold) if threshold > 1 => Some((self.weight_bounds()?, threshold)),
-            _ => None,
-        };
-        let bounds = bounds.as_ref().map(|(bounds, threshold)| (bounds, *threshold));
-        // 2. Count.
-        let mut counted = in_threads(&self.parts, |part| part.count_pairs(bounds, monitor)).into_iter();
-        let mut counts = counted.next().transpose()?.unwrap_or_default();
-        for other in counted {
-            counts.absorb(&other?)?;
-        }
-        // 3. Track.
-        let threshold = threshold.unwrap_or_else(|| self.first_threshold(&counts));
-        self.tracked.restart(&counts, threshold)?;
-        drop(counts);
-        let (numbers, count) = (self.tracked.numbers(), self.tracked.count());
-        in_threads(&mut self.parts, |part| part.track_all(numbers, count, monitor)).into_iter().collect()
-    }
-
-    /// Upper bounds of the weights of all pairs.
-    fn weight_bounds(&self) -> Result<WeightBounds, Error> {
-        let places: usize = self.parts.iter().map(TextPart::size).sum();
-        let bits = places.ilog2().clamp(10, 24);
-        let mut bounded = in_threads(&self.parts, |part| part.weight_bounds(bits, self.monitor)).into_iter();
-        let mut bounds = bounded.next().unwrap_or_else(|| Ok(WeightBounds::new(bits)?))?;
-        for other in bounded {
-            bounds.absorb(&other?);
-        }
-        Ok(bounds)
-    }
-
-    /// A guess of how frequent the last merge will be. A guess that is too low costs less than one that is too high.
-    /// If words say nothing about it, frequencies still fall roughly like 1 / rank.
-    fn first_threshold(&self, counts: &PairCounts) -> u64 {
-        let total: u64 = counts.iter().map(|(_, _, occurrences)| occurrences.weight).sum();
-        let pieces = self.spec.vocab_size as u64;
-        (total / pieces.max(1) / self.tuning.guess.max(1)).max(self.last_frequency).max(1)
-    }
-
-    /// A lower threshold, after the last one was reached with only this many of `limit` merges.
-    fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
-        let threshold = self.tracked.threshold();
-        let lower = threshold as f64 * (merges as f64 / limit as f64).powf(1.5) / 2.0;
-        (lower as u64).clamp(1, threshold - 1)
-    }
-}
-
-/// Do something with each part, on threads if there are enough places to work on.
-fn in_parts<F>(parts: &mut [TextPart], places: usize, work: F) -> Result<(), Error>
-where
-    F: Fn(&mut TextPart) -> Result<(), Error> + Sync,
-{
-    if parts.len() > 1 && places > PARALLEL {
-        in_threads(parts, work).into_iter().collect()
-    } else {
-        parts.iter_mut().try_for_each(work)
     }
 }

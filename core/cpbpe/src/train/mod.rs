@@ -27,8 +27,11 @@
 //! | `runs.rs`       | the counts of words, by place in the text                                  |
 //! | `text.rs`       | one part of the text during merging                                        |
 //! | `layout.rs`     | words -> text                                                              |
+//! | `learner.rs`    | the loop of merging                                                        |
 //! | `learn.rs`      | words -> characters and merges                                             |
+//! | `bytes/`        | the same for byte-level BPE                                                |
 
+pub mod bytes;
 mod changes;
 mod characters;
 mod counter;
@@ -36,6 +39,7 @@ mod cutter;
 mod groups;
 mod layout;
 mod learn;
+mod learner;
 mod limits;
 mod occurrences;
 mod pairs;

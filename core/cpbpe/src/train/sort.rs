@@ -27,8 +27,13 @@ struct WordPrefix {
     location: u64,
 }
 
-/// All words of several tables, sorted, with the counts added up.
-pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> Result<Words, Error> {
+/// All words of several tables, sorted, with the counts added up. With `COMPACT` the words are compact; otherwise they are
+/// what they are, any bytes.
+pub fn sorted<const COMPACT: bool>(
+    mut tables: Vec<WordTable>,
+    threads: usize,
+    monitor: &Monitor,
+) -> Result<Words, Error> {
     for table in &mut tables {
         table.close();
     }
@@ -45,37 +50,40 @@ pub fn sorted(mut tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> 
             }
             let spaced = usize::from(word[0] == b' ');
             let location = number << PLACE_BITS | place as u64;
-            prefixes[spaced].push(WordPrefix { prefix: prefix(&word[spaced..], &mut scratch), location });
+            prefixes[spaced].push(WordPrefix { prefix: prefix::<COMPACT>(&word[spaced..], &mut scratch), location });
         }
     }
     // 2. Sort both lists.
     let order = |a: &WordPrefix, b: &WordPrefix| match a.prefix.cmp(&b.prefix) {
-        Ordering::Equal => compare(record_of(a.location).0, record_of(b.location).0),
+        Ordering::Equal => compare::<COMPACT>(record_of(a.location).0, record_of(b.location).0),
         unequal => unequal,
     };
     let [mut unspaced, mut spaced] = prefixes;
     sort(&mut unspaced, &order, threads, monitor);
     sort(&mut spaced, &order, threads, monitor);
-    // 3. Write them. All words of the second list begin with U+2581, and none of the first does. So the whole second
-    //    list goes between two words of the first.
-    let space = u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104;
+    // 3. Write them. All words of the second list begin with U+2581 (or a space), and none of the first does. So the
+    //    whole second list goes between two words of the first.
+    let space = match COMPACT {
+        true => u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104,
+        false => u128::from(b' ') << 120,
+    };
     let middle = unspaced.partition_point(|word| word.prefix < space);
     let mut words = Words::default();
     for prefixes in [&unspaced[..middle], &spaced[..], &unspaced[middle..]] {
-        for part in write(prefixes, &record_of, threads, monitor)? {
+        for part in write::<COMPACT, _>(prefixes, &record_of, threads, monitor)? {
             words.append(&part);
         }
     }
     Ok(words)
 }
 
-/// The first 16 bytes of the real text of a compact word, padded with zeros. U+0000 is always a word of its own, so a
-/// zero after the first byte is padding.
+/// The first 16 bytes of the real text of a word, padded with zeros. (In compact words U+0000 is always a word of its
+/// own, so a zero after the first byte is padding. Others with equal prefixes are compared as a whole.)
 #[inline]
-fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
+fn prefix<const COMPACT: bool>(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
     let first = &word[..word.len().min(16)];
     let mut bytes = [0; 16];
-    if first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
+    if COMPACT && first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
         scratch.clear();
         // Two more bytes, because U+2581 has three, and its first byte may be the last that counts.
         swap_spaces(&word[..word.len().min(18)], scratch);
@@ -87,8 +95,11 @@ fn prefix(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// How the real texts of two compact words compare.
-fn compare(left: &[u8], right: &[u8]) -> Ordering {
+/// How the real texts of two words compare.
+fn compare<const COMPACT: bool>(left: &[u8], right: &[u8]) -> Ordering {
+    if !COMPACT {
+        return left.cmp(right);
+    }
     let same = common_length(left, right);
     // Where they first differ, a space counts as the three bytes that it stands for. If one of them has a space
     // there, a character begins there in the other one, too.
@@ -129,7 +140,12 @@ where
 }
 
 /// The sorted words, in as many lists as there are threads.
-fn write<'a, F>(prefixes: &[WordPrefix], record_of: &F, threads: usize, monitor: &Monitor) -> Result<Vec<Words>, Error>
+fn write<'a, const COMPACT: bool, F>(
+    prefixes: &[WordPrefix],
+    record_of: &F,
+    threads: usize,
+    monitor: &Monitor,
+) -> Result<Vec<Words>, Error>
 where
     F: Fn(u64) -> (&'a [u8], u64) + Sync,
 {
@@ -157,7 +173,12 @@ where
             if at % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }
-            swap_spaces(record_of(equal[0].location).0, &mut words.blob);
+            let word = record_of(equal[0].location).0;
+            if COMPACT {
+                swap_spaces(word, &mut words.blob);
+            } else {
+                words.blob.extend_from_slice(word);
+            }
             let counts = equal.iter().map(|word| record_of(word.location).1);
             words.end_word(counts.fold(0, u64::saturating_add));
         }
@@ -223,7 +244,7 @@ mod tests {
             });
             *expected.entry(real.collect()).or_default() += at as u64 + 1;
         }
-        let words = sorted(tables, 2, &Monitor::default()).unwrap();
+        let words = sorted::<true>(tables, 2, &Monitor::default()).unwrap();
         assert_eq!(read(&words), expected.into_iter().collect::<Vec<_>>());
     }
 
@@ -238,13 +259,13 @@ mod tests {
             }
             tables
         };
-        let one = sorted(tables(1), 1, &monitor).unwrap();
-        assert_eq!(sorted(tables(3), 3, &monitor).unwrap(), one);
+        let one = sorted::<true>(tables(1), 1, &monitor).unwrap();
+        assert_eq!(sorted::<true>(tables(3), 3, &monitor).unwrap(), one);
         assert!(read(&one).windows(2).all(|pair| pair[0].0 < pair[1].0));
         let twice = merge_words(&[one.view(), one.view()], &monitor).unwrap();
         assert_eq!((&twice.blob, &twice.ends), (&one.blob, &one.ends));
         assert!(read(&twice).iter().zip(read(&one)).all(|(two, one)| two.1 == 2 * one.1));
         monitor.stop();
-        assert_eq!(sorted(tables(2), 2, &monitor), Err(Error::Stopped));
+        assert_eq!(sorted::<true>(tables(2), 2, &monitor), Err(Error::Stopped));
     }
 }

@@ -29,7 +29,7 @@ pub struct TextPart {
     /// The counts of its words.
     runs: Runs,
     /// The length of each symbol, in characters.
-    lengths: Vec<u16>,
+    lengths: Vec<u32>,
     /// For each tracked pair, the places where it is or was, ascending.
     places: Vec<Vec<u32>>,
     /// The changes of the last merge.
@@ -83,6 +83,18 @@ impl TextPart {
             Ok(())
         })?;
         Ok(bounds)
+    }
+
+    /// The first place that still has the pair `number`, if one of the listed ones at `looked` or later has it. `looked`
+    /// becomes the index of that place: no place before it will ever have the pair again.
+    pub fn first_place(&self, number: PairNumber, pair: [SymbolNumber; 2], looked: &mut u32) -> Option<u32> {
+        let [left, right] = pair;
+        let length = self.lengths[left as usize] as usize;
+        let places = &self.places[number as usize][*looked as usize..];
+        let has = |&place: &u32| self.text[place as usize] == left && self.text[place as usize + length] == right;
+        let at = places.iter().position(has)?;
+        *looked += at as u32;
+        Some(places[at])
     }
 
     /// Count all pairs; if bounds are given, leave out pairs that cannot reach a threshold.
@@ -139,8 +151,8 @@ impl TextPart {
                 //    itself, as in aaa.
                 let place = places[at];
                 let begin = place as usize;
-                let middle = begin + usize::from(left_length);
-                let end = middle + usize::from(right_length);
+                let middle = begin + left_length as usize;
+                let end = middle + right_length as usize;
                 if self.text[begin] != left || self.text[middle] != right {
                     continue;
                 }
@@ -202,9 +214,9 @@ impl TextPart {
             let before = self.text[place as usize - 1];
             let number = self.numbers_before[before as usize];
             if number != UNTRACKED {
-                self.places[number as usize].push(place - u32::from(self.lengths[before as usize]));
+                self.places[number as usize].push(place - self.lengths[before as usize]);
             }
-            let after = self.text[place as usize + usize::from(length)];
+            let after = self.text[place as usize + length as usize];
             let number = self.numbers_after[after as usize];
             if number != UNTRACKED {
                 self.places[number as usize].push(place);
@@ -222,7 +234,7 @@ impl TextPart {
     }
 
     /// Set the length of the next symbol.
-    fn add_symbol(&mut self, length: u16) {
+    fn add_symbol(&mut self, length: u32) {
         self.lengths.push(length);
         self.changes.add_symbol();
         self.numbers_before.push(UNTRACKED);
@@ -252,7 +264,7 @@ impl TextPart {
             run = self.runs.find(run, at as u32);
             let weight = self.runs.count(run);
             loop {
-                let next = at + usize::from(self.lengths[left as usize]);
+                let next = at + self.lengths[left as usize] as usize;
                 let right = self.text[next];
                 if right == NO_SYMBOL {
                     at = next + 1;

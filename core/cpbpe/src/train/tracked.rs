@@ -2,6 +2,7 @@
 
 use crate::error::Halt;
 use crate::memory::Grow;
+use crate::train::learner::Pairs;
 use crate::train::limits::{PieceLimits, PieceProfile, ALWAYS_ALONE};
 use crate::train::occurrences::PairCounts;
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, SymbolTexts, UNTRACKED};
@@ -61,72 +62,10 @@ impl TrackedPairs {
         })
     }
 
-    /// Forget all pairs, and track those that reach a threshold.
-    pub fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
-        self.threshold = threshold;
-        self.pairs.clear();
-        self.numbers = PairMap::new(UNTRACKED);
-        self.queue = PairQueue::default();
-        self.waiting.clear();
-        self.cutoff = u64::MAX;
-        for (left, right, occurrences) in counts.iter() {
-            self.track(left, right, occurrences.weight)?;
-        }
-        Ok(())
-    }
-
-    /// Rarer pairs are not tracked.
-    pub fn threshold(&self) -> u64 {
-        self.threshold
-    }
-
-    /// How many symbols there are, including NO_SYMBOL.
-    pub fn symbols(&self) -> usize {
-        self.profiles.len()
-    }
-
-    /// How many pairs were tracked since the last restart.
-    pub fn count(&self) -> usize {
-        self.pairs.len()
-    }
-
-    /// The numbers of all pairs.
-    pub fn numbers(&self) -> &PairMap<PairNumber> {
-        &self.numbers
-    }
-
-    /// A pair.
-    pub fn get(&self, number: PairNumber) -> TrackedPair {
-        self.pairs[number as usize]
-    }
-
     /// The texts of both its symbols.
     pub fn piece(&self, number: PairNumber) -> Vec<u8> {
         let TrackedPair { left, right, .. } = self.get(number);
         [self.texts.get(left), self.texts.get(right)].concat()
-    }
-
-    /// Track a new pair if it reaches the threshold and can become a piece.
-    #[inline]
-    pub fn track(
-        &mut self,
-        left: SymbolNumber,
-        right: SymbolNumber,
-        frequency: u64,
-    ) -> Result<Option<PairNumber>, Halt> {
-        if frequency < self.threshold {
-            return Ok(None);
-        }
-        let (left_profile, right_profile) = (&self.profiles[left as usize], &self.profiles[right as usize]);
-        if self.limits.join(left_profile, right_profile).is_none() {
-            return Ok(None);
-        }
-        let number = self.pairs.len() as PairNumber;
-        self.pairs.grow(1)?;
-        self.pairs.push(TrackedPair { left, right, frequency });
-        *self.numbers.get_or_insert(left, right)? = number;
-        self.enqueue(number)?;
-        Ok(Some(number))
     }
 
     /// Put a pair into the queue, or among those that wait.
@@ -144,18 +83,6 @@ impl TrackedPairs {
         let pair = self.pairs[number as usize];
         let length = self.profiles[pair.left as usize].then(&self.profiles[pair.right as usize]).length;
         self.queue.push(QueuedPair::new(number, &pair, length, &self.texts), &self.pairs, &self.texts)
-    }
-
-    /// Record that a pair has become rarer.
-    #[inline]
-    pub fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
-        let number = self.numbers.get(left, right);
-        if number != UNTRACKED {
-            let frequency = &mut self.pairs[number as usize].frequency;
-            // The pair that was just merged may lose more than it has, because its overlaps with itself were replaced
-            // before. Its frequency is not used any more.
-            *frequency = frequency.wrapping_sub(weight);
-        }
     }
 
     /// Take out the best pair, if there is one that reaches the threshold.
@@ -201,9 +128,71 @@ impl TrackedPairs {
         self.waiting = waiting;
         pushed.map(|()| true)
     }
+}
 
-    /// Add a new symbol made of two.
-    pub fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
+impl Pairs for TrackedPairs {
+    fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
+        self.threshold = threshold;
+        self.pairs.clear();
+        self.numbers = PairMap::new(UNTRACKED);
+        self.queue = PairQueue::default();
+        self.waiting.clear();
+        self.cutoff = u64::MAX;
+        for (left, right, occurrences) in counts.iter() {
+            self.track(left, right, occurrences.weight)?;
+        }
+        Ok(())
+    }
+
+    fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    fn symbols(&self) -> usize {
+        self.profiles.len()
+    }
+
+    fn count(&self) -> usize {
+        self.pairs.len()
+    }
+
+    fn numbers(&self) -> &PairMap<PairNumber> {
+        &self.numbers
+    }
+
+    fn get(&self, number: PairNumber) -> TrackedPair {
+        self.pairs[number as usize]
+    }
+
+    #[inline]
+    fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Result<Option<PairNumber>, Halt> {
+        if frequency < self.threshold {
+            return Ok(None);
+        }
+        let (left_profile, right_profile) = (&self.profiles[left as usize], &self.profiles[right as usize]);
+        if self.limits.join(left_profile, right_profile).is_none() {
+            return Ok(None);
+        }
+        let number = self.pairs.len() as PairNumber;
+        self.pairs.grow(1)?;
+        self.pairs.push(TrackedPair { left, right, frequency });
+        *self.numbers.get_or_insert(left, right)? = number;
+        self.enqueue(number)?;
+        Ok(Some(number))
+    }
+
+    #[inline]
+    fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
+        let number = self.numbers.get(left, right);
+        if number != UNTRACKED {
+            let frequency = &mut self.pairs[number as usize].frequency;
+            // The pair that was just merged may lose more than it has, because its overlaps with itself were replaced
+            // before. Its frequency is not used any more.
+            *frequency = frequency.wrapping_sub(weight);
+        }
+    }
+
+    fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
         let new = self.profiles.len() as SymbolNumber;
         self.texts.push_pair(left, right);
         self.profiles.push(self.profiles[left as usize].then(&self.profiles[right as usize]));

@@ -1,0 +1,300 @@
+//! Texts -> words with counts, on several threads. A text is split by the pattern; its chunks are the words.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Error, Halt};
+use crate::memory::{probe, Grow};
+use crate::split::{Batch, Chunks, Splitter};
+use crate::train::bytes::ordered::{OrderedTable, OrderedWords};
+use crate::train::bytes::portions::{last_cut, Part, Portions};
+use crate::train::sort::sorted;
+use crate::train::threads::in_threads;
+use crate::train::word_table::{WordTable, PADDING};
+use crate::watch::Monitor;
+
+/// What a counter was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByteTallies {
+    /// How many texts.
+    pub texts: u64,
+    /// The bytes in them.
+    pub bytes: u64,
+    /// How many of them are empty.
+    pub empty: u64,
+    /// How many are not UTF-8.
+    pub broken: u64,
+}
+
+/// Counts the chunks of texts. If its work is stopped, it has counted only an unknown part of the text. After an error of
+/// memory it cannot be used again.
+pub struct ByteCounter {
+    /// Splits texts; `None`: each text is one chunk.
+    splitter: Option<Splitter>,
+    /// Whether to remember where each word was first seen.
+    ordered: bool,
+    /// One for each thread that ever took part.
+    workers: Vec<Worker>,
+    /// What was seen.
+    tallies: ByteTallies,
+    /// The text that has begun and not ended: what of it is not counted yet,
+    rest: Vec<u8>,
+    /// how much of that has been searched for a place to cut,
+    searched: usize,
+    /// and whether it is not UTF-8. `None` if no text has begun.
+    begun: Option<bool>,
+}
+
+/// The data that one thread writes.
+struct Worker {
+    table: Table,
+    batch: Batch,
+}
+
+enum Table {
+    Counts(WordTable),
+    Ordered(OrderedTable),
+}
+
+impl Table {
+    fn new(ordered: bool) -> Table {
+        if ordered {
+            Table::Ordered(OrderedTable::default())
+        } else {
+            Table::Counts(WordTable::default())
+        }
+    }
+
+    /// Count one word, if it is not empty.
+    fn add(&mut self, text: &[u8], [begin, end]: [usize; 2], part: &Part) -> Result<(), Halt> {
+        if begin < end {
+            match self {
+                Table::Counts(table) => table.add(&text[begin..end], part.count),
+                Table::Ordered(table) => table.add(&text[begin..end], part.count, part.first(begin))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ByteCounter {
+    /// A counter that splits texts by a pattern. An error if it is not a valid one.
+    pub fn new(pattern: Option<&str>, ordered: bool) -> Result<ByteCounter, Error> {
+        let splitter = pattern.map(Splitter::of).transpose()?;
+        let workers = vec![Worker { table: Table::new(ordered), batch: Batch::new() }];
+        let tallies = ByteTallies::default();
+        Ok(ByteCounter { splitter, ordered, workers, tallies, rest: Vec::new(), searched: 0, begun: None })
+    }
+
+    /// Count texts, each this many times.
+    pub fn add<'a>(
+        &mut self,
+        texts: impl Iterator<Item = (&'a [u8], u64)>,
+        threads: usize,
+        monitor: &Monitor,
+    ) -> Result<(), Error> {
+        let mut portions = Portions::default();
+        for (text, count) in texts {
+            let (number, place) = (self.tallies.texts, self.tallies.bytes);
+            self.tallies.texts += 1;
+            self.tallies.bytes += text.len() as u64;
+            if text.is_empty() {
+                self.tallies.empty += 1;
+            } else {
+                portions.push(Part { text, count, number, place }, self.splitter.as_ref())?;
+            }
+        }
+        let mut broken = self.count(portions, threads, monitor)?;
+        broken.dedup();
+        self.tallies.broken += broken.len() as u64;
+        Ok(())
+    }
+
+    /// Count the lines of a text, each with the newline at its end.
+    pub fn add_lines(&mut self, text: &[u8], threads: usize, monitor: &Monitor) -> Result<(), Error> {
+        self.add(text.split_inclusive(|&byte| byte == b'\n').map(|line| (line, 1)), threads, monitor)
+    }
+
+    /// Count the next part of a text, of which more may come.
+    pub fn add_part(&mut self, part: &[u8], threads: usize, monitor: &Monitor) -> Result<(), Error> {
+        self.begun.get_or_insert(false);
+        self.rest.grow(part.len())?;
+        self.rest.extend_from_slice(part);
+        let cut = self.splitter.as_ref().and_then(|splitter| last_cut(splitter, &self.rest, self.searched));
+        match cut {
+            Some(cut) => self.count_rest(cut, threads, monitor),
+            None => {
+                // (A cut depends on the characters on both sides of it.)
+                self.searched = self.rest.len().saturating_sub(8);
+                Ok(())
+            }
+        }
+    }
+
+    /// Say that a text has ended whose parts were counted.
+    pub fn end_text(&mut self, threads: usize, monitor: &Monitor) -> Result<(), Error> {
+        let length = self.rest.len();
+        if length > 0 {
+            self.count_rest(length, threads, monitor)?;
+        }
+        if let Some(broken) = self.begun.take() {
+            self.tallies.texts += 1;
+            self.tallies.broken += u64::from(broken);
+        }
+        Ok(())
+    }
+
+    /// Count what has not been counted of a text, up to `cut`.
+    fn count_rest(&mut self, cut: usize, threads: usize, monitor: &Monitor) -> Result<(), Error> {
+        let rest = std::mem::take(&mut self.rest);
+        let part = Part { text: &rest[..cut], count: 1, number: 0, place: self.tallies.bytes };
+        let mut portions = Portions::default();
+        portions.push(part, self.splitter.as_ref())?;
+        self.tallies.bytes += cut as u64;
+        let broken = !self.count(portions, threads, monitor)?.is_empty();
+        self.begun = Some(broken || self.begun == Some(true));
+        self.rest = rest;
+        self.rest.drain(..cut);
+        self.searched = 0;
+        Ok(())
+    }
+
+    /// Count portions. Returns the numbers of texts that are not UTF-8, ascending.
+    fn count(&mut self, mut portions: Portions, threads: usize, monitor: &Monitor) -> Result<Vec<u64>, Error> {
+        // Each thread takes the next portion, again and again.
+        portions.end()?;
+        let threads = threads.clamp(1, portions.ends.len().max(1));
+        while self.workers.len() < threads {
+            self.workers.push(Worker { table: Table::new(self.ordered), batch: Batch::new() });
+        }
+        let splitter = self.splitter.as_ref();
+        let next = AtomicUsize::new(0);
+        let count_portions = |worker: &mut Worker| -> Result<Vec<u64>, Error> {
+            let mut broken = Vec::new();
+            while let Some(parts) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
+                monitor.check()?;
+                for part in parts {
+                    if worker.count(splitter, part, monitor)? && broken.last() != Some(&part.number) {
+                        broken.grow(1)?;
+                        broken.push(part.number);
+                    }
+                }
+                if let Table::Counts(table) = &worker.table {
+                    table.check()?;
+                }
+            }
+            Ok(broken)
+        };
+        let counted = in_threads(&mut self.workers[..threads], count_portions);
+        let mut broken = counted.into_iter().collect::<Result<Vec<_>, Error>>()?.concat();
+        broken.sort_unstable();
+        Ok(broken)
+    }
+
+    /// What was seen.
+    pub fn tallies(&self) -> ByteTallies {
+        self.tallies
+    }
+
+    /// How many different words there are.
+    pub fn distinct(&mut self) -> Result<usize, Halt> {
+        let (own, others) = self.workers.split_at_mut(1);
+        for worker in others {
+            match (&mut own[0].table, std::mem::replace(&mut worker.table, Table::new(self.ordered))) {
+                (Table::Counts(all), Table::Counts(more)) => all.absorb(more),
+                (Table::Ordered(all), Table::Ordered(more)) => all.absorb(more)?,
+                _ => {} // all tables of a counter are alike
+            }
+        }
+        Ok(match &mut own[0].table {
+            Table::Counts(table) => table.distinct(),
+            Table::Ordered(table) => table.distinct(),
+        })
+    }
+
+    /// About how many bytes the words take.
+    pub fn memory(&self) -> usize {
+        let tables = self.workers.iter().map(|worker| match &worker.table {
+            Table::Counts(table) => table.memory(),
+            Table::Ordered(table) => table.memory(),
+        });
+        tables.sum()
+    }
+
+    /// Return all words and forget them. Without an order there are no first places.
+    pub fn drain(&mut self, monitor: &Monitor) -> Result<OrderedWords, Error> {
+        if self.ordered {
+            self.distinct()?;
+            return match std::mem::replace(&mut self.workers[0].table, Table::new(true)) {
+                Table::Ordered(table) => table.sorted(monitor),
+                Table::Counts(_) => Ok(OrderedWords::default()),
+            };
+        }
+        // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and together.
+        let (mut words, mut bytes) = (0, 0);
+        let mut tables: Vec<WordTable> = Vec::new();
+        for worker in &mut self.workers {
+            if let Table::Counts(mut table) = std::mem::replace(&mut worker.table, Table::new(false)) {
+                words += table.distinct();
+                table.check()?;
+                bytes += table.memory();
+                tables.push(table);
+            }
+        }
+        probe(words * 64 + bytes * 2)?;
+        let threads = tables.len();
+        Ok(OrderedWords { words: sorted::<false>(tables, threads, monitor)?, firsts: Vec::new() })
+    }
+}
+
+impl Worker {
+    /// Count the chunks of a part. Returns whether it is not UTF-8; each beginning of a character that is none, and each
+    /// byte that begins none, then counts as U+FFFD.
+    fn count(&mut self, splitter: Option<&Splitter>, part: &Part, monitor: &Monitor) -> Result<bool, Error> {
+        let text = String::from_utf8_lossy(part.text);
+        let broken = matches!(text, Cow::Owned(_));
+        let Some(splitter) = splitter else {
+            self.table.add(text.as_bytes(), [0, text.len()], part)?;
+            return Ok(broken);
+        };
+        // What a pattern does not match is a chunk, too, so that nothing is lost: so it is when texts are encoded.
+        let Worker { table, batch } = self;
+        let bytes = text.as_bytes();
+        let mut chunks: Chunks = splitter.chunks(&text);
+        let mut done = 0;
+        while chunks.next(batch)? {
+            monitor.check()?;
+            match table {
+                Table::Counts(table) if batch.begins().is_none() => {
+                    done = count_batch(table, bytes, batch, part.count);
+                }
+                _ => {
+                    for [begin, end] in batch.spans() {
+                        table.add(bytes, [done, begin], part)?;
+                        table.add(bytes, [begin, end], part)?;
+                        done = end;
+                    }
+                }
+            }
+        }
+        table.add(bytes, [done, bytes.len()], part)?;
+        Ok(broken)
+    }
+}
+
+/// Count the words of a batch, each of which begins where the one before ends. Returns where the last one ends.
+#[inline]
+fn count_batch(table: &mut WordTable, text: &[u8], batch: &Batch, count: u64) -> usize {
+    let base = batch.base();
+    let mut begin = base;
+    for &end in batch.ends() {
+        let end = base + end as usize;
+        if end + PADDING <= text.len() {
+            table.add_at(text, begin, end, count);
+        } else {
+            table.add(&text[begin..end], count);
+        }
+        begin = end;
+    }
+    begin
+}

@@ -1,0 +1,25 @@
+//! Training of byte-level BPE: a pattern splits the texts, chunks are counted as words, and bytes are merged.
+//!
+//! The reference, `cpbpe/reference/byte_level/training.py`, explains what is learned. Text, places and the loop of merging
+//! are those of the other family (`text.rs`, `learner.rs`); this is what differs:
+//!
+//! | file         | does                                                          |
+//! | ------------ | ------------------------------------------------------------- |
+//! | `values.rs`  | the options and results                                       |
+//! | `ordered.rs` | words with the place where each was first seen                |
+//! | `portions.rs`| texts -> portions for threads, cut where the pattern allows it |
+//! | `counter.rs` | a corpus -> words                                             |
+//! | `tracked.rs` | which pair is the best, by either rule                        |
+//! | `learn.rs`   | words -> merges                                               |
+
+mod counter;
+mod learn;
+mod ordered;
+mod portions;
+mod tracked;
+mod values;
+
+pub use counter::{ByteCounter, ByteTallies};
+pub use learn::learn_bytes;
+pub use ordered::{merge_ordered, OrderedWords};
+pub use values::{ByteLearnSpec, ByteMerges, Ties};

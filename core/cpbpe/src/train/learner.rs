@@ -1,0 +1,195 @@
+//! Merging, whatever the pairs are and whichever is the best: the part that all kinds of models share.
+//!
+//! **Few pairs are tracked.** A pair is most frequent at the start or, if a merge makes one of its symbols, right
+//! after that merge: from then on other merges can only take places away from it. So a pair that is rarer than a
+//! threshold at that moment cannot be the best one as long as the best is at least as frequent as the threshold, and
+//! needs neither a list of places nor an entry in the queue until then. When the best falls below the threshold, all
+//! pairs of the text are counted again, and tracked from a lower threshold. A good first guess makes this rare; a bad
+//! one only costs time.
+
+use crate::error::{Error, Halt};
+use crate::train::changes::{Merge, MergeChanges, NewPair, NewPairs};
+use crate::train::occurrences::{PairCounts, WeightBounds};
+use crate::train::pairs::{PairMap, PairNumber, SymbolNumber};
+use crate::train::queue::TrackedPair;
+use crate::train::text::TextPart;
+use crate::train::threads::in_threads;
+use crate::train::values::Tuning;
+use crate::watch::Monitor;
+
+/// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
+/// thousand places. A quarter of all places are in merges with more than this many.)
+const PARALLEL: usize = 1 << 12;
+
+/// The symbols of a text, and the pairs of them that are tracked.
+pub trait Pairs {
+    /// Forget all pairs, and track those that reach a threshold.
+    fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt>;
+    /// Rarer pairs are not tracked.
+    fn threshold(&self) -> u64;
+    /// How many symbols there are, including NO_SYMBOL.
+    fn symbols(&self) -> usize;
+    /// How many pairs were tracked since the last restart.
+    fn count(&self) -> usize;
+    /// The numbers of all pairs.
+    fn numbers(&self) -> &PairMap<PairNumber>;
+    /// A pair.
+    fn get(&self, number: PairNumber) -> TrackedPair;
+    /// Track a new pair if it reaches the threshold and can become a piece.
+    fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Result<Option<PairNumber>, Halt>;
+    /// Record that a pair has become rarer.
+    fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64);
+    /// Add a new symbol made of two.
+    fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber;
+}
+
+/// The state of merging.
+pub struct Learner<'a, P> {
+    /// How many pieces the model should have.
+    vocab_size: usize,
+    /// Pairs that are rarer than this are never merged; at least 1.
+    least: u64,
+    /// The tuning.
+    tuning: &'a Tuning,
+    /// The text; there is at least one part.
+    pub parts: Vec<TextPart>,
+    /// The symbols, and the pairs that can be merged next.
+    pub tracked: P,
+    /// A guess, based on words, of how frequent the last merge will be.
+    last_frequency: u64,
+    /// The changes of the last merge in all parts together, if there are several.
+    changes: MergeChanges,
+    /// The pairs of the last new symbol that are tracked from now on.
+    new_pairs: NewPairs,
+    /// Reports progress, and says whether to go on.
+    pub monitor: &'a Monitor,
+}
+
+impl<'a, P: Pairs> Learner<'a, P> {
+    /// Nothing is merged yet. `last_frequency`: a guess of how frequent the last merge will be.
+    pub fn new(
+        (vocab_size, least): (usize, u64),
+        tuning: &'a Tuning,
+        parts: Vec<TextPart>,
+        tracked: P,
+        last_frequency: u64,
+        monitor: &'a Monitor,
+    ) -> Learner<'a, P> {
+        let mut changes = MergeChanges::default();
+        (0..tracked.symbols()).for_each(|_| changes.add_symbol());
+        let new_pairs = NewPairs::default();
+        Learner { vocab_size, least, tuning, parts, tracked, last_frequency, changes, new_pairs, monitor }
+    }
+
+    /// Merge a pair everywhere. Returns by how many symbols this shortens the text.
+    pub fn merge(&mut self, number: PairNumber) -> Result<u64, Error> {
+        let monitor = self.monitor;
+        // 1. Make a symbol for it.
+        let TrackedPair { left, right, .. } = self.tracked.get(number);
+        let new = self.tracked.add_symbol(left, right);
+        let merge = Merge { number, left, right, new };
+        self.changes.add_symbol();
+        self.new_pairs.clear();
+
+        // 2. Replace it in the text. (All parts are alike, so the first one tells how much there is to do.)
+        let places = self.parts[0].listed(number);
+        in_parts(&mut self.parts, places, |part| part.merge(merge, monitor))?;
+
+        // 3. Add up the changes in all parts.
+        let changes = if let [only] = &self.parts[..] {
+            &only.changes
+        } else {
+            self.changes.clear();
+            self.parts.iter().for_each(|part| self.changes.absorb(&part.changes));
+            &self.changes
+        };
+        let merged = changes.merged;
+
+        // 4. Before each place, a pair (neighbour, left) has disappeared, and a pair (neighbour, new) has appeared.
+        for (neighbour, occurrences) in changes.before.iter() {
+            self.tracked.lower(neighbour, left, occurrences.weight);
+            if let Some(number) = self.tracked.track(neighbour, new, occurrences.weight)? {
+                self.new_pairs.before.push(NewPair { neighbour, number });
+            }
+        }
+        // 5. After each place, (right, neighbour) has disappeared, and (new, neighbour) has appeared; if the neighbour
+        //    was then merged itself, (new, new) has replaced that.
+        for (neighbour, occurrences) in changes.after.iter() {
+            self.tracked.lower(right, neighbour, occurrences.weight);
+            let moments = if neighbour == left { changes.new_beside_new.weight } else { 0 };
+            if let Some(number) = self.tracked.track(new, neighbour, occurrences.weight - moments)? {
+                self.new_pairs.after.push(NewPair { neighbour, number });
+            }
+        }
+        if changes.new_beside_new.places > 0 {
+            self.new_pairs.with_itself = self.tracked.track(new, new, changes.new_beside_new.weight)?;
+        }
+
+        // 6. Record where the new pairs are.
+        let new_pairs = &self.new_pairs;
+        in_parts(&mut self.parts, merged.places as usize, |part| part.track_new(merge, new_pairs, monitor))?;
+        Ok(merged.weight)
+    }
+
+    /// Count all pairs again, and track those that reach the given threshold, or else a guessed one.
+    pub fn count_and_track(&mut self, threshold: Option<u64>) -> Result<(), Error> {
+        let monitor = self.monitor;
+        // 1. If a threshold is given, most pairs are too rare for it. Upper bounds show which; these are not counted.
+        let bounds = match threshold {
+            Some(threshold) if threshold > 1 => Some((self.weight_bounds()?, threshold)),
+            _ => None,
+        };
+        let bounds = bounds.as_ref().map(|(bounds, threshold)| (bounds, *threshold));
+        // 2. Count.
+        let mut counted = in_threads(&self.parts, |part| part.count_pairs(bounds, monitor)).into_iter();
+        let mut counts = counted.next().transpose()?.unwrap_or_default();
+        for other in counted {
+            counts.absorb(&other?)?;
+        }
+        // 3. Track.
+        let threshold = threshold.unwrap_or_else(|| self.first_threshold(&counts));
+        self.tracked.restart(&counts, threshold)?;
+        drop(counts);
+        let (numbers, count) = (self.tracked.numbers(), self.tracked.count());
+        in_threads(&mut self.parts, |part| part.track_all(numbers, count, monitor)).into_iter().collect()
+    }
+
+    /// Upper bounds of the weights of all pairs.
+    fn weight_bounds(&self) -> Result<WeightBounds, Error> {
+        let places: usize = self.parts.iter().map(TextPart::size).sum();
+        let bits = places.ilog2().clamp(10, 24);
+        let mut bounded = in_threads(&self.parts, |part| part.weight_bounds(bits, self.monitor)).into_iter();
+        let mut bounds = bounded.next().unwrap_or_else(|| Ok(WeightBounds::new(bits)?))?;
+        for other in bounded {
+            bounds.absorb(&other?);
+        }
+        Ok(bounds)
+    }
+
+    /// A guess of how frequent the last merge will be. A guess that is too low costs less than one that is too high.
+    /// If words say nothing about it, frequencies still fall roughly like 1 / rank.
+    fn first_threshold(&self, counts: &PairCounts) -> u64 {
+        let total: u64 = counts.iter().map(|(_, _, occurrences)| occurrences.weight).sum();
+        let pieces = self.vocab_size as u64;
+        (total / pieces.max(1) / self.tuning.guess.max(1)).max(self.last_frequency).max(self.least)
+    }
+
+    /// A lower threshold, after the last one was reached with only this many of `limit` merges.
+    pub fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
+        let threshold = self.tracked.threshold();
+        let lower = threshold as f64 * (merges as f64 / limit as f64).powf(1.5) / 2.0;
+        (lower as u64).clamp(self.least, self.least.max(threshold - 1))
+    }
+}
+
+/// Do something with each part, on threads if there are enough places to work on.
+fn in_parts<F>(parts: &mut [TextPart], places: usize, work: F) -> Result<(), Error>
+where
+    F: Fn(&mut TextPart) -> Result<(), Error> + Sync,
+{
+    if parts.len() > 1 && places > PARALLEL {
+        in_threads(parts, work).into_iter().collect()
+    } else {
+        parts.iter_mut().try_for_each(work)
+    }
+}
