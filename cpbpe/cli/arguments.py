@@ -7,6 +7,7 @@ import csv
 import os
 import re
 from dataclasses import fields
+from textwrap import wrap
 from typing import Any
 
 from cpbpe.cli.flags import flag
@@ -18,7 +19,6 @@ from cpbpe.spelling import spelled
 from cpbpe.training.argument_checks import checked_memory_limit
 from cpbpe.training.byte_level.option_table import MEANINGS as BYTE_MEANINGS
 from cpbpe.training.byte_level.options import BYTE_NAMES, BYTE_PRESETS, OTHER_NAMES, ByteTrainOptions
-from cpbpe.training.byte_level.options import default_of as byte_default_of
 from cpbpe.training.option_table import GROUPS
 from cpbpe.training.options import PRESETS, TrainOptions
 from cpbpe.training.presets import ONLY_BYTES, AnyOptions, complete_options
@@ -88,22 +88,22 @@ def add_options(parser: Parser) -> None:
 def _add_byte_options(parser: Parser) -> None:
     """The options that only byte-level models have."""
     kinds = {item.name: str(item.type) for item in fields(ByteTrainOptions)}
-    section = parser.add_argument_group(
-        "byte-level models",
-        f"Options of the presets {', '.join(BYTE_PRESETS)}. Of those above they have {_shared()}. A text file is "
-        "one text there.",
+    about = (
+        f"Options of the presets {', '.join(BYTE_PRESETS)}. They have these of those above, too: "
+        f"{', '.join(flag(name) for name in BYTE_NAMES if name not in ONLY_BYTES)}. A text file is one text "
+        f"there."
     )
+    section = parser.add_argument_group("byte-level models", "\n  ".join(wrap(about, 75)))
     for name in (name for name in BYTE_NAMES if name in ONLY_BYTES):
-        text = f"{spelled(BYTE_MEANINGS[name].meaning)} (default: {byte_default_of(name)})".replace("%", "%%")
+        values = [getattr(options, name) for options in BYTE_PRESETS.values()]
+        same = all(value == values[0] for value in values)
+        usual = f"default: {_shown(values[0])}" if same else "the default depends on the preset"
+        text = f"{spelled(BYTE_MEANINGS[name].meaning)} ({usual})".replace("%", "%%")
         settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
         settings |= _KINDS[kinds[name]]
         if kinds[name] != "bool":
             settings["metavar"] = _METAVARS[kinds[name]]
         section.add_argument(flag(name), **settings)
-
-
-def _shared() -> str:
-    return ", ".join(flag(name) for name in BYTE_NAMES if name not in ONLY_BYTES)
 
 
 def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list[str]:

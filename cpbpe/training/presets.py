@@ -9,6 +9,7 @@ from cpbpe.errors import TrainingError
 from cpbpe.spelling import given, named
 from cpbpe.training.byte_level.options import BYTE_NAMES, BYTE_PRESETS, OTHER_NAMES, ByteTrainOptions
 from cpbpe.training.options import NAMES, PRESETS, TrainOptions
+from cpbpe.training.options_refused import FOREIGN, advice
 
 AnyOptions = TrainOptions | ByteTrainOptions
 """The options of either family."""
@@ -41,12 +42,12 @@ def complete_options(preset: str | AnyOptions, changes: Mapping[str, Any]) -> An
         return base.replace(**changes)
     if not isinstance(base, TrainOptions):
         raise TypeError(f"{named('preset')} must be a name, TrainOptions or ByteTrainOptions, not {base!r}")
-    for name in ("ties", "byte_order", "split_lines", "special_tokens_first", "max_piece_length"):
-        if name in changes:
-            raise TrainingError(
-                f"{named(name)}: it is an option of byte-level models; leave it out, or choose one of their "
-                f"presets, such as {given('preset', 'gpt4')}"
-            )
+    for name in sorted(ONLY_BYTES & changes.keys()):
+        way_out = advice(name, NAMES) if name in FOREIGN else "leave it out"
+        raise TrainingError(
+            f"{named(name)}: only byte-level models have it, such as those of {given('preset', 'gpt4')}; for "
+            f"this one, {way_out}"
+        )
     return base.replace(**changes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
@@ -64,8 +64,8 @@ class TrainingResult:
         self._report = report
 
     @property
-    def options(self) -> TrainOptions | ByteTrainOptions:
-        """The options of this training."""
+    def options(self) -> Any:
+        """The options of this training: `TrainOptions`, or `ByteTrainOptions` for a byte-level model."""
         return self._maker.options
 
     @property
@@ -90,7 +90,7 @@ class TrainingResult:
 
     def model_bytes_at(self, vocab_size: int) -> bytes:
         """The model file that training with a smaller `vocab_size` would have given, byte for byte."""
-        least, most = self._maker.least(), self._maker.options.vocab_size
+        least, most = self._least(), self._maker.options.vocab_size
         if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
             raise TypeError(f"vocab_size must be an integer, not {vocab_size!r}")
         if not least <= vocab_size <= most:
@@ -138,6 +138,9 @@ class TrainingResult:
             hint = f"; use result.tokenizer.{name}" if there else ""
             message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
             raise AttributeError(message, name=name, obj=self)
+
+    def _least(self) -> int:
+        return self._maker.least()
 
 
 def check_prefix(prefix: str) -> None:

@@ -15,6 +15,7 @@ from cpbpe.cli.train_flags import OPTIONS, THEIRS
 from cpbpe.training.option_table import GROUPS, MEANINGS
 from cpbpe.training.options import ARGUMENTS, NAMES
 from cpbpe.training.options_refused import FOREIGN, REFUSED
+from cpbpe.training.presets import ONLY_BYTES
 from tests.support import processes
 from tests.support.corpus import lines
 
@@ -79,7 +80,9 @@ def test_options_and_files_can_be_mixed() -> None:
 def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
     """The answer of the command is in the command's language, and names flags that there are."""
     known = {flag(option) for option in parser().flags()}
-    for name in sorted({*REFUSED, *FOREIGN} - {"input", "model_type", "out", "verbose"} - {*THEIRS_NAMES}):
+    for name in sorted(
+        {*REFUSED, *FOREIGN} - {"input", "model_type", "out", "verbose"} - {*THEIRS_NAMES} - ONLY_BYTES
+    ):
         assert main([*TRAIN, f"--{name}=5"]) == 2
         message = capsys.readouterr().err.removesuffix("\nType 'cpbpe train --help' for help.\n")
         begin = f"cpbpe: there is no option {flag(name)}"
@@ -96,9 +99,7 @@ def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
         ("--vocabsize=5", "did you mean --vocab-size?"),
         ("--no-vocab-size", "did you mean --vocab-size?"),
         ("-vocab_size=5", "did you mean --vocab-size?"),
-        ("--special-tokens=<a>", "give --control-symbols for pieces that only programs insert"),
         ("--n_vocab=5", "give --vocab-size"),
-        ("--min-frequency=2", "until there are --vocab-size pieces"),
         ("--output=my", "the model is named with --out"),
         ("--lowercase", "nmt_nfkc_cf as --normalization-rule-name"),
         ("--shrinking_factor=0.75", "only the unigram model has it"),
@@ -115,6 +116,29 @@ def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_what_was_meant(given: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TRAIN, *given.split()]) == 2
+    assert answer in capsys.readouterr().err
+    assert not Path("my.model").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ("--special-tokens=<a>", "give --control-symbols for pieces that only programs insert"),
+        ("--min-frequency=2", "until there are --vocab-size pieces"),
+        (
+            "--ties=minbpe",
+            "only byte-level models have it, such as those of --preset gpt4; for this one, leave it",
+        ),
+        (
+            "--preset gpt4 --split-digits",
+            "the --pattern says how a text is cut; leave it out",
+        ),
+        ("--preset gpt4 --control-symbols <a>", "byte-level models call them --special-tokens"),
+        ("--preset gpt2 --ties=none", "--ties must be one of tokenizers, minbpe, not 'none'"),
+    ],
+)
+def test_options_of_the_other_family(given: str, answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, *given.split()]) == 1
     assert answer in capsys.readouterr().err
     assert not Path("my.model").exists()
 

@@ -48,7 +48,7 @@ def test_bash(script: Path) -> None:
     assert in_bash(script, "cpbpe", "encode", "--format", "j") == ["json", "jsonl"]
     assert in_bash(script, "cpbpe", "encode", "--format", "=", "p") == ["pieces"]
     assert in_bash(script, "cpbpe", "encode", "--format", "=") == ["ids", "pieces", "json", "jsonl"]
-    assert in_bash(script, "cpbpe", "train", "--preset", "ll") == ["llama2"]
+    assert in_bash(script, "cpbpe", "train", "--preset", "ll") == ["llama2", "llama3"]
     assert in_bash(script, "cpbpe", "train", "cor") == ["corpus.txt"]
     assert in_bash(script, "cpbpe", "help", "tr") == ["train"]
     assert in_bash(script, "cpbpe", "completion", "z") == ["zsh"]

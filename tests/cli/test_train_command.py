@@ -245,7 +245,7 @@ def test_every_option_has_a_flag() -> None:
         ),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "32k"], 2, "whole number; write 32000"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size"], 2, "--vocab-size needs a value"),
-        (["train", "corpus.txt", "--out", "my", "--preset", "llama3"], 2, "one of llama2, sentencepiece,"),
+        (["train", "corpus.txt", "--out", "my", "--preset", "llama9"], 2, "one of llama2, sentencepiece,"),
         (["train", "corpus.txt", "--out", "my", "--character-coverage", "0,99"], 2, "write it with a point"),
         (["train", "none.txt", "--out", "my"], 1, "cpbpe: no such file or directory: 'none.txt'"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: --vocab-size is 9, but"),

@@ -150,8 +150,10 @@ def test_every_option_of_sentencepiece_is_taken_or_refused() -> None:
 
 
 def test_presets() -> None:
-    with pytest.raises(TrainingError, match="no preset 'llama3'; there are llama2, sentencepiece, lossless"):
-        train(TEXTS, preset="llama3")
+    with pytest.raises(
+        TrainingError, match="no preset 'llama9'; there are llama2, sentencepiece and lossless, and"
+    ):
+        train(TEXTS, preset="llama9")
     assert PRESETS["llama2"] == TrainOptions()
     with pytest.raises(AttributeError):
         PRESETS["llama2"].vocab_size = 5  # type: ignore[misc]

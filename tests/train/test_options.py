@@ -114,8 +114,8 @@ ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"column": 1.5}, TypeError, "column must be a name"),
     ({"column": True}, TypeError, "column must be a name"),
     ({"progress": "yes"}, TypeError, "progress must be True, False, None or a function, not 'yes'"),
-    ({"preset": None}, TypeError, "preset must be a name or TrainOptions, not None"),
-    ({"preset": ["llama2"]}, TypeError, "preset must be a name or TrainOptions"),
+    ({"preset": None}, TypeError, "preset must be a name, TrainOptions or ByteTrainOptions, not None"),
+    ({"preset": ["llama2"]}, TypeError, "preset must be a name, TrainOptions or ByteTrainOptions"),
 ]
 
 
