@@ -93,7 +93,8 @@ class ByteLevelEngine(ReferenceEngine):
         changes that.
         """
         splitter = self.spec.splitter
-        if splitter is None or splitter.then or splitter.pattern not in PATTERNS.values() or not is_valid_utf8(text):
+        known = splitter is not None and not splitter.then and splitter.pattern in PATTERNS.values()
+        if not known or not is_valid_utf8(text):
             return 0
         last = 0
         for place in compiled(r"[\p{L}\p{N}](?=\s)").finditer(decoded := text.decode()):
@@ -133,9 +134,9 @@ class ByteLevelEngine(ReferenceEngine):
 
 
 def _parts(pattern: str, text: str) -> Iterator[str]:
-    """What a pattern matches in a text, and what is between the matches.
+    r"""What a pattern matches in a text, and what is between the matches.
 
-    >>> list(_parts(r"\\d", "a1bc"))
+    >>> list(_parts(r"\d", "a1bc"))
     ['a', '1', 'bc']
     """
     at = 0

@@ -1,6 +1,6 @@
 """Reading a tokenizer.json of byte-level BPE: GPT-2, Llama 3, Qwen, DeepSeek and others.
 
-In the file every byte of a token is a letter (`cpbpe.reference.byte_level.ranks` has them), and a list of pairs
+In the file every byte of a token is a letter (`cpbpe.text.byte_letters` has them), and a list of pairs
 says what merges. `cpbpe.model.pair_ranks` proves that scores can say the same, always. `cutting` reads how
 texts are cut before that.
 """
@@ -17,11 +17,11 @@ from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, liste
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
 from cpbpe.model.formats.tokenizer_json.cutting import splitter_of
 from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
-from cpbpe.model.formats.tokenizer_json.letters import bytes_of
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
+from cpbpe.text.byte_letters import from_letters, is_spelled
 
 _PLACES = (
     ("normalizer", "normalizers"),
@@ -52,7 +52,7 @@ def read_byte_level(
     steps = steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer")
     if not steps or steps[-1]["type"] != "ByteLevel":
         named = ", ".join(step["type"] for step in steps) or "none"
-        wrong(f"it is byte-level BPE, but the last step of its pre-tokenizer is not ByteLevel (it has {named})")
+        wrong(f"it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is {named}")
     splitter = splitter_of(steps)
     # 2. The pieces.
     tokens = _Tokens(content, vocab, pairs)
@@ -63,17 +63,17 @@ def read_byte_level(
             f"its post-processor is {type_of(content['post_processor'], 'post_processor')}, and does more "
             f"than to put one token in front and one at the end"
         )
+    pieces = tokens.pieces()
+    _refuse_missing(pieces)
     spec = ModelSpec(
-        tokens.pieces(),
+        pieces,
         _normalizer(content),
         special_pieces=_special_pieces(tokens, ends),
         alphabet="bytes",
         splitter=splitter,
         whole=member(model, "ignore_merges", bool, "model", False),
         added=tokens.beyond,
-        carried=Carried(
-            {name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}
-        ),
+        carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
     )
     validity.check(spec)
     # 3. What is not the same.
@@ -95,7 +95,19 @@ def read_byte_level(
     return ReadModel(spec, tuple(differences), tuple(notes))
 
 
-def _normalizer(content: Json) -> NormalizerSpec:
+def _refuse_missing(pieces: Pieces) -> None:
+    """Raise a ModelError if a byte is no token, so that some text has no ids."""
+    known = {text for text, type in zip(pieces.texts, pieces.types, strict=True) if type == PieceType.NORMAL}
+    missing = [byte for byte in range(256) if bytes([byte]) not in known]
+    if missing:
+        shown_bytes = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if missing[3:] else "")
+        wrong(
+            f"model.vocab lacks {len(missing)} of the 256 bytes ({shown_bytes}): tokenizers leaves them out, "
+            f"and byte-level models of cpbpe lose nothing"
+        )
+
+
+def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raises an error)
     steps = steps_of(content.get("normalizer"), "normalizers", "normalizer")
     if not steps:
         return AS_IT_IS
@@ -192,7 +204,7 @@ class _Tokens:
     def _note(self, loose: list[str], plain: list[str], after: list[str]) -> None:
         if self.special:
             self.notes.append(
-                "tokenizers finds added tokens in every text, and cpbpe only those that allowed_special allows"
+                "tokenizers finds added tokens in every text, cpbpe only those that allowed_special allows"
             )
         if plain:
             self.notes.append(
@@ -201,8 +213,8 @@ class _Tokens:
             )
         if loose:
             self.notes.append(
-                f"tokenizers drops spaces around {listed(loose)} in a text that spells it out (lstrip, rstrip), "
-                f"or wants it to be a word of its own (single_word); here it is found as it is"
+                f"tokenizers drops spaces around {listed(loose)} in a text that spells it out (lstrip, "
+                f"rstrip), or wants it to be a word of its own (single_word); here it is found as it is"
             )
         if after:
             self.notes.append(
@@ -224,7 +236,7 @@ class _Tokens:
         # 2. Scores: ids, if they are in the order of the merges (as nearly always), otherwise that order.
         in_order = [ordinary[token] for token in made]
         if in_order == sorted(in_order) and self.size < _MOST_EXACT:
-            scores = [-float(id) if type == PieceType.NORMAL else 0.0 for id, (_, _, type) in enumerate(rows)]
+            scores = [float(-id) if type == PieceType.NORMAL else 0.0 for id, (_, _, type) in enumerate(rows)]
         else:
             places = {token: place for place, token in enumerate(made)}
             rest = len(made)
@@ -233,7 +245,7 @@ class _Tokens:
                 place = places.get(token)
                 if type == PieceType.NORMAL and place is None:
                     place, rest = rest, rest + 1
-                scores.append(-float(place or 0) if type == PieceType.NORMAL else 0.0)
+                scores.append(float(-(place or 0)) if type == PieceType.NORMAL else 0.0)
         texts, types = [text for _, text, _ in rows], [type for _, _, type in rows]
         self._refuse_twins(texts)
         return Pieces.of_lists(texts, scores, types)
@@ -242,8 +254,7 @@ class _Tokens:
         """The text and the type of a piece."""
         if token in self.special:
             return token.encode(), PieceType.CONTROL
-        letters = bytes_of(token)
-        if letters is None:
+        if not is_spelled(token):
             self.notes.append(
                 f"{shown(token)} has characters that stand for no byte, so no text becomes it; here it is a "
                 f"special token"
@@ -252,7 +263,7 @@ class _Tokens:
                 return token.encode(), PieceType.CONTROL
             except UnicodeEncodeError:
                 wrong(f"the token {shown(token)} holds half of a surrogate pair, which is no text")
-        return letters, PieceType.NORMAL
+        return from_letters(token), PieceType.NORMAL
 
     def _compare(self, ordinary: dict[str, int], ranks: dict[str, float]) -> None:
         """Find what merges in one of the two libraries only."""
@@ -277,9 +288,9 @@ class _Tokens:
             other = seen.setdefault(text, id)
             if other != id:
                 wrong(
-                    f"the tokens {other} and {id} have the same text, {text.decode(errors='replace')!r}: one is "
-                    f"an added token and found before texts are cut, the other is made of bytes; cpbpe has no "
-                    f"two pieces of one text"
+                    f"the tokens {other} and {id} have the same text, {text.decode(errors='replace')!r}: one "
+                    f"is an added token, which is found before texts are cut, the other is made of bytes; "
+                    f"cpbpe has no two pieces of one text"
                 )
 
 
@@ -289,10 +300,7 @@ def _rewrites(content: Json) -> bool:
 
 def _text(token: str) -> str | None:
     """The text of a token, if it is one."""
-    data = bytes_of(token)
     try:
-        return None if data is None else data.decode()
+        return from_letters(token).decode() if is_spelled(token) else token
     except UnicodeDecodeError:
         return None
-
-

@@ -1,7 +1,7 @@
 r"""How a byte-level tokenizer.json cuts texts: its pre-tokenizers as patterns, and back.
 
 The library's steps cut one after the other, as the patterns of a `SplitSpec` do. `ByteLevel` comes last: it
-writes every byte as a letter (see `cpbpe.reference.byte_level.ranks`), and may cut by GPT-2's pattern itself.
+writes every byte as a letter (see `cpbpe.text.byte_letters`), and may cut by GPT-2's pattern itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ from types import MappingProxyType
 
 from cpbpe.errors import ConversionError
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, typed, wrong
-from cpbpe.model.formats.tokenizer_json.patterns import PatternError, escaped_character, from_theirs, to_theirs
+from cpbpe.model.formats.tokenizer_json.patterns import (
+    PatternError,
+    escaped_character,
+    from_theirs,
+    to_theirs,
+)
 from cpbpe.model.formats.tokenizer_json.spaces import Json, escaped, sequence
 from cpbpe.model.spec import SplitSpec
 from cpbpe.text.split_patterns import PATTERNS, name_of
@@ -19,7 +24,9 @@ GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 """The pattern that ByteLevel has, unless `use_regex` is off."""
 _NUMBERS = r"\p{N}𑷠-𑷩𖿴-𖿶"
 """What Digits takes for numbers: two more sets of digits, which are new in Unicode 17."""
-_OURS = MappingProxyType({to_theirs(pattern): pattern for pattern in PATTERNS.values()} | {GPT2: PATTERNS["gpt2"]})
+_OURS = MappingProxyType(
+    {to_theirs(pattern): pattern for pattern in PATTERNS.values()} | {GPT2: PATTERNS["gpt2"]}
+)
 """The named patterns by what they are in files."""
 _TAKES_ALL = frozenset(_OURS)
 """Patterns that match every text from its beginning to its end."""
@@ -41,7 +48,7 @@ def splitter_of(steps: list[Json]) -> SplitSpec | None:
     return SplitSpec(first, name_of(first), tuple(then))
 
 
-def _patterns_of(step: Json) -> list[str]:
+def _patterns_of(step: Json) -> list[str]:  # noqa: RET503 (`wrong` raises an error)
     kind = step["type"]
     if kind == "Digits":
         each = member(step, "individual_digits", bool, "pre_tokenizer.Digits", False)
@@ -53,7 +60,7 @@ def _patterns_of(step: Json) -> list[str]:
     wrong(f"its pre-tokenizer has {kind}, and cpbpe knows Split, Digits and ByteLevel in byte-level models")
 
 
-def _split(step: Json) -> str:
+def _split(step: Json) -> str:  # noqa: RET503 (likewise)
     """The pattern of a Split: its matches are chunks, and so is what is between them."""
     given = member(step, "pattern", dict, "pre_tokenizer.Split")
     behavior = member(step, "behavior", str, "pre_tokenizer.Split")
@@ -112,7 +119,9 @@ def pre_tokenizer_of(splitter: SplitSpec | None) -> Json:
             continue
         regex = {"Regex": _to_theirs(pattern)}
         steps.append({"type": "Split", "pattern": regex, "behavior": "Isolated", "invert": False})
-    steps.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": uses_gpt2})
+    steps.append(
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": uses_gpt2}
+    )
     made = sequence("pretokenizers", steps)
     assert made is not None
     return made

@@ -1,8 +1,8 @@
 r"""Regular expressions of the `tokenizers` library as cpbpe and tiktoken write them, and back.
 
-That library uses Oniguruma with the syntax of Ruby; tiktoken and cpbpe's core use the crate fancy-regex, and the
-reference the package regex. All three of the first have the same Unicode classes (Unicode 16: `\p{L}`,
-`\p{Han}`, `\s`, `\d` and all others that are allowed here are the same code points). The syntax differs:
+That library (0.23.3) uses Oniguruma with the syntax of Ruby; tiktoken and cpbpe's core use the crate
+fancy-regex, and the reference the package regex. The first two have the same Unicode, version 16: `\p{L}`,
+`\p{Han}`, `\s`, `\d` and all other classes that are allowed here are the same code points. Syntax differs:
 
 - `{1,3}+` is possessive in fancy-regex, and in Ruby's syntax a repeat of a repeat;
 - `$` is the end of the text in one, and the end of any line in the other;
@@ -19,10 +19,18 @@ import re
 from dataclasses import dataclass, field
 
 _CATEGORIES = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp Cc Cf Co".split()
+    (
+        *("L", "Lu", "Ll", "Lt", "Lm", "Lo"),
+        *("M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No"),
+        *("P", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po"),
+        *("S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "Cc", "Cf", "Co"),
+    )
 )
 _SCRIPTS = frozenset(
-    "Han Hiragana Katakana Hangul Latin Cyrillic Greek Arabic Hebrew Thai Devanagari Bengali Armenian".split()
+    (
+        *("Han", "Hiragana", "Katakana", "Hangul", "Latin", "Cyrillic", "Greek"),
+        *("Arabic", "Hebrew", "Thai", "Devanagari", "Bengali", "Armenian"),
+    )
 )
 _BRACKETS = {"punct": r"\p{P}\p{S}", "digit": r"\p{Nd}", "space": r"\s"}
 """The classes in brackets, `[:punct:]`, that are known, as others write them."""
@@ -57,7 +65,7 @@ def to_theirs(pattern: str) -> str:
     r"""A pattern of cpbpe for Oniguruma, likewise.
 
     >>> to_theirs(r"\p{N}{1,3}+|\s++$|\pL")
-    '(?>\\p{N}{1,3})|\\s++\\z|\\p{L}'
+    '(?>\\p{N}{1,3})|\\s++(?![\\s\\S])|\\p{L}'
     """
     return _Translation(pattern, "ours").done()
 
@@ -108,7 +116,7 @@ class _Translation:
             self._write(text, length)
         elif character == "$":
             # At the end of the text for us, and of any line for them.
-            text = r"\z" if self.syntax == "ours" else r"(?![^\n])"
+            text = _END if self.syntax == "ours" else r"(?![^\n])"
             self._write(text, 1, can_repeat=False)
         elif character == "^":
             raise PatternError("^, which is not the same in Oniguruma")
@@ -180,7 +188,7 @@ class _Translation:
 
     def _check_repeat(self) -> None:
         if not self.can_repeat or not self.out:
-            raise PatternError(f"{self.pattern[self.at]} after nothing that can be repeated, or repeated twice")
+            raise PatternError(f"{self.pattern[self.at]} where nothing can be repeated (again)")
 
     # --- Characters and classes -------------------------------------------------------------------
 
@@ -209,7 +217,7 @@ class _Translation:
             if first == "A":
                 return r"(?<![\s\S])", 2
             if first == "z":
-                return r"\z" if self.syntax == "ours" else _END, 2
+                return _END, 2
             if self.syntax == "theirs":
                 return rf"(?=\n?{_END})", 2
         if first.isalnum() or ord(first) > 0x7F:
@@ -247,7 +255,9 @@ class _Translation:
         self.at += 1
         sides.append(items)
         # A negated class is only known as one side of an intersection.
-        if any(item.startswith("[^") and (len(sides) == 1 or len(side) > 1) for side in sides for item in side):
+        if any(
+            item.startswith("[^") and (len(sides) == 1 or len(side) > 1) for side in sides for item in side
+        ):
             raise PatternError("a negated class in another")
         if len(sides) == 1:
             return negated, items
@@ -283,7 +293,8 @@ class _Translation:
         return [f"{low}-{high}"]
 
     def _is_range(self) -> bool:
-        return self.pattern.startswith("-", self.at) and self.pattern[self.at + 1 : self.at + 2] not in ("]", "")
+        following = self.pattern[self.at + 1 : self.at + 2]
+        return self.pattern.startswith("-", self.at) and following not in ("]", "")
 
     def _character(self) -> str:
         """A character, or an escape, in a class."""
