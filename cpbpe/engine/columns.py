@@ -10,8 +10,8 @@ NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool]
 """Name, charsmap, and the other fields of `NormalizerSpec` in their order."""
 
 
-ByteLevelColumns = tuple[str, str, bool]
-"""The pattern of the splitter, empty if there is none; its name; `whole`."""
+ByteLevelColumns = tuple[str, str, bool, list[str]]
+"""The pattern of the splitter, empty if there is none; its name; `whole`; the patterns after the first."""
 
 
 class Columns(TypedDict):
@@ -68,14 +68,15 @@ def _byte_level_columns(spec: ModelSpec) -> ByteLevelColumns | None:
     if spec.alphabet == "characters":
         return None
     splitter = spec.splitter or SplitSpec("")
-    return splitter.pattern, splitter.name, spec.whole
+    return splitter.pattern, splitter.name, spec.whole, list(splitter.then)
 
 
 def _byte_level_fields(columns: ByteLevelColumns | None) -> dict[str, Any]:
     if columns is None:
         return {}
-    pattern, name, whole = columns
-    return {"alphabet": "bytes", "splitter": SplitSpec(pattern, name) if pattern else None, "whole": whole}
+    pattern, name, whole, then = columns
+    splitter = SplitSpec(pattern, name, tuple(then)) if pattern else None
+    return {"alphabet": "bytes", "splitter": splitter, "whole": whole}
 
 
 def _normalizer_columns(spec: NormalizerSpec) -> NormalizerColumns:

@@ -95,6 +95,8 @@ def page(
         made.row("type", "byte-level BPE")
         cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
         made.row("text is cut", f"by the pattern {shown(cut)}" if cut else "nowhere: it is one chunk")
+        for pattern in seen.splitter.then if seen.splitter else ():
+            made.row("then", f"by the pattern {shown(pattern)}")
     else:
         made.row("type", f"BPE, {fallback}")
     more = seen.vocab_size - seen.pieces

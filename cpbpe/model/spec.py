@@ -197,6 +197,9 @@ class SplitSpec:
     """The regular expression whose matches are the chunks, as the packages `regex` and tiktoken write it."""
     name: str = ""
     """What the pattern is called: "gpt2", "cl100k", ... It is for people: nothing depends on it."""
+    then: tuple[str, ...] = ()
+    """Other patterns, each of which cuts the chunks of the one before. For these, what a pattern leaves out
+    between two matches is a chunk, too; and a chunk is a text of its own, around which they see nothing."""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ def check_alphabet(spec: ModelSpec) -> None:
         return
     if spec.splitter is not None and not spec.splitter.pattern:
         raise ModelError("the pattern of a splitter is empty; for a text as one chunk leave out the splitter")
+    if spec.splitter is not None and not all(spec.splitter.then):
+        raise ModelError("a pattern in the `then` of a splitter is empty; leave it out")
     if spec.byte_fallback:
         raise ModelError("a byte-level model needs no byte_fallback: leave it off")
     plain = NormalizerSpec(
@@ -137,9 +139,8 @@ def _check_byte_level(spec: ModelSpec) -> None:
                 "the pattern of a splitter is empty; for a text as one chunk leave out the splitter"
             )
         regex = imported("regex")
-        try:
-            regex.compile(spec.splitter.pattern)
-        except regex.error as error:
-            raise ModelError(
-                f"the pattern {spec.splitter.pattern!r} is not a regular expression: {error}"
-            ) from None
+        for pattern in (spec.splitter.pattern, *spec.splitter.then):
+            try:
+                regex.compile(pattern)
+            except regex.error as error:
+                raise ModelError(f"the pattern {pattern!r} is not a regular expression: {error}") from None

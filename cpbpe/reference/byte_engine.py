@@ -77,23 +77,14 @@ class ByteLevelEngine(ReferenceEngine):
 
         They are the matches of the pattern that are not empty. The published patterns match every text from
         its beginning to its end. What another one leaves out between two matches is a chunk as well, so that
-        nothing is lost. (tiktoken drops it.)
+        nothing is lost. (tiktoken drops it.) A model may have several patterns, each of which cuts the chunks
+        of the one before, as if they were texts.
         """
-        if self.spec.splitter is None:
-            yield from [text] if text else []
-            return
-        decoded = text.decode()
-        at = 0
-        for match in compiled(self.spec.splitter.pattern).finditer(decoded):
-            begin, end = match.span()
-            if begin == end:
-                continue
-            if at < begin:
-                yield decoded[at:begin].encode()
-            yield decoded[begin:end].encode()
-            at = end
-        if at < len(decoded):
-            yield decoded[at:].encode()
+        splitter = self.spec.splitter
+        chunks = [text.decode()] if text else []
+        for pattern in () if splitter is None else (splitter.pattern, *splitter.then):
+            chunks = [part for chunk in chunks for part in _parts(pattern, chunk)]
+        yield from (chunk.encode() for chunk in chunks)
 
     def last_cut(self, text: bytes) -> int:
         """The last place in a text before which chunks are final, whatever text follows; 0 if none is known.
@@ -102,7 +93,8 @@ class ByteLevelEngine(ReferenceEngine):
         changes that.
         """
         splitter = self.spec.splitter
-        if splitter is None or splitter.pattern not in PATTERNS.values() or not is_valid_utf8(text):
+        known = splitter is not None and not splitter.then and splitter.pattern in PATTERNS.values()
+        if not known or not is_valid_utf8(text):
             return 0
         last = 0
         for place in compiled(r"[\p{L}\p{N}](?=\s)").finditer(decoded := text.decode()):
@@ -139,3 +131,22 @@ class ByteLevelEngine(ReferenceEngine):
         """
         joined = b"".join(piece for piece, id in pieces if id < 0 or self._types[id] != PieceType.CONTROL)
         return joined if keep_invalid else joined.decode(errors="replace").encode()
+
+
+def _parts(pattern: str, text: str) -> Iterator[str]:
+    r"""What a pattern matches in a text, and what is between the matches.
+
+    >>> list(_parts(r"\d", "a1bc"))
+    ['a', '1', 'bc']
+    """
+    at = 0
+    for match in compiled(pattern).finditer(text):
+        begin, end = match.span()
+        if begin == end:
+            continue
+        if at < begin:
+            yield text[at:begin]
+        yield text[begin:end]
+        at = end
+    if at < len(text):
+        yield text[at:]

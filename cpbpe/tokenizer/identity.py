@@ -100,8 +100,10 @@ def summary(facts: ModelFacts) -> str:
     engine, added = facts.engine, len(facts.special.added)
     more = f", {added} added tokens" if added else ""
     if engine.byte_level is not None:
-        pattern, name, _ = engine.byte_level
+        pattern, name, _, then = engine.byte_level
         cut = f"pattern {name or 'of its own'}" if pattern else "no pattern"
+        if then:
+            cut = f"{1 + len(then)} patterns"
         return f"{engine.size} pieces{more}, byte-level, {cut}"
     fallback = "byte fallback" if engine.byte_fallback else "no byte fallback"
     normalizer = text_of(engine.normalizer_name) or "unnamed"

@@ -126,7 +126,12 @@ class Inspection:
             "pieces": self.pieces,
             "vocab_size": self.vocab_size,
             "alphabet": self.alphabet,
-            "splitter": self.splitter and {"pattern": self.splitter.pattern, "name": self.splitter.name},
+            "splitter": self.splitter
+            and {
+                "pattern": self.splitter.pattern,
+                "name": self.splitter.name,
+                "then": list(self.splitter.then),
+            },
             "byte_fallback": self.byte_fallback,
             "byte_pieces": self.byte_pieces,
             "special_ids": dict(self.special_ids),

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import imported
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.utf8 import text_of
 
 TEXTS = 300
@@ -52,7 +52,12 @@ def tried(spec: ModelSpec, files: Mapping[str, bytes]) -> str | None:
 def _texts(spec: ModelSpec) -> Iterator[str]:
     """The same texts every time: pieces side by side, and parts of pieces, with spaces and unknown text."""
     chance = random.Random(0)
-    pieces = [text_of(text).replace("▁", " ") for text in spec.pieces.texts]
+    byte_level = spec.alphabet == "bytes"
+    pieces = [
+        text_of(text) if byte_level else text_of(text).replace("▁", " ")
+        for text, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
+        if not byte_level or type == PieceType.NORMAL
+    ]
     others = [" ", "  ", "▁", "\n", "é", "☃☃", "\0", "a"]
     for number in range(TEXTS):
         parts = chance.choices(pieces, k=1 + number % 8) + chance.choices(others, k=number % 3)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -37,7 +38,7 @@ def verified(
     `files` are those of a conversion, by their formats. Otherwise, other ids are a ConversionError.
     """
     ours = make_engine(spec).encode
-    others = dict(_encoders(files, allow_differences))
+    others = dict(_encoders(spec, files, allow_differences))
     number = 0
     wrong: dict[str, list[str]] = {}
     for number, text in enumerate(_texts(texts), 1):
@@ -70,11 +71,17 @@ _LIBRARIES = {"tokenizer.json": "tokenizers", "model": "sentencepiece"}
 """Which library a format is for."""
 
 
-def _encoders(files: Mapping[str, bytes], allow_differences: bool) -> Iterator[tuple[str, Encode]]:
+def _encoders(
+    spec: ModelSpec, files: Mapping[str, bytes], allow_differences: bool
+) -> Iterator[tuple[str, Encode]]:
     """What encodes with the files, by a name for it."""
     for format, data in files.items():
-        read = table.read(data, table.FORMATS[format], allow_differences=allow_differences)
-        yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
+        if format == "tiktoken":  # the file does not say by which pattern texts are cut
+            again = imported(table.FORMATS[format].module).spec_of(data, "", {})
+            again = replace(again, splitter=spec.splitter, added=(), special_pieces=spec.special_pieces)
+        else:
+            again = table.read(data, table.FORMATS[format], allow_differences=allow_differences).spec
+        yield f"{_OURS}, which has read the {format} again,", make_engine(again).encode
     if "tokenizer.json" in files and _has("tokenizers"):
         fast = imported("tokenizers").Tokenizer.from_str(files["tokenizer.json"].decode())
         fast.encode_special_tokens = True
@@ -82,7 +89,7 @@ def _encoders(files: Mapping[str, bytes], allow_differences: bool) -> Iterator[t
             f"tokenizers {version('tokenizers')}",
             lambda text: fast.encode(text, add_special_tokens=False).ids,
         )
-    if "model" in files and _has("sentencepiece"):
+    if "model" in files and _has("sentencepiece") and spec.alphabet == "characters":
         slow: Any = imported("sentencepiece").SentencePieceProcessor(model_proto=files["model"])
         yield f"sentencepiece {version('sentencepiece')}", slow.encode
 

@@ -38,7 +38,7 @@ fn columns(pieces: &[&[u8]], pattern: &str, whole: bool) -> Columns {
             ..NormalizerOptions::default()
         },
         denormalizer: None,
-        byte_level: Some(ByteLevelOptions { pattern: pattern.into(), name: "mine".into(), whole }),
+        byte_level: Some(ByteLevelOptions { pattern: pattern.into(), then: Vec::new(), name: "mine".into(), whole }),
         added: Vec::new(),
     }
 }

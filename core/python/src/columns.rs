@@ -12,12 +12,13 @@ use crate::errors::halted;
 /// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space.
 pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool, bool);
 
-/// The pattern of a byte-level model, empty if it has none; its name; whether chunks that are pieces are taken whole.
-pub type ByteLevelTuple = (String, String, bool);
+/// The pattern of a byte-level model, empty if it has none; its name; whether chunks that are pieces are taken whole; the
+/// patterns that cut its chunks.
+pub type ByteLevelTuple = (String, String, bool, Vec<String>);
 
 /// For Python.
 pub fn byte_level_of(options: ByteLevelOptions) -> ByteLevelTuple {
-    (options.pattern, options.name, options.whole)
+    (options.pattern, options.name, options.whole, options.then)
 }
 
 /// A normalizer that came from Python.

@@ -102,7 +102,7 @@ impl Engine {
             special_pieces: [unk, bos, eos, pad],
             normalizer: normalizer_of(normalizer),
             denormalizer: denormalizer.map(normalizer_of),
-            byte_level: byte_level.map(|(pattern, name, whole)| ByteLevelOptions { pattern, name, whole }),
+            byte_level: byte_level.map(|(pattern, name, whole, then)| ByteLevelOptions { pattern, then, name, whole }),
             added,
         };
         let engine = py.detach(|| cpbpe::Engine::from_columns(columns));

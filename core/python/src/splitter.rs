@@ -10,16 +10,16 @@ use crate::arrays;
 use crate::errors::exception;
 use crate::signals::run;
 
-/// Splits text by a pattern of byte-level BPE.
+/// Splits text by a pattern of byte-level BPE, and by others that cut the chunks of those before.
 #[pyclass(frozen, module = "cpbpe._core")]
 pub struct Splitter(cpbpe::Splitter);
 
 #[pymethods]
 impl Splitter {
     #[new]
-    #[pyo3(signature = (pattern, /))]
-    fn new(pattern: &str) -> PyResult<Splitter> {
-        cpbpe::Splitter::of(pattern).map(Splitter).map_err(exception)
+    #[pyo3(signature = (pattern, /, *then))]
+    fn new(pattern: &str, then: Vec<String>) -> PyResult<Splitter> {
+        cpbpe::Splitter::of_all(pattern, &then).map(Splitter).map_err(exception)
     }
 
     /// Whether the pattern is one of those that are split fast.

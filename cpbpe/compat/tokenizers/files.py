@@ -98,7 +98,7 @@ class ModelFile:
         """What goes around texts."""
         if self._given is not None:
             return self._given.get("post_processor")
-        return special.post_processor(self.spec, self._names)
+        return special.post_processor(self.spec, self._names.names)
 
     def said(self, name: str) -> Any:
         """What the file says about truncation or padding."""

@@ -189,11 +189,13 @@ class AddedToken(_message.Message):
     def __init__(self, text: _Optional[bytes] = ..., id: _Optional[int] = ...) -> None: ...
 
 class ByteLevel(_message.Message):
-    __slots__ = ("pattern", "name", "whole")
+    __slots__ = ("pattern", "name", "whole", "then")
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
+    THEN_FIELD_NUMBER: _ClassVar[int]
     pattern: bytes
     name: bytes
     whole: bool
-    def __init__(self, pattern: _Optional[bytes] = ..., name: _Optional[bytes] = ..., whole: bool = ...) -> None: ...
+    then: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, pattern: _Optional[bytes] = ..., name: _Optional[bytes] = ..., whole: bool = ..., then: _Optional[_Iterable[bytes]] = ...) -> None: ...

@@ -14,6 +14,7 @@ from typing import Any
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model.formats.values import Written
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
+from cpbpe.text.byte_letters import to_letters
 
 
 def check(written: Written, spec: ModelSpec, format: str, read: Callable[[bytes], ModelSpec]) -> None:
@@ -102,6 +103,15 @@ def _of_json(data: bytes, spec: ModelSpec) -> str:
     """Only the vocabulary: the merges are proved, and the library that it is for tries them."""
     content: Any = json.loads(data)
     vocab: dict[str, int] = content["model"]["vocab"]
+    if spec.alphabet == "bytes":
+        tokens = {**vocab, **{token["content"]: token["id"] for token in content["added_tokens"]}}
+        rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+        meant = {
+            text.decode() if type == PieceType.CONTROL else to_letters(text): id
+            for id, (text, type) in enumerate(rows)
+        }
+        meant.update((text.decode(), id) for text, id in spec.added)
+        return "" if tokens == meant else "its tokens are not the same"
     texts = [text.decode() for text in spec.pieces.texts]
     found = {id: token for token, id in vocab.items()}
     same = all(found.get(id) in (text, f"\0{text}") for id, text in enumerate(texts))

@@ -108,12 +108,13 @@ def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
     try:
         message.ParseFromString(proto.Extensions[extension])
         pattern, name = message.pattern.decode(), message.name.decode()
+        then = tuple(other.decode() for other in message.then)
     except (decode_error(), UnicodeDecodeError) as error:
         raise ModelError(
             "the file says that its model is byte-level, but the field that says how (41703) is damaged; "
             "copy the file again"
         ) from error
-    splitter = SplitSpec(pattern, name) if pattern else None
+    splitter = SplitSpec(pattern, name, then) if pattern else None
     return {"alphabet": "bytes", "splitter": splitter, "whole": message.whole}
 
 
@@ -271,7 +272,12 @@ def write(spec: ModelSpec) -> bytes:
 
 def _byte_level_bytes(spec: ModelSpec) -> bytes:
     splitter = spec.splitter or SplitSpec("")
-    fields = {"pattern": splitter.pattern.encode(), "name": splitter.name.encode(), "whole": spec.whole}
+    fields = {
+        "pattern": splitter.pattern.encode(),
+        "name": splitter.name.encode(),
+        "whole": spec.whole,
+        "then": [pattern.encode() for pattern in splitter.then],
+    }
     message = messages().ByteLevel(**{name: value for name, value in fields.items() if value})
     data: bytes = message.SerializeToString()
     return data

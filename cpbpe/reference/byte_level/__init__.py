@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from cpbpe.reference.byte_level.encoding import ByteLevel
 from cpbpe.reference.byte_level.patterns import PATTERNS
-from cpbpe.reference.byte_level.ranks import BYTE_ORDER, read_gpt2, read_ranks, recover_merges, write_ranks
+from cpbpe.reference.byte_level.ranks import read_gpt2, read_ranks, recover_merges, write_ranks
 from cpbpe.reference.byte_level.training import LearnedMerges, Limits, count_chunks, learn
+from cpbpe.text.byte_letters import BYTE_ORDER
 
 __all__ = [
     "BYTE_ORDER",

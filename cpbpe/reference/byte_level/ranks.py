@@ -3,6 +3,8 @@ r"""How byte-level vocabularies are written down: ranks, printable letters, and 
 There are two forms. OpenAI's newer files list the pieces with their ranks, and that is all: which two
 pieces a piece is made of is not written down, because merging by the rank of the joined text does not need
 it. GPT-2's files, and Hugging Face's, list pairs. `recover_merges` leads from the first form to the second.
+
+GPT-2's files spell the bytes of a piece as printable letters, which `cpbpe/text/byte_letters.py` explains.
 """
 
 from __future__ import annotations
@@ -14,53 +16,7 @@ from collections.abc import Mapping
 
 from cpbpe.errors import ModelError
 from cpbpe.reference.byte_level.encoding import BYTES, merge
-
-# --- Printable letters ----------------------------------------------------------------------------
-
-_PRINTABLE = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-"""The bytes that are printable characters in Latin-1, other than spaces and the invisible soft hyphen."""
-
-BYTE_ORDER = tuple(_PRINTABLE + [byte for byte in range(256) if byte not in set(_PRINTABLE)])
-"""The bytes in the order of their letters, in which GPT-2, and OpenAI ever since, gave them their ids."""
-
-LETTERS = {
-    byte: chr(byte if place < len(_PRINTABLE) else 256 + place - len(_PRINTABLE))
-    for place, byte in enumerate(BYTE_ORDER)
-}
-"""The letter for each byte.
-
-GPT-2's files are text, with a space between the halves of a pair, and a piece may hold any byte, also a space
-or half a character. So each byte is written as a letter: a printable one as itself, the others as the letters
-from U+0100 on, in their order. A space, the 33rd of these, becomes Ġ, and a line break Ċ.
-
->>> LETTERS[ord("a")], LETTERS[ord(" ")], LETTERS[ord("\\n")]
-('a', 'Ġ', 'Ċ')
-"""
-_BYTES_OF_LETTERS = {letter: byte for byte, letter in LETTERS.items()}
-
-
-def to_letters(piece: bytes) -> str:
-    """A piece as GPT-2's files write it.
-
-    >>> to_letters(" né".encode())
-    'ĠnÃ©'
-    """
-    return "".join([LETTERS[byte] for byte in piece])
-
-
-def from_letters(letters: str) -> bytes:
-    """The bytes that letters stand for.
-
-    >>> from_letters("ĠnÃ©").decode()
-    ' né'
-    """
-    try:
-        return bytes([_BYTES_OF_LETTERS[letter] for letter in letters])
-    except KeyError as error:
-        raise ModelError(
-            f"{letters!r} has the character {error.args[0]!r}, which stands for no byte in GPT-2's alphabet"
-        ) from None
-
+from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS, from_letters
 
 # --- Files ----------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from cpbpe.reference.byte_level.patterns import compiled
-from cpbpe.reference.byte_level.ranks import BYTE_ORDER
+from cpbpe.text.byte_letters import BYTE_ORDER
 
 WALL = -1
 """Stands between two chunks; and where there was a symbol that was merged into the one before it."""
@@ -38,7 +38,7 @@ Karpathy's lecture, and what tiktoken has for teaching: both go through the text
 pairs with the highest count.
 
 "tokenizers": the one whose left symbol has the smallest id, then whose right symbol has. So does Hugging
-Face's library of this name; its ids are those of the bytes in GPT-2's order (`ranks.BYTE_ORDER`), then the
+Face's library of this name; its ids are those of the bytes in GPT-2's order (`BYTE_ORDER`), then the
 merges.
 """
 
@@ -59,7 +59,7 @@ class LearnedMerges:
     def ranks(self, byte_order: Sequence[int] = range(256)) -> dict[bytes, int]:
         """The pieces and their ranks: bytes first, in this order, then the merges. `ByteLevel` takes them.
 
-        OpenAI's ranks have the bytes in GPT-2's order, `ranks.BYTE_ORDER`; minbpe's in their own.
+        OpenAI's ranks have the bytes in GPT-2's order, `BYTE_ORDER`; minbpe's in their own.
         """
         return {
             piece: rank for rank, piece in enumerate([*(bytes([byte]) for byte in byte_order), *self.pieces])

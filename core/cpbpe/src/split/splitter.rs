@@ -9,6 +9,7 @@ use crate::split::general::{compile, next_match};
 use crate::split::patterns::known;
 use crate::split::safe_cut::safe_cut;
 use crate::split::scanner::{scanner, Ends, Scan, BATCH};
+use crate::split::sequence::Nested;
 
 /// A pattern that splits texts.
 ///
@@ -30,6 +31,8 @@ enum Way {
     Scanner(Scan, Classes),
     /// Any other.
     General(Box<Regex>),
+    /// Several patterns, one after the other.
+    Sequence(Vec<Splitter>),
 }
 
 impl Splitter {
@@ -39,6 +42,16 @@ impl Splitter {
             Some(known) => Way::Scanner(scanner(known), Classes::new()?),
             None => Way::General(Box::new(compile(pattern)?)),
         }))
+    }
+
+    /// A splitter for a pattern, and others that cut the chunks of those before.
+    pub fn of_all(pattern: &str, then: &[String]) -> Result<Splitter, Error> {
+        let first = Splitter::of(pattern)?;
+        if then.is_empty() {
+            return Ok(first);
+        }
+        let others = then.iter().map(|pattern| Splitter::of(pattern));
+        Ok(Splitter(Way::Sequence(std::iter::once(Ok(first)).chain(others).collect::<Result<_, _>>()?)))
     }
 
     /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting never fails.
@@ -51,6 +64,7 @@ impl Splitter {
         match &self.0 {
             Way::Scanner(scan, classes) => Chunks::Scanned { scan: *scan, classes, text: text.as_bytes(), at: 0 },
             Way::General(regex) => Chunks::Matched { matches: regex.find_iter(text), next: None },
+            Way::Sequence(splitters) => Chunks::Nested(Box::new(Nested::new(splitters, text))),
         }
     }
 
@@ -59,7 +73,7 @@ impl Splitter {
     pub fn safe_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
         match &self.0 {
             Way::Scanner(_, classes) => safe_cut(classes, text.as_bytes(), from, to),
-            Way::General(_) => None,
+            Way::General(_) | Way::Sequence(_) => None,
         }
     }
 }
@@ -70,6 +84,8 @@ pub enum Chunks<'a> {
     Scanned { scan: Scan, classes: &'a Classes, text: &'a [u8], at: usize },
     /// By a regular expression. `next`: the next match, if it is known already.
     Matched { matches: Matches<'a, 'a, str>, next: Option<[usize; 2]> },
+    /// By several patterns.
+    Nested(Box<Nested<'a>>),
 }
 
 impl Chunks<'_> {
@@ -87,6 +103,7 @@ impl Chunks<'_> {
                 }
             }
             Chunks::Matched { matches, next } => batch.fill(matches, next)?,
+            Chunks::Nested(nested) => nested.fill(batch)?,
         }
         Ok(batch.ends.count > 0)
     }
@@ -120,6 +137,29 @@ impl Batch {
     /// Where each chunk begins, counted from `base`; `None` if each begins where the one before ends.
     pub fn begins(&self) -> Option<&[u32]> {
         self.begins.as_deref()
+    }
+
+    /// Begin a batch of chunks each of which begins where the one before ends.
+    pub(super) fn restart(&mut self, base: usize) {
+        (self.base, self.begins, self.ends.count) = (base, None, 0);
+    }
+
+    /// Add a chunk that ends there.
+    pub(super) fn push(&mut self, end: usize) -> Result<(), Error> {
+        let number = u32::try_from(end - self.base).map_err(|_| Error::ChunkTooLong)?;
+        self.ends.numbers[self.ends.count] = number;
+        self.ends.count += 1;
+        Ok(())
+    }
+
+    /// Where a chunk begins and ends in the text.
+    pub(super) fn span(&self, i: usize) -> [usize; 2] {
+        let begin = match &self.begins {
+            Some(begins) => begins[i],
+            None if i == 0 => 0,
+            None => self.ends.numbers[i - 1],
+        };
+        [begin, self.ends.numbers[i]].map(|place| self.base + place as usize)
     }
 
     /// Where each chunk begins and ends in the text.

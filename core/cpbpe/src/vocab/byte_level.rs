@@ -13,6 +13,8 @@ use crate::vocab::pieces::Pieces;
 pub struct ByteLevelOptions {
     /// The regular expression whose matches are the chunks; empty if a text is one chunk.
     pub pattern: String,
+    /// Other regular expressions, each of which cuts the chunks of the one before.
+    pub then: Vec<String>,
     /// The name of the pattern, for people.
     pub name: String,
     /// Whether a chunk that is a piece is taken whole, even if no merges lead to it.
@@ -41,7 +43,7 @@ impl ByteLevel {
                 None => return Err(Error::InvalidModel("a byte is not a piece of this byte-level model")),
             }
         }
-        let splitter = if options.pattern.is_empty() { None } else { Some(Splitter::of(&options.pattern)?) };
+        let splitter = if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
         Ok(ByteLevel { options, splitter, ids, vector: has_vectors() })
     }
 }

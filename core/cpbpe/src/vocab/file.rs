@@ -208,7 +208,8 @@ fn byte_level(message: &[u8]) -> Option<ByteLevelOptions> {
             (1, Value::Bytes(bytes)) => options.pattern = text(bytes)?,
             (2, Value::Bytes(bytes)) => options.name = text(bytes)?,
             (3, Value::Varint(value)) => options.whole = value != 0,
-            (1..=3, _) => return None,
+            (4, Value::Bytes(bytes)) => options.then.push(text(bytes)?),
+            (1..=4, _) => return None,
             _ => {}
         }
     }

@@ -19,7 +19,8 @@ from cpbpe.model.formats.tokenizer_json.checked import member, shown, typed, wro
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.formats.tokenizer_json.steps import Steps
 
-_FLAGS = ("lstrip", "rstrip", "single_word")
+FLAGS = ("lstrip", "rstrip", "single_word")
+"""What an added token may be, besides special and normalized."""
 
 
 @dataclass
@@ -58,7 +59,7 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
     kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
     for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
         where = f"added_tokens[{place}]"
-        text, id = _checked(typed(token, dict, where), where)
+        text, id = checked_token(typed(token, dict, where), where)
         expected = vocab.get(text, ids.get(text))
         if expected is None:
             expected, free = free, free + 1
@@ -68,7 +69,7 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
         is_special = member(token, "special", bool, where, False)
         if is_special:
             found.special.add(text)
-        if any(member(token, flag, bool, where, False) for flag in _FLAGS):
+        if any(member(token, flag, bool, where, False) for flag in FLAGS):
             loose.append(text)
         elif not is_special and _can_be_user_defined(text, steps):
             # Those that are to be normalized are looked for between the others, not side by side with them.
@@ -98,12 +99,13 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
     found.notes += _notes(found, ids, loose)
     if after:
         found.notes.append(
-            f"tokenizers looks for {_listed(after)} in normalized text (normalized), and cpbpe in the text"
+            f"tokenizers looks for {listed(after)} in normalized text (normalized), and cpbpe in the text"
         )
     return found
 
 
-def _checked(token: Json, where: str) -> tuple[str, int]:
+def checked_token(token: Json, where: str) -> tuple[str, int]:
+    """The text and the id of an added token."""
     text, id = member(token, "content", str, where), member(token, "id", int, where)
     if not text:
         wrong(f"{where} is empty")
@@ -130,21 +132,22 @@ def _notes(found: Added, ids: dict[str, int], loose: list[str]) -> list[str]:
     others = [text for text in ids if text in found.control and text not in found.special]
     if others:
         notes.append(
-            f"the added tokens {_listed(others)} are not special in the file, and here they are: they are "
+            f"the added tokens {listed(others)} are not special in the file, and here they are: they are "
             f"found where allowed_special allows them"
         )
     spaced = [text for text in ids if text not in found.control | found.user_defined | found.special]
     if spaced:
         notes.append(
-            f"{_listed(spaced)} is an ordinary piece here; a text that holds U+2581 itself may differ"
+            f"{listed(spaced)} is an ordinary piece here; a text that holds U+2581 itself may differ"
         )
     if loose:
         notes.append(
-            f"tokenizers drops spaces around {_listed(loose)} in a text that spells it out (lstrip, rstrip), "
+            f"tokenizers drops spaces around {listed(loose)} in a text that spells it out (lstrip, rstrip), "
             f"or wants it to be a word of its own (single_word); here it is found as it is"
         )
     return notes
 
 
-def _listed(texts: list[str]) -> str:
+def listed(texts: list[str]) -> str:
+    """Some tokens in a message."""
     return ", ".join(map(repr, texts[:3])) + (f" and {len(texts) - 3} more" if len(texts) > 3 else "")

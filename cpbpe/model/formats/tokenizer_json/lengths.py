@@ -54,7 +54,7 @@ def read_lengths(content: Json, spec: ModelSpec) -> Lengths:
 
 def _odd_text(multiple: Any, spec: ModelSpec) -> str | None:
     """A text whose tokens are no multiple of a number."""
-    if type(multiple) is not int:
+    if type(multiple) is not int or spec.alphabet == "bytes":
         return None
     merging = Merging(Names(spec))
     for text in ("a", "a b", "b", "1", "a b c"):
@@ -67,6 +67,8 @@ def _odd_text(multiple: Any, spec: ModelSpec) -> str | None:
 
 def _long_text(most: Any, spec: ModelSpec) -> str | None:
     """A text of more tokens: by turns a character that is a piece, and one that is none and never merges."""
+    if spec.alphabet == "bytes":
+        return None
     texts = list(map(text_of, spec.pieces.texts))
     single = next((text for text in texts if len(text) == 1 and text not in "\0\u2581 "), None)
     if type(most) is not int or not 0 <= most <= _LONGEST or single is None:

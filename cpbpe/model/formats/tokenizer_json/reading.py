@@ -10,6 +10,7 @@ from cpbpe.model import validity
 from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import Added, read_added
 from cpbpe.model.formats.tokenizer_json.both import Both, Suspect
+from cpbpe.model.formats.tokenizer_json.byte_level import is_byte_level, read_byte_level
 from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
 from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
 from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
@@ -18,7 +19,6 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     Steps,
     decoder_note,
     read_steps,
-    refuse_byte_level,
     unknown_surface,
 )
 from cpbpe.model.formats.tokenizer_json.writing import isolating
@@ -55,7 +55,11 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     # 1. The parts of the file.
     content = parsed(data)
     model = member(content, "model", dict, "")
-    _refuse_others(content, model)
+    _refuse_others(model)
+    if is_byte_level(content):
+        vocab = _checked_vocab(member(model, "vocab", dict, "model"))
+        pairs = _checked_merges(member(model, "merges", list, "model"), vocab, splits=False)
+        return read_byte_level(content, vocab, pairs, allow_differences=allow_differences)
     steps = read_steps(content)
     vocabulary = _Vocabulary(model, steps, allow_added=content.get("added_tokens"))
     # 2. The pieces, and from these the model.
@@ -101,7 +105,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     return ReadModel(spec, tuple(differences), tuple(notes))
 
 
-def _refuse_others(content: Json, model: Json) -> None:
+def _refuse_others(model: Json) -> None:
     """Raise a ModelError for other kinds of models, by name."""
     kind = model.get("type")
     if kind is None and "vocab" not in model:
@@ -117,10 +121,9 @@ def _refuse_others(content: Json, model: Json) -> None:
         wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only")
     if kind != "BPE":
         wrong(f"model.type is {shown(kind)}, and cpbpe reads BPE models only")
-    refuse_byte_level(content)
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
-            wrong(f"model.{name} is {shown(model[name])}, and pieces of SentencePiece have none")
+            wrong(f"model.{name} is {shown(model[name])}, and pieces of cpbpe have none")
 
 
 def _special_pieces(

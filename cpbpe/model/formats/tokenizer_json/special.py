@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cpbpe.model.formats.tokenizer_json.checked import steps_of
@@ -10,8 +10,8 @@ from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.spec import ModelSpec
 
-BOS = (b"<s>", b"<bos>", b"<|begin_of_text|>")
-EOS = (b"</s>", b"<eos>", b"<|end_of_text|>", b"<|endoftext|>")
+BOS = (b"<s>", b"<bos>", b"<|begin_of_text|>", "<｜begin▁of▁sentence｜>".encode())
+EOS = (b"</s>", b"<eos>", b"<|end_of_text|>", b"<|endoftext|>", "<｜end▁of▁sentence｜>".encode())
 PAD = (b"<pad>", b"<PAD>", b"[PAD]")
 """The names that are taken for bos, eos and pad, which no file says; the first one that a model has."""
 
@@ -23,18 +23,20 @@ def added_tokens(names: Names) -> list[Json]:
     """The special tokens. The UNKNOWN piece is none: then every text that spells it out would hold it."""
     tokens = [(name, id) for name, id in names.control.items()]
     tokens += [(text.decode(), id) for text, id in sorted(names.spec.added, key=lambda token: token[1])]
-    return [
-        {
-            "id": id,
-            "content": name,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": True,
-        }
-        for name, id in tokens
-    ]
+    return [added_token(name, id) for name, id in tokens]
+
+
+def added_token(name: str, id: int) -> Json:
+    """A special token."""
+    return {
+        "id": id,
+        "content": name,
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "special": True,
+    }
 
 
 def in_gaps(spec: ModelSpec) -> dict[str, int]:
@@ -46,8 +48,8 @@ def in_gaps(spec: ModelSpec) -> dict[str, int]:
     return {text.decode(): id for text, id in spec.added}
 
 
-def post_processor(spec: ModelSpec, names: Names) -> Json | None:
-    """What puts bos and eos around a text, and around each of a pair."""
+def post_processor(spec: ModelSpec, names: Sequence[str]) -> Json | None:
+    """What puts bos and eos around a text, and around each of a pair. `names`: what pieces are called."""
     ids = []
     for id, name in ((spec.bos_id, "bos"), (spec.eos_id, "eos")):
         wanted = spec.carried.options.get(f"add_{name}", False)
@@ -58,10 +60,10 @@ def post_processor(spec: ModelSpec, names: Names) -> Json | None:
         return None
 
     def around(sequence: str, type_id: int) -> list[Json]:
-        front, back = ([] if id is None else [_special_token(names.names[id], type_id)] for id in ids)
+        front, back = ([] if id is None else [_special_token(names[id], type_id)] for id in ids)
         return [*front, {"Sequence": {"id": sequence, "type_id": type_id}}, *back]
 
-    tokens = {names.names[id]: id for id in ids if id is not None}
+    tokens = {names[id]: id for id in ids if id is not None}
     return {
         "type": "TemplateProcessing",
         "single": around("A", 0),

@@ -29,10 +29,6 @@ from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, NormalizerSpec
 
-_BYTE_LEVEL = (
-    "it is byte-level BPE (ByteLevel, as in GPT-2, Llama 3 and Qwen), another kind of vocabulary, which "
-    "SentencePiece BPE cannot be"
-)
 _ESCAPE = replace_step(" ", SPACE)
 _UNESCAPE = replace_step(SPACE, " ")
 
@@ -53,18 +49,6 @@ class Steps:
     """What the file asks for, as `Carried.options`."""
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-def refuse_byte_level(content: Json) -> None:
-    """Raise a ModelError for byte-level BPE, which has its name in several places."""
-    for name, inner in (
-        ("normalizer", "normalizers"),
-        ("pre_tokenizer", "pretokenizers"),
-        ("decoder", "decoders"),
-        ("post_processor", "processors"),
-    ):
-        if any(type_of(step, name) == "ByteLevel" for step in steps_of(content.get(name), inner, name)):
-            wrong(_BYTE_LEVEL)
 
 
 def read_steps(content: Json) -> Steps:

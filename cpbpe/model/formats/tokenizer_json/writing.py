@@ -9,6 +9,7 @@ from typing import Any
 
 from cpbpe.model import validity
 from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.byte_level_writing import content_of
 from cpbpe.model.formats.tokenizer_json.charsmaps import lost_accent, precompiled
 from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging
 from cpbpe.model.formats.tokenizer_json.names import Names
@@ -26,6 +27,7 @@ from cpbpe.model.formats.tokenizer_json.user_defined import splits_of
 from cpbpe.model.formats.values import Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec
 
+_NONE = "there is no tokenizer.json that is exactly this model"
 ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 
 
@@ -37,12 +39,14 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     `allow_differences` the file is made, and what differs is listed in the result.
     """
     validity.check(spec)
+    if spec.alphabet == "bytes":
+        return _write_byte_level(spec, allow_differences)
     names = Names(spec)
     merging = Merging(names)
     differences = [*merging.differences, *_other_differences(names, merging)]
     cuts = _cuts(merging, differences) if names.user_defined else {}
     if not allow_differences:
-        refuse(differences, "there is no tokenizer.json that is exactly this model", ALLOW)
+        refuse(differences, _NONE, ALLOW)
     unknown = spec.unknown_id
     model = {
         "type": "BPE",
@@ -66,12 +70,22 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "added_tokens": special.added_tokens(names),
         "normalizer": _normalizer(spec),
         "pre_tokenizer": _pre_tokenizer(names, cuts),
-        "post_processor": special.post_processor(spec, names),
+        "post_processor": special.post_processor(spec, names.names),
         "decoder": decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private),
         "model": model,
     }
-    data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    return Written(data, tuple(differences), tuple(_notes(spec, names)))
+    return Written(_dumped(content), tuple(differences), tuple(_notes(spec, names)))
+
+
+def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
+    content, differences, notes = content_of(spec)
+    if not allow_differences:
+        refuse(differences, _NONE, ALLOW)
+    return Written(_dumped(content), tuple(differences), tuple(notes))
+
+
+def _dumped(content: Json) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def isolating(spec: ModelSpec) -> list[Json]:

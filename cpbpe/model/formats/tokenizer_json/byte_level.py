@@ -1,0 +1,306 @@
+"""Reading a tokenizer.json of byte-level BPE: GPT-2, Llama 3, Qwen, DeepSeek and others.
+
+In the file every byte of a token is a letter (`cpbpe.text.byte_letters` has them), and a list of pairs
+says what merges. `cpbpe.model.pair_ranks` proves that scores can say the same, always. `cutting` reads how
+texts are cut before that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import NoneType
+
+from cpbpe.model import validity
+from cpbpe.model.formats.tiktoken import AS_IT_IS
+from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, listed
+from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
+from cpbpe.model.formats.tokenizer_json.cutting import splitter_of
+from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
+from cpbpe.model.formats.tokenizer_json.spaces import Json
+from cpbpe.model.formats.values import Difference, ReadModel, refuse
+from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
+from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
+from cpbpe.text.byte_letters import from_letters, is_spelled
+
+_PLACES = (
+    ("normalizer", "normalizers"),
+    ("pre_tokenizer", "pretokenizers"),
+    ("decoder", "decoders"),
+    ("post_processor", "processors"),
+)
+_ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+_MOST_EXACT = 1 << 24
+"""Ids up to here are numbers that a score can be."""
+
+
+def is_byte_level(content: Json) -> bool:
+    """Whether a file is of byte-level BPE, which has its name in several places."""
+    return any(
+        type_of(step, name) == "ByteLevel"
+        for name, inner in _PLACES
+        for step in steps_of(content.get(name), inner, name)
+    )
+
+
+def read_byte_level(
+    content: Json, vocab: dict[str, int], pairs: dict[Pair, float], *, allow_differences: bool
+) -> ReadModel:
+    """The model in a file; `vocab` and `pairs` have been checked. Errors are those of `reading.read`."""
+    model = content["model"]
+    # 1. How texts are cut.
+    steps = steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer")
+    if not steps or steps[-1]["type"] != "ByteLevel":
+        named = ", ".join(step["type"] for step in steps) or "none"
+        wrong(f"it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is {named}")
+    splitter = splitter_of(steps)
+    # 2. The pieces.
+    tokens = _Tokens(content, vocab, pairs)
+    ids = {text: id for id, text in tokens.texts.items()}
+    ends = special.ends_of(_without_offsets(content.get("post_processor")), ids)
+    if ends is None:
+        wrong(
+            f"its post-processor is {type_of(content['post_processor'], 'post_processor')}, and does more "
+            f"than to put one token in front and one at the end"
+        )
+    pieces = tokens.pieces()
+    _refuse_missing(pieces)
+    spec = ModelSpec(
+        pieces,
+        _normalizer(content),
+        special_pieces=_special_pieces(tokens, ends),
+        alphabet="bytes",
+        splitter=splitter,
+        whole=member(model, "ignore_merges", bool, "model", False),
+        added=tokens.beyond,
+        carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
+    )
+    validity.check(spec)
+    # 3. What is not the same.
+    lengths = read_lengths(content, spec)
+    differences = [*tokens.differences, *lengths.differences]
+    if member(steps[-1], "add_prefix_space", bool, "pre_tokenizer", False):
+        differences.append(Difference("it puts a space in front of every text (add_prefix_space)", "a"))
+    dropout = model.get("dropout")
+    if not isinstance(dropout, (int, float, NoneType)) or dropout is True:
+        wrong(f"model.dropout must be a number, and is {shown(dropout)}")
+    if dropout:
+        differences.append(Difference(f"it skips merges at random (dropout {dropout})"))
+    if not allow_differences:
+        refuse(differences, "no model of cpbpe is exactly this tokenizer.json", _ALLOW)
+    notes = [*tokens.notes, *lengths.notes]
+    decoders = [type_of(step, "decoder") for step in steps_of(content.get("decoder"), "decoders", "decoder")]
+    if decoders != ["ByteLevel"]:
+        notes.append(f"decoding differs: its decoder is {', '.join(decoders) or 'none'}")
+    return ReadModel(spec, tuple(differences), tuple(notes))
+
+
+def _refuse_missing(pieces: Pieces) -> None:
+    """Raise a ModelError if a byte is no token, so that some text has no ids."""
+    known = {text for text, type in zip(pieces.texts, pieces.types, strict=True) if type == PieceType.NORMAL}
+    missing = [byte for byte in range(256) if bytes([byte]) not in known]
+    if missing:
+        shown_bytes = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if missing[3:] else "")
+        wrong(
+            f"model.vocab lacks {len(missing)} of the 256 bytes ({shown_bytes}): tokenizers leaves them out, "
+            f"and byte-level models of cpbpe lose nothing"
+        )
+
+
+def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raises an error)
+    steps = steps_of(content.get("normalizer"), "normalizers", "normalizer")
+    if not steps:
+        return AS_IT_IS
+    named = ", ".join(step["type"] for step in steps)
+    wrong(f"its normalizer is {named}, and a byte-level model of cpbpe takes text as it is")
+
+
+def _without_offsets(processor: object) -> object:
+    """A post-processor without what only changes offsets; those of BERT and RoBERTa as templates."""
+    steps = steps_of(processor, "processors", "post_processor")
+    found: list[Json] = []
+    for step in steps:
+        if step["type"] in ("RobertaProcessing", "BertProcessing"):
+            step = _template(step)
+        if step["type"] != "ByteLevel":
+            found.append(step)
+    return {"type": "Sequence", "processors": found}
+
+
+def _template(step: Json) -> Json:
+    """What puts one token in front and one at the end, as a template."""
+    names: list[str] = []
+    tokens: Json = {}
+    for key in ("cls", "sep"):
+        pair = member(step, key, list, "post_processor")
+        if len(pair) != 2:
+            wrong(f"post_processor.{key} must be a token and its id, and is {shown(pair)}")
+        name = typed(pair[0], str, f"post_processor.{key}[0]")
+        names.append(name)
+        tokens[name] = {"id": name, "ids": [pair[1]], "tokens": [name]}
+    front, end = ({"SpecialToken": {"id": name, "type_id": 0}} for name in names)
+    single = [front, {"Sequence": {"id": "A", "type_id": 0}}, end]
+    return {"type": "TemplateProcessing", "single": single, "special_tokens": tokens}
+
+
+def _special_pieces(
+    tokens: _Tokens, ends: tuple[str | None, str | None]
+) -> tuple[bytes, bytes, bytes, bytes]:
+    for end in ends:
+        if end is not None and end not in tokens.special:
+            wrong(f"its post-processor puts {shown(end)} around texts, which is no special token of the file")
+    bos, eos, pad = special.guessed_names({text.encode() for text in tokens.special})
+    first, last = (end.encode() if end else None for end in ends)
+    return b"<unk>", first or bos, last or eos, pad
+
+
+@dataclass
+class _Tokens:
+    """The tokens of a file: pieces, special tokens and what merges make."""
+
+    content: Json
+    vocab: dict[str, int]
+    pairs: dict[Pair, float]
+    special: dict[str, int] = field(init=False, default_factory=dict)
+    """The added tokens, which the library looks for in every text."""
+    texts: dict[int, str] = field(init=False)
+    """All tokens by id."""
+    size: int = field(init=False)
+    """How many of them are pieces: those before the first id that nothing has."""
+    differences: list[Difference] = field(init=False, default_factory=list)
+    notes: list[str] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._read_added()
+        self.texts = {id: text for text, id in {**self.vocab, **self.special}.items()}
+        self.size = next(id for id in range(len(self.texts) + 1) if id not in self.texts)
+        above = [id for text, id in self.vocab.items() if id >= self.size and text not in self.special]
+        if above:
+            wrong(f"no token has the id {self.size}, and ids of pieces have no gaps (there is {min(above)})")
+        self.beyond = tuple((self.texts[id].encode(), id) for id in sorted(self.texts) if id >= self.size)
+
+    def _read_added(self) -> None:
+        """The added tokens: their ids are those of the vocabulary, or come after all others."""
+        tokens = self.content.get("added_tokens")
+        loose, plain, after = [], [], []
+        highest = -1
+        for place, token in enumerate(typed([] if tokens is None else tokens, list, "added_tokens")):
+            where = f"added_tokens[{place}]"
+            text, id = checked_token(typed(token, dict, where), where)
+            free = highest + 1 if highest >= len(self.vocab) else len(self.vocab)
+            expected = self.vocab.get(text, self.special.get(text, free))
+            if id != expected:
+                wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
+            self.special[text] = id
+            highest = max(highest, id)
+            if any(member(token, flag, bool, where, False) for flag in FLAGS):
+                loose.append(text)
+            if not member(token, "special", bool, where, False):
+                plain.append(text)
+            if member(token, "normalized", bool, where, False) and _rewrites(self.content):
+                after.append(text)
+        self._note(loose, plain, after)
+
+    def _note(self, loose: list[str], plain: list[str], after: list[str]) -> None:
+        if self.special:
+            self.notes.append(
+                "tokenizers finds added tokens in every text, cpbpe only those that allowed_special allows"
+            )
+        if plain:
+            self.notes.append(
+                f"the added tokens {listed(plain)} are not special in the file, and here they are: decoding "
+                f"leaves them out"
+            )
+        if loose:
+            self.notes.append(
+                f"tokenizers drops spaces around {listed(loose)} in a text that spells it out (lstrip, "
+                f"rstrip), or wants it to be a word of its own (single_word); here it is found as it is"
+            )
+        if after:
+            self.notes.append(
+                f"tokenizers looks for {listed(after)} in normalized text (normalized), and cpbpe in the text"
+            )
+        spaces = [text for text in plain if text.isspace()]
+        if spaces:
+            reason = f"it finds the added token {shown(spaces[0])} in every text, before the text is cut"
+            self.differences.append(Difference(reason, spaces[0]))
+
+    def pieces(self) -> Pieces:
+        """The pieces: with scores that merge as the pairs do."""
+        # 1. What each token stands for, and which are made by merges.
+        rows = [(self.texts[id], *self._row(self.texts[id])) for id in range(self.size)]
+        ordinary = {token: id for id, (token, _, type) in enumerate(rows) if type == PieceType.NORMAL}
+        ranks = ranks_of(ordinary, self.pairs)
+        made = sorted(ranks, key=ranks.__getitem__)
+        self._compare(ordinary, ranks)
+        # 2. Scores: ids, if they are in the order of the merges (as nearly always), otherwise that order.
+        in_order = [ordinary[token] for token in made]
+        if in_order == sorted(in_order) and self.size < _MOST_EXACT:
+            scores = [float(-id) if type == PieceType.NORMAL else 0.0 for id, (_, _, type) in enumerate(rows)]
+        else:
+            places = {token: place for place, token in enumerate(made)}
+            rest = len(made)
+            scores = []
+            for token, _, type in rows:
+                place = places.get(token)
+                if type == PieceType.NORMAL and place is None:
+                    place, rest = rest, rest + 1
+                scores.append(float(-(place or 0)) if type == PieceType.NORMAL else 0.0)
+        texts, types = [text for _, text, _ in rows], [type for _, _, type in rows]
+        self._refuse_twins(texts)
+        return Pieces.of_lists(texts, scores, types)
+
+    def _row(self, token: str) -> tuple[bytes, PieceType]:
+        """The text and the type of a piece."""
+        if token in self.special:
+            return token.encode(), PieceType.CONTROL
+        if not is_spelled(token):
+            self.notes.append(
+                f"{shown(token)} has characters that stand for no byte, so no text becomes it; here it is a "
+                f"special token"
+            )
+            try:
+                return token.encode(), PieceType.CONTROL
+            except UnicodeEncodeError:
+                wrong(f"the token {shown(token)} holds half of a surrogate pair, which is no text")
+        return from_letters(token), PieceType.NORMAL
+
+    def _compare(self, ordinary: dict[str, int], ranks: dict[str, float]) -> None:
+        """Find what merges in one of the two libraries only."""
+        # A token that is special here, but is made by merges, or used by them.
+        others = self.special.keys() | (self.vocab.keys() - ordinary.keys())
+        used = [x + y for x, y in self.pairs if {x, y, x + y} & others]
+        if used:
+            token = min(used, key=lambda text: (len(text), text))
+            reason = f"merges make {token!r}, or use a part of it, which is an added token"
+            self.differences.append(Difference(reason, _text(token)))
+        # A token that no pair makes, and that two symbols side by side would become here.
+        rest = {token: float("inf") for token in ordinary if len(token) > 1 and token not in ranks}
+        wrongly = pairs_that_make(rest, by_text({**ranks, **rest})) if rest else {}
+        if wrongly:
+            token = min(wrongly, key=lambda text: (len(text), text))
+            reason = f"no merges make the token {token!r}, and cpbpe would merge its two parts"
+            self.differences.append(Difference(reason, _text(token)))
+
+    def _refuse_twins(self, texts: list[bytes]) -> None:
+        seen: dict[bytes, int] = {}
+        for id, text in [*enumerate(texts), *((id, text) for text, id in self.beyond)]:
+            other = seen.setdefault(text, id)
+            if other != id:
+                wrong(
+                    f"the tokens {other} and {id} have the same text, {text.decode(errors='replace')!r}: one "
+                    f"is an added token, which is found before texts are cut, the other is made of bytes; "
+                    f"cpbpe has no two pieces of one text"
+                )
+
+
+def _rewrites(content: Json) -> bool:
+    return bool(steps_of(content.get("normalizer"), "normalizers", "normalizer"))
+
+
+def _text(token: str) -> str | None:
+    """The text of a token, if it is one."""
+    try:
+        return from_letters(token).decode() if is_spelled(token) else token
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,144 @@
+"""Writing a tokenizer.json of a byte-level model.
+
+Pieces are spelled in letters, one for each byte. They merge by rank here, and by a list of pairs there: each
+piece that can be made has the only pair that ever makes it, and `cpbpe.model.pair_ranks` decides whether that
+is the same on every text. With different scores it always is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from cpbpe.errors import ConversionError
+from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.cutting import pre_tokenizer_of
+from cpbpe.model.formats.tokenizer_json.spaces import Json
+from cpbpe.model.formats.values import Difference
+from cpbpe.model.pair_ranks import Pair, by_text, candidates, differences, ordered, pairs_that_make
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.text.byte_letters import from_letters, to_letters
+
+DECODER: Json = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+"""What every file of byte-level BPE decodes with; its options say nothing."""
+_EQUAL = "of merges with equal scores, tokenizers chooses another one"
+
+
+def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
+    """The file of a byte-level model as JSON, what some texts get otherwise with it, and notes."""
+    # 1. The tokens.
+    names = _names(spec)
+    control = {id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL}
+    beyond = [(text.decode(), id) for text, id in spec.added]
+    tokens = sorted([*((names[id], id) for id in control), *beyond], key=lambda token: token[1])
+    # 2. The merges.
+    pairs, found = _pairs(spec, names)
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": spec.whole,
+        "vocab": _vocab(names, control, beyond),
+        "merges": pairs,
+    }
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [special.added_token(name, id) for name, id in tokens],
+        "normalizer": _normalizer(spec),
+        "pre_tokenizer": pre_tokenizer_of(spec.splitter),
+        "post_processor": special.post_processor(spec, names),
+        "decoder": DECODER,
+        "model": model,
+    }
+    return content, found, list(_notes(spec, names, [name for name, _ in tokens]))
+
+
+def _names(spec: ModelSpec) -> list[str]:
+    """What each piece is called in the file. A piece that cannot be called anything is a ConversionError."""
+    names: list[str] = []
+    for id, (text, type) in enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True)):
+        if type != PieceType.CONTROL:
+            names.append(to_letters(text))
+            continue
+        try:
+            names.append(text.decode())
+        except UnicodeDecodeError:
+            raise ConversionError(
+                f"piece {id}, {text!r}, a special token, is not UTF-8, and a tokenizer.json can hold only "
+                f"text. Give it another text first (tok.spec, cpbpe.Tokenizer.from_spec)"
+            ) from None
+    ids: dict[str, int] = {}
+    for id, name in [*enumerate(names), *((id, text.decode()) for text, id in spec.added)]:
+        other = ids.setdefault(name, id)
+        if other != id:
+            raise ConversionError(
+                f"the special token {name!r} is spelled like a piece in a tokenizer.json, where each byte is "
+                f"a letter: {other} and {id} would be one token. Give it another text first"
+            )
+    return names
+
+
+def _vocab(names: list[str], control: set[int], beyond: list[tuple[str, int]]) -> dict[str, int]:
+    """The vocabulary. Special tokens are only in it if their ids are not those that come next."""
+    size = len(names)
+    while size - 1 in control:
+        size -= 1
+    vocab = {name: id for id, name in enumerate(names[:size])}
+    after = [
+        *((names[id], id) for id in range(size, len(names))),
+        *sorted(beyond, key=lambda token: token[1]),
+    ]
+    if [id for _, id in after] != list(range(size, size + len(after))):
+        vocab.update(after)
+    return vocab
+
+
+def _pairs(spec: ModelSpec, names: list[str]) -> tuple[list[Pair], list[Difference]]:
+    """The pairs to list, in their order, and texts that get other ids with them."""
+    bits = array("i", spec.pieces.scores)
+    ranks: dict[str, float] = {
+        name: -(bits[id] if bits[id] >= 0 else -(bits[id] & 0x7FFFFFFF) - 1)
+        for id, name in enumerate(names)
+        if spec.pieces.types[id] == PieceType.NORMAL
+    }
+    made = pairs_that_make(ranks, by_text(ranks))
+    equal = candidates(made, ranks)
+    order = ordered(made, ranks, equal)
+    found: list[Difference] = []
+    for letters in differences(made, ranks, order, equal):
+        try:
+            text = from_letters(letters).decode()
+        except UnicodeDecodeError:
+            text = None
+        found = [Difference(_EQUAL, text)]
+        if text is not None:
+            break
+    return [made[piece] for piece in order], found
+
+
+def _normalizer(spec: ModelSpec) -> Json | None:
+    form = getattr(spec.normalizer, "unicode_form", "")
+    return {"type": form} if form else None
+
+
+def _notes(spec: ModelSpec, names: list[str], tokens: list[str]) -> Iterator[str]:
+    if tokens:
+        shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
+        yield (
+            f"tokenizers finds special tokens ({shown}) in every text, cpbpe only those that allowed_special "
+            f"allows"
+        )
+    rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+    control = {text for text, type in rows if type == PieceType.CONTROL}
+    guessed = special.guessed_names(control | {text for text, _ in spec.added})
+    ids = {"bos": spec.bos_id, "eos": spec.eos_id, "pad": spec.pad_id}
+    for (kind, id), name in zip(ids.items(), guessed, strict=True):
+        ends = spec.carried.options.get(f"add_{kind}", False)
+        if id is not None and spec.pieces.texts[id] != name and not ends:
+            yield f"the file does not say that {names[id]} is {kind}"
