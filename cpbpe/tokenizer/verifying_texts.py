@@ -14,9 +14,10 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
-from cpbpe.model.formats.values import Difference
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.formats.values import NOTHING, Difference, Given
+from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import counted, listed, named
+from cpbpe.text.utf8 import text_of
 
 Encode = Callable[[str], list[int]]
 
@@ -37,7 +38,7 @@ def verified(
     `files` are those of a conversion, by their formats. Otherwise, other ids are a ConversionError.
     """
     ours = make_engine(spec).encode
-    others = dict(_encoders(files, allow_differences))
+    others = dict(_encoders(spec, files, allow_differences))
     number = 0
     wrong: dict[str, list[str]] = {}
     for number, text in enumerate(_texts(texts), 1):
@@ -70,10 +71,13 @@ _LIBRARIES = {"tokenizer.json": "tokenizers", "model": "sentencepiece"}
 """Which library a format is for."""
 
 
-def _encoders(files: Mapping[str, bytes], allow_differences: bool) -> Iterator[tuple[str, Encode]]:
+def _encoders(
+    spec: ModelSpec, files: Mapping[str, bytes], allow_differences: bool
+) -> Iterator[tuple[str, Encode]]:
     """What encodes with the files, by a name for it."""
     for format, data in files.items():
-        read = table.read(data, table.FORMATS[format], allow_differences=allow_differences)
+        given = _given(spec) if table.FORMATS[format].takes_given else NOTHING
+        read = table.read(data, table.FORMATS[format], allow_differences=allow_differences, given=given)
         yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
     if "tokenizer.json" in files and _has("tokenizers"):
         fast = imported("tokenizers").Tokenizer.from_str(files["tokenizer.json"].decode())
@@ -85,6 +89,14 @@ def _encoders(files: Mapping[str, bytes], allow_differences: bool) -> Iterator[t
     if "model" in files and _has("sentencepiece"):
         slow: Any = imported("sentencepiece").SentencePieceProcessor(model_proto=files["model"])
         yield f"sentencepiece {version('sentencepiece')}", slow.encode
+
+
+def _given(spec: ModelSpec) -> Given:
+    """What a user says to load a file of this model that does not say it."""
+    control = (id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL)
+    special = {text_of(spec.pieces.texts[id]): id for id in control}
+    special |= {text_of(text): id for text, id in spec.added}
+    return Given(spec.splitter.pattern if spec.splitter is not None else "", special)
 
 
 def _has(library: str) -> bool:
