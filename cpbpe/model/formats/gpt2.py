@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from errno import ENOENT
 from typing import Any
 
@@ -262,7 +262,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def _taken(given: Given, pieces: Iterable[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _taken(given: Given, pieces: Collection[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is said about a pattern that was not given: a note, or a warning if it cannot be the right one."""
     if given.pattern is not None:
         return (), ()

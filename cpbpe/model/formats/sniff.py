@@ -95,6 +95,15 @@ def is_gpt2(data: bytes) -> bool:
     return is_ids(data) or is_merges(data)
 
 
+def is_minbpe(data: bytes) -> bool:
+    r"""Whether data is meant to be a `.model` file of minbpe.
+
+    >>> is_minbpe(b"minbpe v1\n\n0\n"), is_minbpe(b"\n\x0eminbpe")
+    (True, False)
+    """
+    return data.startswith(b"minbpe v")
+
+
 def is_gguf(data: bytes) -> bool:
     """Whether data is meant to be a GGUF file.
 

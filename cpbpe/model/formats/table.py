@@ -34,6 +34,7 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 """SentencePiece's own. Whatever is nothing else is taken for one, whose reader says what it is instead."""
 
 OTHERS = (
+    Format("minbpe", "cpbpe.model.formats.minbpe", (), sniff.is_minbpe, has_files=True),
     Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
     Format(
         "gpt2",
