@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cpbpe.cli.flags import Flags
+from cpbpe.cli.model import RENAMED, add_given, given_of
 from cpbpe.cli.output import existing, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.model.formats.table import FORMATS
@@ -16,7 +17,7 @@ from cpbpe.spelling import counted
 if TYPE_CHECKING:
     from cpbpe.tokenizer.converting import Conversion
 
-SPELLING = Flags()
+SPELLING = Flags(renamed=RENAMED)
 """How messages spell options."""
 
 _FOLDER = "folder"
@@ -95,6 +96,7 @@ def parser() -> Parser:
         metavar="FILE",
         help="a file with the template of conversations; with a name, NAME=FILE, one of several",
     )
+    add_given(parser)
     checking = parser.add_argument_group("checking and reporting")
     checking.add_argument(
         "--verify",
@@ -124,12 +126,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     templates = _templates(arguments.chat_template)
     # 2. The work.
-    from cpbpe.tokenizer.converting import prepare
+    from cpbpe.tokenizer.converting import Asked, prepare
 
     replaced = existing([target]) if os.path.isfile(target) else ""
-    prepared = prepare(
-        source,
-        target,
+    asked = Asked(
         to=arguments.to,
         add_bos=arguments.add_bos,
         add_eos=arguments.add_eos,
@@ -137,7 +137,9 @@ def run(arguments: argparse.Namespace) -> int:
         chat_template=templates,
         verify=arguments.verify,
         allow_differences=arguments.allow_differences,
+        **given_of(arguments),
     )
+    prepared = prepare(source, target, asked)
     make_folder(target)
     done = prepared.write()
     # 3. What it did.
@@ -173,8 +175,12 @@ def _templates(given: list[str] | None) -> dict[str, str] | None:
 
 
 def _lines(done: Conversion, replaced: str) -> list[tuple[str, str]]:
-    several = f": {', '.join(os.path.relpath(path, done.path) for path in done.files)}"
-    lines = [("written", f"{done.path}{replaced}{several if len(done.files) > 1 else ''}")]
+    written = f"{done.path}{replaced}"
+    if done.path in done.files:
+        written = ", ".join([written, *(path for path in done.files if path != done.path)])
+    else:
+        written += f": {', '.join(os.path.relpath(path, done.path) for path in done.files)}"
+    lines = [("written", written)]
     if done.is_exact:
         lines.append(("exact", "every text keeps its ids"))
     for reason, text in done.differences:

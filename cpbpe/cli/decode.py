@@ -6,9 +6,14 @@ import argparse
 from collections.abc import Callable
 
 from cpbpe.cli.encoding import add_decode_options, decode_options_of, threads_of
-from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, work
+from cpbpe.cli.flags import Flags
+from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, work
+from cpbpe.cli.model import RENAMED, add_given, load
 from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import OneOf, Parser
+
+SPELLING = Flags(renamed=RENAMED)
+"""How messages spell options."""
 
 _FORMATS = ("ids", "pieces", "json", "jsonl")
 
@@ -51,6 +56,7 @@ def parser() -> Parser:
         help="each line is a whole file, without a newline after it",
     )
     add_decode_options(parser)
+    add_given(parser)
     add_output(parser)
     return parser
 
@@ -61,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from cpbpe.transcode.decoding import LineDecoder
 
     check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
-    tokenizer = load(arguments.model)
+    tokenizer = load(arguments)
     found = Found()
     for path in files_of(arguments):
         found.add(expand(checked_path(path), any_text=True))

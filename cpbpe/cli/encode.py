@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from cpbpe.cli.encoding import add_documents, add_encode_options, encode_options_of, threads_of
 from cpbpe.cli.flags import Flags
-from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, load, work
+from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, work
+from cpbpe.cli.model import RENAMED, add_given, load
 from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.spelling import counted
 
-SPELLING = Flags(renamed={"format": "input_format"})
+SPELLING = Flags(renamed={"format": "input_format", **RENAMED})
 """How messages spell options: --format is that of the output here."""
 
 _FORMATS = ("ids", "pieces", "json", "jsonl")
@@ -71,6 +72,7 @@ def parser() -> Parser:
     )
     add_encode_options(parser)
     add_documents(parser)
+    add_given(parser)
     add_output(parser)
     return parser
 
@@ -84,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     check(arguments, "cpbpe encode my.model corpus.txt", "for ids as JSON, give --format jsonl")
     if arguments.offsets and arguments.format not in ("json", "jsonl"):
         raise NotUnderstoodError("--offsets have no room in lines of ids or pieces; give --format jsonl, too")
-    tokenizer = load(arguments.model)
+    tokenizer = load(arguments)
     try:
         documents = Documents(
             files_of(arguments),

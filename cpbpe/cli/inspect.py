@@ -11,13 +11,17 @@ from collections.abc import Iterable, Iterator
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.flags import flag
+from cpbpe.cli.flags import Flags, flag
+from cpbpe.cli.model import HELP, RENAMED, add_given, given_of, load
 from cpbpe.cli.output import check_outputs, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of, whole_number
 
 if TYPE_CHECKING:
     from cpbpe.look.built import Built
     from cpbpe.tokenizer.tokenizer import Tokenizer
+
+SPELLING = Flags(renamed=RENAMED)
+"""How messages spell options."""
 
 _DESCRIPTION = """\
 Show what a model is: its pieces by type, script and length, its special pieces,
@@ -47,9 +51,7 @@ def parser() -> Parser:
         epilog=_EXAMPLES,
         usage="cpbpe inspect MODEL [options]",
     )
-    parser.add_argument(
-        "model", metavar="MODEL", help="a model: a .model file, a tokenizer.json, a folder, a .gguf, ..."
-    )
+    parser.add_argument("model", metavar="MODEL", help=HELP)
     what = parser.add_argument_group("what to show instead of the model")
     what.add_argument("--piece", metavar="PIECE", help="how this piece is built, merge by merge")
     what.add_argument("--id", type=whole_number, metavar="N", help="the same for the piece with this id")
@@ -71,6 +73,7 @@ def parser() -> Parser:
         metavar="NAME",
         help="the template of conversations that the file carries; of several, the one of this name",
     )
+    add_given(parser)
     how = parser.add_argument_group("how")
     how.add_argument("--sample", metavar="TEXT", help="the sentence to encode as an example")
     how.add_argument("--json", action="store_true", help="write JSON")
@@ -95,9 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"--sample means nothing with {flag(asked[0])}; leave it out")
     if arguments.out is not None:
         check_outputs([arguments.out], [arguments.model])
-    from cpbpe.tokenizer.loading import load
-
-    tok = load(arguments.model)
+    tok = load(arguments)
     if arguments.export is not None:
         lines = _exported(tok, arguments.export)
     elif arguments.search is not None:
@@ -119,19 +120,20 @@ def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield _json(seen.to_dict())
     else:
-        yield from page(seen, arguments.model, *_terminal(arguments), _notes(arguments.model))
+        yield from page(seen, arguments.model, *_terminal(arguments), _notes(arguments))
 
 
-def _notes(model: str) -> tuple[str, ...]:
+def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
     """What is not kept of a folder, or does not fit together in it."""
     from cpbpe.model.files import folder_of
 
-    folder = folder_of(model)
+    folder = folder_of(arguments.model)
     if folder is None:
         return ()
+    from cpbpe.model.formats.values import Given
     from cpbpe.tokenizer.folders import read_folder
 
-    return read_folder(folder, closely=True).notes
+    return read_folder(folder, closely=True, given=Given(**given_of(arguments))).notes
 
 
 def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
+from cpbpe.cli.model import HELP
 from cpbpe.cli.output import check_outputs, existing, say, write_parts
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, whole_number
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
-    from cpbpe.tokenizer.tokenizer import Tokenizer
     from cpbpe.transcode.encoding import Tally
 
 Parts = Generator[bytes | memoryview, None, None]
@@ -39,7 +39,7 @@ def add_files(parser: Parser, what: str) -> None:
         "model",
         nargs="?",
         metavar="MODEL",
-        help="a model: a .model file, a tokenizer.json, a folder, a .gguf, ...",
+        help=HELP,
     )
     parser.add_argument(
         "files",
@@ -84,18 +84,6 @@ def check(arguments: argparse.Namespace, example: str, option: str) -> None:
             f"nothing is compressed here, so {arguments.out!r} would have the wrong name; leave --out out, "
             f"and pipe the output into a program that compresses"
         )
-
-
-def load(path: str) -> Tokenizer:
-    """The model; errors name its file."""
-    from cpbpe.errors import ModelError
-    from cpbpe.tokenizer.tokenizer import Tokenizer
-
-    try:
-        return Tokenizer(path)
-    except ModelError as error:
-        message = str(error)
-        raise ValueError(message if path in message else f"{path}: {message}") from error
 
 
 def files_of(arguments: argparse.Namespace) -> list[str]:

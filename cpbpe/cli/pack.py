@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cpbpe.cli.encoding import add_documents, add_encode_options, encode_options_of
 from cpbpe.cli.flags import Flags
-from cpbpe.cli.lines import load
+from cpbpe.cli.model import HELP, RENAMED, add_given, load
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
 from cpbpe.spelling import counted
@@ -34,7 +34,7 @@ examples:
 """
 
 
-SPELLING = Flags()
+SPELLING = Flags(renamed=RENAMED)
 """How messages spell options."""
 
 
@@ -69,7 +69,7 @@ def parser() -> Parser:
         "model",
         nargs="?",
         metavar="MODEL",
-        help="a model: a .model file, a tokenizer.json, a folder, a .gguf, ...",
+        help=HELP,
     )
     parser.add_argument(
         "corpus",
@@ -81,6 +81,7 @@ def parser() -> Parser:
     _add_files(parser)
     add_encode_options(parser)
     add_documents(parser, "--format")
+    add_given(parser)
     working = parser.add_argument_group("working")
     working.add_argument(
         "--threads",
@@ -150,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder after the model: {_EXAMPLE}")
     if arguments.out is None:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
-    tokenizer = load(arguments.model)
+    tokenizer = load(arguments)
     if arguments.verbose:
         from cpbpe.corpus.find import expand
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
-from cpbpe.model.formats.sniff import describe, is_gguf
+from cpbpe.model.formats.sniff import PAIRS, describe, is_gguf
 
 Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
@@ -21,8 +21,10 @@ NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 JSON_NAME = "tokenizer.json"
 """The file that is read where a folder holds no model: a model has scores, and needs no conversion."""
 
+_HALVES = tuple(name for pair in PAIRS for name in pair)
+"""How the names of files end that are half a model."""
+
 _OTHER_KINDS = (
-    (("vocab.json", "merges.txt"), "; vocab.json and merges.txt are a byte-level BPE model (GPT-2, Qwen)"),
     (("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),
     (("tekken.json",), "; tekken.json is a byte-level BPE model"),
 )
@@ -52,7 +54,11 @@ def read_model_file(source: Source) -> bytes:
                 missing = f"no such file or folder; is it {at_home!r}?"
             raise FileNotFoundError(error.errno, missing, path) from None
         with file:
-            return read_model_file(file)
+            found = read_model_file(file)
+        name = os.fsdecode(file.name)
+        if name.lower().endswith(_HALVES):
+            found = imported("cpbpe.model.formats.gpt2").with_partner(name, found)
+        return found
     if not hasattr(source, "read"):
         hint = "; for the bytes of a file use from_bytes()" if isinstance(source, (bytes, bytearray)) else ""
         raise TypeError(
@@ -91,7 +97,7 @@ def folder_of(source: Source) -> str | None:
 
 
 def in_folder(folder: str) -> str:
-    """The model file in a folder: one of NAMES, the only .model, the tokenizer.json, or the only .gguf."""
+    """The model file in a folder: one of NAMES, the only .model, the tokenizer.json, a pair, or a .gguf."""
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
@@ -108,6 +114,9 @@ def in_folder(folder: str) -> str:
         )
     if JSON_NAME in names:
         return os.path.join(folder, JSON_NAME)
+    pair = next((pair for pair in PAIRS if all(map(names.__contains__, pair))), None)
+    if pair is not None:
+        return os.path.join(folder, pair[0])
     weights = [name for name in names if name.lower().endswith(".gguf")]
     if len(weights) == 1:
         return os.path.join(folder, weights[0])
@@ -117,5 +126,8 @@ def in_folder(folder: str) -> str:
             f"{', '.join(weights[:5])}{', ...' if len(weights) > 5 else ''}; give the path of one of them"
         )
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
+    alone = next((name for pair in PAIRS for name in pair if name in names), None)
+    if alone is not None:
+        shown += f"; {alone} is one half of a model, and the other half is missing"
     shown += next((what for others, what in _OTHER_KINDS if all(map(names.__contains__, others))), "")
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}; {shown}")

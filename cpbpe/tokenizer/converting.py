@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import table
-from cpbpe.model.formats.values import ReadModel, Written
+from cpbpe.model.formats.values import Given, ReadModel, Written
 from cpbpe.model.spec import Carried, ModelSpec
 from cpbpe.spelling import given, listed, named
 from cpbpe.tokenizer.facts import ModelFacts
@@ -69,6 +69,25 @@ class Conversion:
         return not self.differences
 
 
+class Asked(NamedTuple):
+    """What a conversion is asked for: the options of `convert`."""
+
+    to: str | None = None
+    pattern: str | None = None
+    special_tokens: Mapping[str, int] | None = None
+    add_bos: bool | None = None
+    add_eos: bool | None = None
+    prefix_after_special: bool | None = None
+    chat_template: str | Mapping[str, str] | None = None
+    verify: str | os.PathLike[str] | Iterable[str] | None = None
+    allow_differences: bool = False
+
+    @property
+    def options(self) -> dict[str, bool | None]:
+        """The options of encoding that the file is to ask for."""
+        return {option: getattr(self, option) for option in OPTIONS}
+
+
 class Prepared(NamedTuple):
     """A conversion that has been done and tried, and not written yet."""
 
@@ -101,6 +120,8 @@ def convert(
     target: str | os.PathLike[str],
     *,
     to: str | None = None,
+    pattern: str | None = None,
+    special_tokens: Mapping[str, int] | None = None,
     add_bos: bool | None = None,
     add_eos: bool | None = None,
     prefix_after_special: bool | None = None,
@@ -111,9 +132,10 @@ def convert(
     """Write a model in another format: that of `to`, or the one that the end of the target's name means.
 
     A name that ends in `.json` means a tokenizer.json, in `.gguf` a GGUF file, in `.bin` a tokenizer.bin, in
-    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. `source` is
-    whatever `load` takes. If some text would get other ids, nothing is written, and a ConversionError says
-    why; `allow_differences` converts all the same, and lists what differs.
+    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. vocab.json and
+    merges.txt are written together, whichever of the two is named. `source`, `pattern` and `special_tokens`
+    are whatever `load` takes. If some text would get other ids, nothing is written, and a ConversionError
+    says why; `allow_differences` converts all the same, and lists what differs.
 
     `add_bos`, `add_eos` and `prefix_after_special` are the options of encoding that the file asks for; None
     means as in the source. `chat_template` is a template of conversations, or several by name.
@@ -126,38 +148,28 @@ def convert(
     >>> convert("converted.json", "again.model").differences
     ()
     """
-    return prepare(
-        source,
-        target,
-        to=to,
-        add_bos=add_bos,
-        add_eos=add_eos,
-        prefix_after_special=prefix_after_special,
-        chat_template=chat_template,
-        verify=verify,
-        allow_differences=allow_differences,
-    ).write()
+    asked = Asked(
+        to,
+        pattern,
+        special_tokens,
+        add_bos,
+        add_eos,
+        prefix_after_special,
+        chat_template,
+        verify,
+        allow_differences,
+    )
+    return prepare(source, target, asked).write()
 
 
-def prepare(
-    source: Source,
-    target: str | os.PathLike[str],
-    *,
-    to: str | None = None,
-    add_bos: bool | None = None,
-    add_eos: bool | None = None,
-    prefix_after_special: bool | None = None,
-    chat_template: str | Mapping[str, str] | None = None,
-    verify: str | os.PathLike[str] | Iterable[str] | None = None,
-    allow_differences: bool = False,
-) -> Prepared:
+def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Prepared:
     """Everything that `convert` does but writing."""
     path = _path(target, "convert")
-    wanted = _format(path, to)
+    wanted = _format(path, asked.to)
+    allow_differences = asked.allow_differences
     # 1. The model, and what is said beside it.
-    read, files = _read(source, allow_differences)
-    options = {"add_bos": add_bos, "add_eos": add_eos, "prefix_after_special": prefix_after_special}
-    spec = _with_templates(_with_options(read.spec, options), chat_template)
+    read, files = _read(source, Given.checked(asked.pattern, asked.special_tokens), allow_differences)
+    spec = _with_templates(_with_options(read.spec, asked.options), asked.chat_template)
     # 2. The files.
     made = _output(spec, path, wanted, allow_differences)
     differences = (*read.differences, *made.differences)
@@ -165,9 +177,9 @@ def prepare(
     files.update(made.by_format)
     tried = None if differences else imported("cpbpe.tokenizer.verifying").tried(spec, files)
     verified = None
-    if verify is not None:
+    if asked.verify is not None:
         check = imported("cpbpe.tokenizer.verifying_texts").verified
-        verified, found = check(spec, files, verify, allow_differences=allow_differences)
+        verified, found = check(spec, files, asked.verify, allow_differences=allow_differences)
         differences += found
     notes = [*read.notes, *made.notes]
     if wanted == table.MODEL.name and spec.carried != Carried():
@@ -194,17 +206,17 @@ def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
 # --- The steps ------------------------------------------------------------------------------------
 
 
-def _read(source: Source, allow_differences: bool) -> tuple[ReadModel, dict[str, bytes]]:
+def _read(source: Source, given: Given, allow_differences: bool) -> tuple[ReadModel, dict[str, bytes]]:
     """The model in a file or a folder, and its file by its format."""
     folder = folder_of(source)
     if folder is not None:
         found = imported("cpbpe.tokenizer.folders").read_folder(
-            folder, allow_differences=allow_differences, closely=True
+            folder, allow_differences=allow_differences, closely=True, given=given
         )
         return ReadModel(found.facts.full_spec(), found.differences, found.notes), found.files
     data = read_model_file(source)
     format = table.format_of(data)
-    read = table.read(data, format, allow_differences=allow_differences)
+    read = table.read(data, format, allow_differences=allow_differences, given=given)
     notes = (*read.notes, *read.assumptions, *table.remarks(read.spec, format))
     return replace(read, notes=notes), {format.name: data}
 
@@ -226,15 +238,19 @@ def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) ->
     written = table.write(spec, table.FORMATS[format], allow_differences=allow_differences)
     if format == table.MODEL.name:
         written = _own_fields().checked(spec, written, allow_differences)
-    return Output({path: written.data}, {format: written.data}, written.differences, written.notes)
+    files = {path: written.data}
+    if table.FORMATS[format].has_files:
+        files = imported(table.FORMATS[format].module).files(path, written.data)
+    return Output(files, {format: written.data}, written.differences, written.notes)
 
 
 def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
     """Write all files. In a folder, none may stay that belongs to another model."""
-    if format == FOLDER:
+    if format == FOLDER or path not in files:  # it is a folder for several
         for name in imported("cpbpe.model.formats.folder").left_behind(path, files):
+            reader = "transformers" if format == FOLDER else "cpbpe.load"
             raise FileExistsError(
-                f"{name!r} is a file of another model, and transformers would read it with this one; "
+                f"{name!r} is a file of another model, and {reader} would read it with this one; "
                 f"remove it, or choose another folder"
             )
         for folder in sorted({os.path.dirname(name) for name in files}):

@@ -20,6 +20,7 @@ from cpbpe.lazy import imported
 from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.folder.beside import NAMED, Beside, read_beside
+from cpbpe.model.formats.values import NOTHING, Given
 from cpbpe.model.spec import Carried, Pieces, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
@@ -46,22 +47,30 @@ class ReadFolder:
     """The file of the model, by its format."""
 
 
-def read_folder(folder: str, *, allow_differences: bool = False, closely: bool = False) -> ReadFolder:
-    """The model in a folder. `closely`: also compare it with the tokenizer.json beside it, slowly."""
+def read_folder(
+    folder: str, *, allow_differences: bool = False, closely: bool = False, given: Given = NOTHING
+) -> ReadFolder:
+    """The model in a folder. `closely`: also compare it with the tokenizer.json beside it, slowly.
+
+    `given` is what a user says about a model whose file does not say it.
+    """
     # 1. The model by itself.
     main = in_folder(folder)
     data = read_model_file(main)
     format = table.format_of(data)
+    beside = read_beside(folder, os.path.basename(main))
     differences: tuple[Any, ...] = ()
     notes: list[str] = []
-    if format is table.MODEL:
+    if format is table.MODEL and not given.name:
         facts = facts_of(data)
     else:
-        read = table.read(data, format, allow_differences=allow_differences)
+        given, notes = _known_class(beside, format, given)
+        read = table.read(data, format, allow_differences=allow_differences, given=given)
+        for assumption in () if closely else read.assumptions:
+            warnings.warn(f"{folder}: {assumption}", stacklevel=calls_of_ours())
         facts, differences = facts_of_spec(read.spec), read.differences
-        notes = [*read.notes, *read.assumptions, *table.remarks(read.spec, format)]
+        notes += [*read.notes, *read.assumptions, *table.remarks(read.spec, format)]
     # 2. What is said beside it.
-    beside = read_beside(folder, os.path.basename(main))
     notes += beside.notes
     if format is not table.MODEL and beside.prefix_space is not None:
         if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
@@ -79,6 +88,19 @@ def read_folder(folder: str, *, allow_differences: bool = False, closely: bool =
         notes += _compared(joined, folder)
     files = {format.name: joined.file if format is table.MODEL else data}
     return ReadFolder(joined, differences, tuple(dict.fromkeys(notes)), files)
+
+
+_PATTERNS = {"Qwen2Tokenizer": "qwen2"}
+"""The patterns of classes of transformers whose models may be two files that do not say it."""
+
+
+def _known_class(beside: Beside, format: table.Format, given: Given) -> tuple[Given, list[str]]:
+    """What is given, and the pattern of the class of transformers that a folder is for; and a note."""
+    name = beside.tokenizer_class.removesuffix("Fast")
+    if format.name != "gpt2" or given.pattern is not None or name not in _PATTERNS:
+        return given, []
+    note = f"the pattern is that of {name}, which also normalizes texts to NFC first; that is not done here"
+    return given._replace(pattern=_PATTERNS[name]), [note]
 
 
 class _Joined:

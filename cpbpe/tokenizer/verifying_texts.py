@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,9 +14,10 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
-from cpbpe.model.formats.values import Difference
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.formats.values import NOTHING, Difference, Given
+from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import counted, listed, named
+from cpbpe.text.utf8 import text_of
 
 Encode = Callable[[str], list[int]]
 
@@ -76,12 +76,9 @@ def _encoders(
 ) -> Iterator[tuple[str, Encode]]:
     """What encodes with the files, by a name for it."""
     for format, data in files.items():
-        if format == "tiktoken":  # the file does not say by which pattern texts are cut
-            again = imported(table.FORMATS[format].module).spec_of(data, "", {})
-            again = replace(again, splitter=spec.splitter, added=(), special_pieces=spec.special_pieces)
-        else:
-            again = table.read(data, table.FORMATS[format], allow_differences=allow_differences).spec
-        yield f"{_OURS}, which has read the {format} again,", make_engine(again).encode
+        given = _given(spec) if table.FORMATS[format].takes_given else NOTHING
+        read = table.read(data, table.FORMATS[format], allow_differences=allow_differences, given=given)
+        yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
     if "tokenizer.json" in files and _has("tokenizers"):
         fast = imported("tokenizers").Tokenizer.from_str(files["tokenizer.json"].decode())
         fast.encode_special_tokens = True
@@ -92,6 +89,14 @@ def _encoders(
     if "model" in files and _has("sentencepiece") and spec.alphabet == "characters":
         slow: Any = imported("sentencepiece").SentencePieceProcessor(model_proto=files["model"])
         yield f"sentencepiece {version('sentencepiece')}", slow.encode
+
+
+def _given(spec: ModelSpec) -> Given:
+    """What a user says to load a file of this model that does not say it."""
+    control = (id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL)
+    special = {text_of(spec.pieces.texts[id]): id for id in control}
+    special |= {text_of(text): id for text, id in spec.added}
+    return Given(spec.splitter.pattern if spec.splitter is not None else "", special)
 
 
 def _has(library: str) -> bool:

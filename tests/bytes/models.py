@@ -3,9 +3,11 @@
 import random
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 
 import cpbpe
 from cpbpe.model.spec import SplitSpec
+from cpbpe.reference.byte_level.patterns import cut
 from cpbpe.text.split_patterns import PATTERNS
 
 AS_IT_IS = cpbpe.NormalizerSpec("identity", b"", False, False, False)
@@ -54,6 +56,29 @@ def model(pattern: str | None = "cl100k", whole: bool = True) -> cpbpe.ModelSpec
     if pattern is not None and pattern in PATTERNS:
         return spec_of(ranks(), PATTERNS[pattern], whole, pattern)
     return spec_of(ranks(), pattern, whole)
+
+
+@cache
+def made(pattern: str = "gpt2", count: int = 200) -> cpbpe.ModelSpec:
+    """A small model whose pieces are all made by merges, as training gives it; bytes in their order."""
+    pieces: list[bytes] = [bytes([byte]) for byte in range(256)]
+    rng = random.Random(3)
+    chunks = [[bytes([byte]) for byte in chunk.encode()] for chunk in cut(PATTERNS[pattern], WORDS.decode())]
+    while len(pieces) < 256 + count:
+        pairs = sorted({pair for chunk in chunks for pair in pairwise(chunk)})
+        new = [pair for pair in pairs if b"".join(pair) not in pieces]
+        if not new:
+            break
+        pair = rng.choice(new)
+        pieces.append(b"".join(pair))
+        for chunk in chunks:
+            at = 0
+            while at + 1 < len(chunk):
+                if tuple(chunk[at : at + 2]) == pair:
+                    chunk[at : at + 2] = [pieces[-1]]
+                at += 1
+    ranks = {piece: rank for rank, piece in enumerate(pieces)}
+    return spec_of(ranks, PATTERNS[pattern], whole=False, name=pattern)
 
 
 def given_texts(count: int, seed: int = 7) -> list[str]:

@@ -345,7 +345,7 @@ def test_broken_files_are_named(tmp_path: Path, name: str, content: bytes, messa
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (["vocab.json", "merges.txt"], "vocab.json and merges.txt are a byte-level BPE model"),
+        (["vocab.json", "vocab.bpe"], "vocab.json is one half of a model, and the other half is missing"),
         (["vocab.txt", "tokenizer_config.json"], "vocab.txt is a WordPiece model"),
         (["tekken.json"], "tekken.json is a byte-level BPE model"),
     ],

@@ -138,7 +138,7 @@ NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("broken json", b'{"a": ', "begins like JSON"),
     ("html", HTML, "an HTML page"),
     ("html in capitals", b"<HTML><BODY>", "an HTML page"),
-    ("merges", "#version: 0.2\nĠ t\nh e\n".encode(), "a text of merges"),
+    ("merges", "Ġ t\nh e\n".encode(), "a text of merges"),
     ("zip", b"PK\x03\x04" + bytes(50), "a zip archive"),
     ("gzip", b"\x1f\x8b\x08" + bytes(50), "compressed with gzip"),
     ("zstd", b"\x28\xb5\x2f\xfd" + bytes(50), "compressed with zstd"),

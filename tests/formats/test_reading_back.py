@@ -53,7 +53,7 @@ CANNOT_SAY: dict[str, set[str]] = {
 }
 
 
-OF_CHARACTERS = [name for name in table.FORMATS if name != "tiktoken"]
+OF_CHARACTERS = [name for name in table.FORMATS if name not in ("tiktoken", "gpt2", "minbpe")]
 
 
 @pytest.mark.parametrize("format", OF_CHARACTERS)
@@ -91,6 +91,19 @@ def test_ranks() -> None:
     for other in (fewer, changed):
         with pytest.raises(cpbpe.ConversionError, match="its ranks are not the same"):
             check("tiktoken", made, other)
+
+
+def test_pairs() -> None:
+    spec = models.made()
+    made = written("gpt2", spec)
+    check("gpt2", made, spec)
+    pieces = [*spec.pieces]
+    pieces[-2] = pieces[-2]._replace(text=b"zzzz")
+    for other in (replace(spec, pieces=Pieces.of(pieces)), replace(spec, pieces=Pieces.of(pieces[:-1]))):
+        with pytest.raises(cpbpe.ConversionError, match="its pieces are not the same"):
+            check("gpt2", made, other)
+    with pytest.raises(cpbpe.ConversionError, match="its special tokens are not the same"):
+        check("gpt2", made, replace(spec, added=((b"<|far|>", 900),)))
 
 
 def test_nothing_is_written(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

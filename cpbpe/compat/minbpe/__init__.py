@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from cpbpe.compat.minbpe.base import Tokenizer, get_stats, merge
 from cpbpe.compat.minbpe.basic import BasicTokenizer
-from cpbpe.compat.minbpe.files import LectureError, render_token, replace_control_characters
+from cpbpe.compat.minbpe.files import LectureError
 from cpbpe.compat.minbpe.gpt4 import GPT4_SPECIAL_TOKENS, GPT4Tokenizer, recover_merges
 from cpbpe.compat.minbpe.regex import GPT2_SPLIT_PATTERN, GPT4_SPLIT_PATTERN, RegexTokenizer
+from cpbpe.model.formats.minbpe import render_token, replace_control_characters
 
 __all__ = [
     "GPT2_SPLIT_PATTERN",

@@ -1,8 +1,4 @@
-"""What the tokenizers of the lecture share: their tables, and the helpers of its code.
-
-`reading.py` and `writing.py` of other formats are in `cpbpe/model/formats`; minbpe's two files hold less
-than a model, so their tokenizers read and write them here.
-"""
+"""What the tokenizers of the lecture share: their tables, and the helpers of its code."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from cpbpe.compat.minbpe import files
-from cpbpe.compat.minbpe.files import BYTES, Pair
+from cpbpe.compat.minbpe.engine import FastEncoder
+from cpbpe.model.formats.minbpe import Model, Pair, model_lines, vocab_lines, vocab_of
 
 # --- Helpers --------------------------------------------------------------------------------------
 
@@ -97,21 +94,16 @@ def apply_merges(ids: Sequence[int], merges: Mapping[Pair, int]) -> list[int]:
     return [id for place, id in enumerate(now) if not gone[place]]
 
 
-def vocab_of(merges: Mapping[Pair, int], special_tokens: Mapping[str, int] | None = None) -> dict[int, bytes]:
-    """The bytes of each id: those of the single bytes, of the merges, and of special tokens."""
-    vocab = {idx: bytes([idx]) for idx in range(BYTES)}
-    for (left, right), idx in merges.items():
-        vocab[idx] = vocab[left] + vocab[right]
-    for token, idx in (special_tokens or {}).items():
-        vocab[idx] = token.encode()
-    return vocab
-
-
-def joined_text(vocab: Mapping[int, bytes], ids: Iterable[int]) -> bytes:
-    """The bytes that ids stand for."""
+def joined_text(
+    vocab: Mapping[int, bytes], ids: Iterable[int], more: Mapping[int, bytes] | None = None
+) -> bytes:
+    """The bytes that ids stand for; `more` has ids that the vocabulary may not have."""
+    ids = list(ids)
     try:
         return b"".join([vocab[idx] for idx in ids])
     except KeyError as error:
+        if more:
+            return joined_text({**more, **vocab}, ids)
         raise ValueError(f"{error.args[0]!r} is no id of this vocabulary, which has {len(vocab)}") from None
 
 
@@ -132,6 +124,7 @@ class Tokenizer:
         """The special tokens by id."""
         self.vocab: dict[int, bytes] = self._build_vocab()
         """The bytes of each id."""
+        self._fast = FastEncoder()
 
     def train(self, text: str, vocab_size: int, verbose: bool = False) -> None:
         """Learn `vocab_size` - 256 merges from a text."""
@@ -153,10 +146,10 @@ class Tokenizer:
 
         What a `.model` file cannot hold is refused before anything is written.
         """
-        lines = files.model_lines(files.Model(self.pattern, self.special_tokens, self.merges))
+        lines = model_lines(Model(self.pattern, self.special_tokens, self.merges))
         prefix = os.fspath(file_prefix)
         files.write(f"{prefix}.model", lines)
-        files.write(f"{prefix}.vocab", files.vocab_lines(self.vocab, self.merges))
+        files.write(f"{prefix}.vocab", vocab_lines(self.vocab, self.merges))
 
     def load(self, model_file: str | os.PathLike[str]) -> None:
         """Read what `save` has written: the file that ends in `.model`."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cpbpe.compat.minbpe.base import Tokenizer, apply_merges, joined_text, vocab_of
-from cpbpe.compat.minbpe.files import BYTES, LectureError, Pair
+from cpbpe.compat.minbpe.base import Tokenizer, apply_merges, joined_text
+from cpbpe.compat.minbpe.files import LectureError
+from cpbpe.model.formats.minbpe import BYTES, Pair, vocab_of
 from cpbpe.reference.byte_level.training import count_chunks, learn
 
 
@@ -46,7 +47,8 @@ class BasicTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
-        return apply_merges(text.encode(), self.merges)
+        ids = self._fast.encode(text, "", self.merges)
+        return apply_merges(text.encode(), self.merges) if ids is None else ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; bytes that belong to no character become U+FFFD."""

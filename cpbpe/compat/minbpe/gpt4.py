@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cpbpe.compat.minbpe.base import joined_text
-from cpbpe.compat.minbpe.files import BYTES, Pair, vocab_lines, write
+from cpbpe.compat.minbpe.engine import FastEncoder
+from cpbpe.compat.minbpe.files import write
 from cpbpe.compat.minbpe.regex import GPT4_SPLIT_PATTERN, RegexTokenizer
+from cpbpe.model.formats.minbpe import BYTES, Pair, vocab_lines
 from cpbpe.reference.byte_level import ranks as ranks_of
 
 GPT4_SPECIAL_TOKENS = {
@@ -79,6 +81,7 @@ class GPT4Tokenizer(RegexTokenizer):
         self.register_special_tokens(GPT4_SPECIAL_TOKENS)
         self._to_ids = bytes(self.byte_shuffle[byte] for byte in range(BYTES))
         self._to_bytes = bytes(self.inverse_byte_shuffle[idx] for idx in range(BYTES))
+        self._fast = FastEncoder(self._to_bytes)
 
     def _encode_chunk(self, text_bytes: bytes) -> list[int]:
         return super()._encode_chunk(text_bytes.translate(self._to_ids))
@@ -88,7 +91,11 @@ class GPT4Tokenizer(RegexTokenizer):
         special = {
             idx: token.encode().translate(self._to_ids) for idx, token in self.inverse_special_tokens.items()
         }
-        shuffled = joined_text({**self.vocab, **special}, ids)
+        if any(map(self.vocab.__contains__, special)):
+            return self._shown(joined_text({**self.vocab, **special}, ids))
+        return self._shown(joined_text(self.vocab, ids, special))
+
+    def _shown(self, shuffled: bytes) -> str:
         return shuffled.translate(self._to_bytes).decode(errors="replace")
 
     def train(self, text: str, vocab_size: int, verbose: bool = False) -> None:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from cpbpe.compat.minbpe.base import Tokenizer, apply_merges, joined_text, vocab_of
+from cpbpe.compat.minbpe.base import Tokenizer, apply_merges, joined_text
 from cpbpe.compat.minbpe.basic import learn_merges
 from cpbpe.compat.minbpe.files import LectureError
+from cpbpe.model.formats.minbpe import vocab_of
 from cpbpe.reference.byte_level.patterns import compiled
 from cpbpe.reference.byte_level.training import count_chunks
 
@@ -54,6 +55,9 @@ class RegexTokenizer(Tokenizer):
 
     def encode_ordinary(self, text: str) -> list[int]:
         """The ids of a text in which special tokens are text like any other."""
+        ids = self._fast.encode(text, self.pattern, self.merges)
+        if ids is not None:
+            return ids
         chunks = (match.group() for match in self.compiled_pattern.finditer(text))
         return [idx for chunk in chunks for idx in self._encode_chunk(chunk.encode())]
 
@@ -94,4 +98,4 @@ class RegexTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; bytes that belong to no character become U+FFFD."""
         special = {idx: token.encode() for idx, token in self.inverse_special_tokens.items()}
-        return joined_text({**special, **self.vocab}, ids).decode(errors="replace")
+        return joined_text(self.vocab, ids, special).decode(errors="replace")

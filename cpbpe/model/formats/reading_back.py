@@ -128,10 +128,27 @@ def _of_ranks(data: bytes, spec: ModelSpec) -> str:
     return "" if found == meant else "its ranks are not the same"
 
 
+def _of_pairs(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    """The pieces, and the special tokens. That the pairs are the same merges is proved."""
+    if differs:
+        return ""
+    size, pieces = len(spec.pieces), spec.pieces
+    if (again.pieces.texts[:size], again.pieces.types[:size]) != (pieces.texts, pieces.types):
+        return "its pieces are not the same"
+    return "" if again.added == spec.added else "its special tokens are not the same"
+
+
+def _of_minbpe(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    patterns = [model.splitter.pattern if model.splitter is not None else "" for model in (spec, again)]
+    return _of_pairs(spec, again, differs) or ("" if len({*patterns}) == 1 else "its pattern is not the same")
+
+
 _PARTS: dict[str, Callable[[ModelSpec, ModelSpec, bool], str]] = {
     "model": _of_model,
     "gguf": _of_gguf,
     "tokenizer.bin": _of_llama2c,
     "vocab": _of_vocab,
+    "gpt2": _of_pairs,
+    "minbpe": _of_minbpe,
 }
 """For each format: what is not the same in a model and in the one that was read again, or nothing."""

@@ -20,10 +20,14 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 
 
+PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+"""Two files that are one model, see `gpt2`. Their names may have another part in front: `my-vocab.json`."""
+
 _HEAD = 4096
 _LOOKED_AT = 32
 """So many pieces are looked at to tell what a file is."""
 _LONGEST_PIECE = 8000
+_IDS = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*-?[0-9]+\s*,\s*"')
 _VOCAB_LINE = re.compile(rb".*\t[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)", re.DOTALL)
 
 
@@ -49,10 +53,12 @@ def describe(data: bytes, complete: bool = True) -> str | None:
         return _describe_json(data)
     if start[:14].lower() == b"<!doctype html" or start[:5].lower() == b"<html":
         return "it is an HTML page, such as a download site shows for an error or a login"
-    lines = data.split(b"\n", 20)[:20]
-    lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
-    if lines and all(len(line.split(b" ")) == 2 or line.startswith(b"#version") for line in lines):
-        return "it is a text of merges (merges.txt), one half of a byte-level BPE; another kind of vocabulary"
+    lines = _first_lines(data)
+    if lines and all(len(line.split(b" ")) == 2 for line in lines):
+        return (
+            "it is a text of merges (merges.txt), one half of a byte-level model; "
+            "load vocab.json, with merges.txt beside it"
+        )
     return None
 
 
@@ -64,6 +70,38 @@ def is_tokenizer_json(data: bytes) -> bool:
     """
     begins_so = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
     return begins_so and (b'"added_tokens"' in data or b'"pre_tokenizer"' in data)
+
+
+def is_ids(data: bytes) -> bool:
+    r"""Whether data begins as a file of ids (vocab.json, encoder.json): an object of numbers by name.
+
+    >>> is_ids(b'{"!": 0, "\"": 1}'), is_ids(b'{"version": "1.0"}'), is_ids(b'{"a": 1.5}')
+    (True, False, False)
+    """
+    return _IDS.match(data, 0, _HEAD) is not None
+
+
+def is_merges(data: bytes) -> bool:
+    r"""Whether data begins as a file of merges (merges.txt, vocab.bpe), with its version.
+
+    >>> is_merges(b"#version: 0.2\nt h\n"), is_merges(b"t h\n")
+    (True, False)
+    """
+    return b"#version" in data[:64].partition(b"\n")[0]
+
+
+def is_gpt2(data: bytes) -> bool:
+    """Whether data is one of these two files, or both."""
+    return is_ids(data) or is_merges(data)
+
+
+def is_minbpe(data: bytes) -> bool:
+    r"""Whether data is meant to be a `.model` file of minbpe.
+
+    >>> is_minbpe(b"minbpe v1\n\n0\n"), is_minbpe(b"\n\x0eminbpe")
+    (True, False)
+    """
+    return data.startswith(b"minbpe v")
 
 
 def is_gguf(data: bytes) -> bool:
@@ -116,9 +154,14 @@ def is_ranks(data: bytes) -> bool:
     >>> is_ranks(b"IQ== 0\nIg== 1\n"), is_ranks(b"t h\n")
     (True, False)
     """
-    lines = data[:4096].split(b"\n", 20)[:20]
-    lines = [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
+    lines = _first_lines(data)
     return bool(lines) and all(map(_is_rank_line, lines))
+
+
+def _first_lines(data: bytes) -> list[bytes]:
+    """The first lines that are not empty; the last one, which may be cut off, only if it is the only one."""
+    lines = data[:_HEAD].split(b"\n", 20)[:20]
+    return [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
 
 
 def _describe_json(data: bytes) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cpbpe.lazy import imported
 from cpbpe.model.formats import sniff
-from cpbpe.model.formats.values import ReadModel, Written
+from cpbpe.model.formats.values import NOTHING, Given, ReadModel, Written
 from cpbpe.model.spec import ModelSpec
+from cpbpe.spelling import advised, named
 
 
 class Format(NamedTuple):
@@ -22,15 +24,28 @@ class Format(NamedTuple):
     """How the names of its files end."""
     begins: Callable[[bytes], bool]
     """Whether data is meant to be a file of this format. (It may still be broken.)"""
+    takes_given: bool = False
+    """Whether its files do not say how texts are cut: its `read` takes what a user says about it."""
+    has_files: bool = False
+    """Whether a model is more than one file: its module has `files`, which gives them their paths."""
 
 
 MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda data: True)
 """SentencePiece's own. Whatever is nothing else is taken for one, whose reader says what it is instead."""
 
 OTHERS = (
+    Format("minbpe", "cpbpe.model.formats.minbpe", (), sniff.is_minbpe, has_files=True),
     Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
+    Format(
+        "gpt2",
+        "cpbpe.model.formats.gpt2",
+        ("vocab.json", "merges.txt", "encoder.json", "vocab.bpe"),
+        sniff.is_gpt2,
+        takes_given=True,
+        has_files=True,
+    ),
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
-    Format("tiktoken", "cpbpe.model.formats.tiktoken", (".tiktoken",), sniff.is_ranks),
+    Format("tiktoken", "cpbpe.model.formats.tiktoken", (".tiktoken",), sniff.is_ranks, takes_given=True),
     Format("tokenizer.bin", "cpbpe.model.formats.llama2c", (".bin",), sniff.is_llama2c),
     Format("vocab", "cpbpe.model.formats.vocab_text", (".vocab", ".tsv"), sniff.is_vocab),
 )
@@ -52,16 +67,34 @@ def format_of(data: bytes) -> Format:
 def format_for(path: str) -> Format:
     """The format to write, by the end of a file's name. A name of no format means a `.model`.
 
-    >>> format_for("my/Tokenizer.JSON").name, format_for("my.spm").name
-    ('tokenizer.json', 'model')
+    >>> format_for("my/Tokenizer.JSON").name, format_for("my.spm").name, format_for("my-merges.txt").name
+    ('tokenizer.json', 'model', 'gpt2')
     """
-    name = path.lower()
-    return next((format for format in OTHERS if name.endswith(format.suffixes)), MODEL)
+    name = os.path.basename(path.lower())
+    return next((format for format in OTHERS if any(_ends(name, end) for end in format.suffixes)), MODEL)
 
 
-def read(data: bytes, format: Format, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a file of a format."""
+def _ends(name: str, end: str) -> bool:
+    """Whether a name ends so; before an end that is a whole name, there may be another part of the name."""
+    before = name.removesuffix(end)
+    return before != name and (end.startswith(".") or not before or before[-1] in "-_.")
+
+
+def read(
+    data: bytes, format: Format, *, allow_differences: bool = False, given: Given = NOTHING
+) -> ReadModel:
+    """The model in a file of a format; `given` is what a user says of it, if the file does not say it."""
     module: Any = imported(format.module)
+    if given.name:
+        if not format.takes_given:
+            adds = advised("; with_special_tokens() adds tokens", "") if given.pattern is None else ""
+            raise ValueError(
+                f"{named(given.name)} is for files that say neither how texts are cut nor which special "
+                f"tokens there are (.tiktoken, vocab.json with merges.txt), and this one is not: a "
+                f"{format.name} file says by itself what it needs{adds}"
+            )
+        found: ReadModel = module.read(data, allow_differences=allow_differences, given=given)
+        return found
     if format is MODEL:
         return ReadModel(module.read(data))
     result: ReadModel = module.read(data, allow_differences=allow_differences)

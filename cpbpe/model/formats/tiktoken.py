@@ -19,37 +19,23 @@ from itertools import pairwise
 from operator import itemgetter
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
+from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of
+from cpbpe.model.formats.values import NOTHING, Difference, Given, ReadModel, Written, refuse
 from cpbpe.model.known_ranks import known_ranks
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
-from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
-
-AS_IT_IS = NormalizerSpec(
-    "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
-)
-"""The normalizer of byte-level models."""
-
+from cpbpe.model.spec import ModelSpec, PieceType
 
 # --- Reading --------------------------------------------------------------------------------------
 
 
-def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a well-known file; a ModelError says how to load another one."""
-    known = known_ranks(data)
-    if known is None:
+def read(data: bytes, *, allow_differences: bool = False, given: Given = NOTHING) -> ReadModel:
+    """The model in a file; if nothing is known of it, a ModelError says how to load it."""
+    if given == NOTHING and known_ranks(data) is None:
         raise ModelError(
             "this is a file of ranks (.tiktoken), and none of the well-known ones. It says neither how texts "
-            "are cut nor which special tokens there are; load it with both, for example "
-            f"{_EXAMPLE}. {_patterns()}"
+            f"are cut nor which special tokens there are; load it with both, for example {example()}. "
+            f"{known_patterns()}"
         )
-    return ReadModel(spec_of(data))
-
-
-_EXAMPLE = 'cpbpe.load(path, pattern="cl100k", special_tokens={"<|endoftext|>": 100257})'
-
-
-def _patterns() -> str:
-    return f"The pattern is a regular expression or the name of a published one: {', '.join(PATTERNS)}"
+    return ReadModel(spec_of(data, *given))
 
 
 def spec_of(
@@ -67,70 +53,20 @@ def spec_of(
     known = known_ranks(data)
     if pattern is None and known is None:
         raise ModelError(
-            f"a file of ranks (.tiktoken) does not say how texts are cut; give a pattern, too: {_EXAMPLE}. "
-            f"{_patterns()}"
+            f"a file of ranks (.tiktoken) does not say how texts are cut; give a pattern, too: {example()}. "
+            f"{known_patterns()}"
         )
     if pattern is None and known is not None:
         pattern = known.pattern
     if special_tokens is None:
         special_tokens = known.special_tokens if known else {}
-    begin, end = (known.begin, known.end) if known else ("", "<|endoftext|>")
-    return _spec(_ranks(data), _splitter(pattern or ""), special_tokens, (begin, end))
-
-
-def _splitter(pattern: str) -> SplitSpec | None:
-    """The splitter of a pattern, given by its name or as a regular expression; None for an empty one."""
-    if not pattern:
-        return None
-    name = named_pattern(pattern)
-    if name is not None:
-        return SplitSpec(PATTERNS[name], name)
-    if pattern.replace("_", "").replace("-", "").isalnum():
-        raise ModelError(f"there is no published pattern {pattern!r}. {_patterns()}")
-    return SplitSpec(pattern, name_of(pattern))
-
-
-def _spec(
-    ranks: dict[bytes, int], splitter: SplitSpec | None, special: Mapping[str, int], ends: tuple[str, str]
-) -> ModelSpec:
-    # 1. The id of everything.
-    texts = {id: text for text, id in ranks.items()}
-    by_id: dict[int, bytes] = {}
-    for token, id in special.items():
-        if not isinstance(token, str) or type(id) is not int or id < 0:
-            raise TypeError(
-                f"special_tokens must have the id of each token by its text, not {token!r}: {id!r}"
-            )
-        taken = texts.get(id, by_id.get(id, b""))
-        if taken:
-            raise ModelError(
-                f"the special token {token!r} cannot have the id {id}, which is that of "
-                f"{taken.decode(errors='backslashreplace')!r}"
-            )
-        by_id[id] = token.encode()
-    # 2. Pieces are those before the first id that nothing has; tokens after it are added ones.
-    size = 0
-    while size in texts or size in by_id:
-        size += 1
-    above = next((id for id in sorted(texts) if id >= size), None)
-    if above is not None:
-        raise ModelError(
-            f"no piece has the rank {size}, but others have higher ones ({above}). If it is the id of a "
-            f'special token, give that, too: special_tokens={{"<|endoftext|>": {size}}}',
-        )
-    rows = [
-        (texts[id], float(-id), PieceType.NORMAL) if id in texts else (by_id[id], 0.0, PieceType.CONTROL)
-        for id in range(size)
-    ]
-    begin, end = (name or usual for name, usual in zip(ends, ("<s>", "</s>"), strict=True))
-    return ModelSpec(
-        pieces=Pieces.of(rows),
-        normalizer=AS_IT_IS,
-        special_pieces=(b"<unk>", begin.encode(), end.encode(), b"<pad>"),
-        alphabet="bytes",
-        splitter=splitter,
+    return assembled(
+        {id: (piece, float(-id)) for piece, id in _ranks(data).items()},
+        special_tokens,
+        splitter=splitter_of(pattern or ""),
+        ends=(known.begin, known.end) if known else ("", "<|endoftext|>"),
         whole=True,
-        added=tuple((token, id) for id, token in sorted(by_id.items()) if id >= size),
+        number="rank",
     )
 
 
@@ -217,11 +153,9 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         )
     special = {piece.decode(errors="replace"): id for piece, id in spec.ids.items() if piece not in ranks}
     special |= {token.decode(errors="replace"): id for token, id in spec.added}
-    splitter = spec.splitter or SplitSpec("")
-    more = f" and special_tokens={special!r}" if special else ""
     note = (
         "the file says neither by which pattern texts are cut nor which special tokens there are: it is "
-        f"loaded with pattern={splitter.name or splitter.pattern!r}{more}"
+        f"loaded with {said_again(spec.splitter, special)}"
     )
     return Written(write_ranks(ranks), tuple(differences), (note,))
 

@@ -75,6 +75,8 @@ class Beside:
     """Whether the model has a dummy prefix, if that is said."""
     chat_templates: dict[str, str] = field(default_factory=dict)
     """The templates of conversations, by name."""
+    tokenizer_class: str = ""
+    """The class of transformers that the folder is for, if it is said."""
     loose: list[str] = field(default_factory=list)
     """Tokens that take spaces around them, or that must be whole words."""
     stops: list[int] = field(default_factory=list)
@@ -100,6 +102,8 @@ def read_beside(folder: str, main: str) -> Beside:
         _read_tokenizer_json(found, folder)
     # 3. Everything else.
     _read_templates(found, folder, config)
+    if isinstance(name := config.get("tokenizer_class"), str):
+        found.tokenizer_class = name
     generation = _object(folder, GENERATION)
     where = os.path.join(folder, GENERATION)
     ends = generation.get("eos_token_id")

@@ -1,0 +1,116 @@
+"""Encoding on the core, for as long as the tables of a tokenizer say something that it can do.
+
+`merges` and `pattern` are plain attributes, and may be changed at any time. So what the core was built from
+is compared with them before every use, which takes less time than a text that is worth it.
+
+Three things are left to the book: merges that are no model (ids in another order, or two of equal bytes);
+texts that are short; and cutting by the package `regex`, where the core may cut in another way. That is by
+every pattern but the published ones; and in texts with characters that `regex` knows from a newer or older
+version of Unicode than the core.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from cpbpe.engine.choice import engine_name, make_engine
+from cpbpe.errors import ModelError
+from cpbpe.lazy import imported
+from cpbpe.model.formats.minbpe import BYTES, Model, Pair, spec_of
+from cpbpe.model.spec import Pieces, SplitSpec
+from cpbpe.reference.byte_level.patterns import compiled
+
+_SHORT = 30
+"""Shorter texts are left to the book."""
+_WORTH_IT = 30
+"""Each character takes the book about as long as comparing this many merges takes."""
+
+
+class _Built(NamedTuple):
+    """What the core was built from, and what it gives; None for what is left to the book."""
+
+    pattern: str
+    merges: dict[Pair, int]
+    text: Callable[[bytes], list[int]] | None
+    """Cuts a text, and encodes it."""
+    chunk: Callable[[bytes], list[int]] | None
+    """Encodes what was cut already."""
+
+
+class FastEncoder:
+    """Encodes for one tokenizer of the lecture."""
+
+    def __init__(self, bytes_of_ids: bytes = bytes(range(BYTES))):
+        """`bytes_of_ids`: the bytes that the ids 0 to 255 stand for."""
+        self._bytes = bytes_of_ids
+        self._built: _Built | None = None
+
+    def encode(self, text: str, pattern: str, merges: Mapping[Pair, int]) -> list[int] | None:
+        """The ids of a text; None if it is left to the book."""
+        if len(text) < _SHORT or len(text) * _WORTH_IT < len(merges) or engine_name() != "core":
+            return None
+        built = self._built
+        if built is None or built.pattern != pattern or built.merges != merges:
+            built = self._built = self._build(pattern, dict(merges))
+        if built.chunk is None:
+            return None
+        if built.text is not None and (text.isascii() or not _odd_characters().search(text)):
+            return built.text(text.encode())
+        chunks = (match.group().encode() for match in compiled(pattern).finditer(text))
+        return list(chain.from_iterable(map(built.chunk, chunks)))
+
+    def _build(self, pattern: str, merges: dict[Pair, int]) -> _Built:
+        nothing = _Built(pattern, merges, None, None)
+        if list(merges.values()) != list(range(BYTES, BYTES + len(merges))):
+            return nothing
+        try:
+            spec, differences = spec_of(Model("", {}, merges))
+        except (ModelError, KeyError):  # two ids of equal bytes; or halves that have no bytes
+            return nothing
+        if differences:
+            return nothing
+        texts = [text.translate(self._bytes) for text in spec.pieces.texts]
+        pieces = Pieces.of_lists(texts, spec.pieces.numbers(), spec.pieces.types)
+        spec = replace(spec, pieces=pieces)
+        chunk = make_engine(spec).encode
+        if not pattern:
+            return _Built(pattern, merges, chunk, chunk)
+        text = make_engine(replace(spec, splitter=SplitSpec(pattern))).encode if _is_known(pattern) else None
+        return _Built(pattern, merges, text, chunk)
+
+
+@lru_cache(8)
+def _is_known(pattern: str) -> bool:
+    """Whether the core cuts by a pattern without a regular expression."""
+    try:
+        return bool(_splitter(pattern).has_scanner)
+    except ValueError:  # `regex` says what is wrong with it, if anything is
+        return False
+
+
+def _splitter(pattern: str) -> Any:
+    return imported("cpbpe._core").Splitter(pattern)
+
+
+@lru_cache(1)
+def _odd_characters() -> Any:
+    """A regular expression for the characters that `regex` and the core take for different kinds.
+
+    Making it takes a third of a second, once in a process.
+    """
+    text = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    data = text.encode()
+    odd: set[str] = set()
+    for kind in _KINDS:
+        ours = "".join(data[begin:end].decode() for begin, end in _splitter(kind).spans(text).tolist())
+        odd |= set(ours) ^ set("".join(compiled(kind).findall(text)))
+    return re.compile(f"[{''.join(map(re.escape, sorted(odd)))}]") if odd else re.compile("(?!)")
+
+
+_KINDS = (r"\p{L}+", r"\p{N}+", r"\s+", r"\p{Lu}+", r"\p{Ll}+", r"\p{Lt}+", r"\p{Lm}+", r"\p{Lo}+", r"\p{M}+")
+"""What the published patterns tell apart."""
