@@ -61,7 +61,7 @@ def outcome(encoding: Any, call: str, *args: Any, **options: Any) -> Any:
     """What a call returns, arrays as lists, or its error: of a ValueError also which token is refused."""
     try:
         result = getattr(encoding, call)(*args, **options)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (ValueError, LookupError, TypeError, OverflowError) as error:
         refused = type(error) is ValueError and "special token" in str(error)
         return type(error), str(error).split("\n")[0] if refused else ""
     return result.tolist() if hasattr(result, "dtype") else result

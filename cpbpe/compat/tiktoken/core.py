@@ -225,17 +225,15 @@ class Encoding:
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """The bytes of one id. KeyError if nothing has it."""
-        try:
-            return self._engines.table[token]
-        except (KeyError, TypeError):
-            return self._engines.bytes_of(token)
+        if type(token) is int:
+            data = self._engines.table.get(token)
+            if data is not None:
+                return data
+        return self._engines.bytes_of(token)
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """The bytes of each id."""
-        try:
-            return list(map(self._engines.table.__getitem__, tokens))
-        except (KeyError, TypeError):
-            return [self._engines.bytes_of(token) for token in tokens]
+        return self._engines.bytes_of_each(tokens)
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
         """The text of ids, and where in it each begins, in characters.

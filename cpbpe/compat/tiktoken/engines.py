@@ -7,6 +7,7 @@ tiktoken asks for none of that, so the ranks are arranged here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from operator import index, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -222,11 +223,14 @@ class Engines:
             data = self._decoder.decode_bytes(ids)
             if data is not None and _GAP not in data:
                 return data
-        table = self.table
-        try:
-            return b"".join([table[id] for id in ids])
-        except (KeyError, TypeError):
-            return b"".join([self.bytes_of(id, "Invalid token for decoding: ") for id in ids])
+        return b"".join(self.bytes_of_each(ids, "Invalid token for decoding: "))
+
+    def bytes_of_each(self, ids: Any, said: str = "") -> list[bytes]:
+        """The bytes of each id."""
+        if type(ids) is list and set(map(type, ids)) <= {int}:
+            with suppress(KeyError):
+                return list(map(self.table.__getitem__, ids))
+        return [self.bytes_of(id, said) for id in ids]
 
     def bytes_of(self, id: Any, said: str = "") -> bytes:
         """The bytes of one id."""

@@ -75,7 +75,7 @@ class Keys:
 
     def __init__(self, texts: frozenset[str], make_finder: MakeFinder):
         self.texts = sorted(texts - {""})
-        keys = [text.encode() for text in self.texts]
+        keys = [text.encode(errors="surrogatepass") for text in self.texts]
         self.finder = make_finder(keys) if keys else None
         """None if there are none."""
         self._holds_empty = "" in texts
