@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha1, sha256
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import tiktoken
 import tiktoken.load
 import tiktoken.model
 import tiktoken.registry
-from tiktoken_ext import openai_public as their_public
+from tiktoken_ext import openai_public as their_public  # type: ignore[import-untyped]
 
 import cpbpe
 import cpbpe.compat.tiktoken as ours
@@ -426,7 +427,7 @@ def test_files_of_ranks(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         "TIKTOKEN_CACHE_DIR", ""
     )  # (with a cache, tiktoken reads a file once, even a local one)
     assert load.load_tiktoken_bpe(path) == ranks() == tiktoken.load.load_tiktoken_bpe(path)
-    digest = load.sha256((tmp_path / "my.tiktoken").read_bytes()).hexdigest()
+    digest = sha256((tmp_path / "my.tiktoken").read_bytes()).hexdigest()
     assert load.load_tiktoken_bpe(path, digest) == ranks()
     with pytest.raises(ValueError, match=r"my.tiktoken is damaged, or not the file that is meant"):
         load.load_tiktoken_bpe(path, "0" * 64)
@@ -457,7 +458,7 @@ def test_where_files_are(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(tmp_path))
     assert load.load_tiktoken_bpe(url) == BYTES
     # tiktoken's own name for it.
-    (tmp_path / "my.tiktoken").rename(tmp_path / load.sha1(url.encode()).hexdigest())
+    (tmp_path / "my.tiktoken").rename(tmp_path / sha1(url.encode()).hexdigest())
     assert load.load_tiktoken_bpe(url) == BYTES == tiktoken.load.load_tiktoken_bpe(url)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "other"))
     with pytest.raises(
@@ -482,7 +483,7 @@ def test_the_files_of_gpt2(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> No
         wheels.file(name, tmp_path)
     made = openai_public.gpt2()
     assert made["mergeable_ranks"] == both("gpt2")[1]._mergeable_ranks
-    paths = [str(tmp_path / name) for name in ("vocab.bpe", "encoder.json")]
+    paths = str(tmp_path / "vocab.bpe"), str(tmp_path / "encoder.json")
     assert (
         load.data_gym_to_mergeable_bpe_ranks(*paths, clobber_one_byte_tokens=True) == made["mergeable_ranks"]
     )

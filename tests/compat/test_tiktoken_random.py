@@ -25,16 +25,15 @@ def maker_of(theirs: Any, seed: int = SEED) -> Maker:
 
 
 def check_text(pair: tuple[Any, Any], text: str) -> list[int]:
-    """Ids, decoding and offsets."""
+    """Ids and decoding."""
     ids: list[int] = same(pair, "encode_ordinary", text)
     same(pair, "decode", ids)
-    same(pair, "decode_with_offsets", ids)
     return ids
 
 
 @published
 def test_texts(name: str) -> None:
-    """Every text, each with a choice of special tokens; some also in batches, and by our own spans."""
+    """Every text, with a choice of special tokens, and in batches; of some also offsets, which take long."""
     pair = mine, theirs = both(name)
     maker = maker_of(theirs)
     first = next(iter(theirs._special_tokens))
@@ -52,17 +51,18 @@ def test_texts(name: str) -> None:
         ids = check_text(pair, text)
         options = choices[number % len(choices)]
         same(pair, "encode", text, **options)
-        same(pair, "encode_to_numpy", text, **options)
-        if number % 7 == 0 and "\ud83d" not in text and "\udc4d" not in text:
-            begins = [begin for begin, _ in align(text).offsets]
-            assert begins == mine.decode_with_offsets(ids)[1], text
+        if number % 4 == 0:
+            same(pair, "encode_to_numpy", text, **options)
+            begins = same(pair, "decode_with_offsets", ids)[1]
+            if number % 8 == 0 and "\ud83d" not in text and "\udc4d" not in text:
+                assert [begin for begin, _ in align(text).offsets] == begins, text
         batch.append(text)
         if len(batch) == 500:
             same(pair, "encode_ordinary_batch", batch, num_threads=1)
             same(pair, "encode_batch", batch, num_threads=2, allowed_special={first}, disallowed_special=())
             batch.clear()
     for _ in range(max(1, examples(600) // 5000)):
-        check_text(pair, maker.long(100_000))
+        same(pair, "decode_with_offsets", check_text(pair, maker.long(100_000)))
 
 
 @published

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.compat.tiktoken import unstable
-from cpbpe.compat.tiktoken.engines import Engines
+from cpbpe.compat.tiktoken.engines import GAP, GAP_TEXT, Engines
 from cpbpe.compat.tiktoken.special import (
     NONE,
     Allowed,
@@ -29,6 +29,7 @@ __all__ = ["Encoding", "raise_disallowed_special_token"]
 
 Result = TypeVar("Result")
 
+INTS = frozenset([int])
 registered: dict[str, Encoding] = {}
 """The encodings that `get_encoding` has made, by name: they are pickled by their names."""
 
@@ -70,12 +71,10 @@ class Encoding:
                 )
         self._engines = Engines(mergeable_ranks, special_tokens, pat_str)
         self._special = SpecialTokens(special_tokens, self._engines.finder)
-        self._encode = self._plain_encode()
-
-    def _plain_encode(self) -> Callable[[str], list[int]]:
-        """What encodes a text: the engine itself, if it can."""
+        self._find = self._special.all.find
         direct = self._engines.direct
-        return self._engines.encode if direct is None else direct.encode
+        self._encode: Callable[[str], list[int]] = self._engines.encode if direct is None else direct.encode
+        """Encodes a text: the engine itself does, if it can."""
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -102,20 +101,22 @@ class Encoding:
         if not isinstance(text, str):
             raise _not_a_text(text)
         if allowed_special is NONE and disallowed_special == "all":
-            allowed, refused = None, self._special.all
+            try:
+                if self._find(text) is None:
+                    return self._encode(text)
+            except UnicodeEncodeError:
+                pass
+            allowed, refused = self._special.choice(NONE, "all")
         else:
             allowed, refused = self._special.choice(allowed_special, disallowed_special)
         refused.refuse(text)
         try:
-            if allowed is None or allowed.finder is None:
-                return self._encode(text)
             return self._with_special(text, allowed)
         except UnicodeEncodeError:
-            text = _repaired(text)
-            return self._encode(text) if allowed is None else self._with_special(text, allowed)
+            return self._with_special(_repaired(text), allowed)
 
     def _with_special(self, text: str, allowed: Keys) -> list[int]:
-        parts = None if allowed.finder is None else allowed.finder.split(text)
+        parts = allowed.find(text)
         if parts is None:
             return self._encode(text)
         encode = self._encode
@@ -137,7 +138,7 @@ class Encoding:
             return self._engines.encode_array(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
         refused.refuse(text)
-        if allowed.finder is None or allowed.finder.split(text) is None:
+        if allowed.find(text) is None:
             return self._engines.encode_array(text)
         array: NDArray[np.uint32] = numpy().array(self._with_special(text, allowed), numpy().uint32)
         return array
@@ -157,7 +158,7 @@ class Encoding:
         """The ids of many texts, by at most so many threads."""
         texts = _texts(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
-        if allowed.finder is not None:
+        if not allowed.is_empty:
             _check_threads(num_threads)
             return [
                 self.encode(one, allowed_special=allowed_special, disallowed_special=disallowed_special)
@@ -187,7 +188,7 @@ class Encoding:
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
         refused.refuse(text)
         ids = self._with_special(text, allowed)
-        parts = None if allowed.finder is None else allowed.finder.split(text)
+        parts = allowed.find(text)
         chunks = self._engines.chunks(text if parts is None else parts[-1])
         if not chunks:
             return ids, []
@@ -212,14 +213,19 @@ class Encoding:
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """The bytes of ids. KeyError for an id that nothing has."""
+        if type(tokens) is list:
+            decoder = self._engines.decoder
+            data = None if decoder is None else decoder.decode_bytes(tokens)
+            if data is not None and GAP not in data:
+                return data
         return self._engines.decode_bytes(tokens)
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 become U+FFFD, or what `errors` says."""
         if errors == "replace" and type(tokens) is list:
-            decoder = self._engines.plain_decoder
+            decoder = self._engines.decoder
             text = None if decoder is None else decoder.decode(tokens)
-            if text is not None:
+            if text is not None and GAP_TEXT not in text:
                 return text
         return self._engines.decode_bytes(tokens).decode("utf-8", errors=errors)
 
@@ -233,7 +239,14 @@ class Encoding:
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """The bytes of each id."""
-        return self._engines.bytes_of_each(tokens)
+        if type(tokens) is list:
+            try:
+                parts = list(map(self._engines.table.__getitem__, tokens))
+            except (KeyError, TypeError):
+                parts = []
+            if parts and set(map(type, tokens)) == INTS:  # (1.0 is a key, too)
+                return parts
+        return [self._engines.bytes_of(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
         """The text of ids, and where in it each begins, in characters.
@@ -258,17 +271,17 @@ class Encoding:
         """The texts of many lists of ids."""
         _check_threads(num_threads)
         rows: list[Any] = list(batch)
-        decoder = self._engines.plain_decoder
+        decoder = self._engines.decoder
         if errors == "replace" and decoder is not None and all(type(row) is list for row in rows):
             texts = decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
-            if texts is not None:
+            if texts is not None and not any(GAP_TEXT in text for text in texts):
                 return texts
         return [self.decode(row, errors) for row in rows]
 
     def decode_bytes_batch(self, batch: Iterable[Sequence[int]], *, num_threads: int = 8) -> list[bytes]:
         """The bytes of many lists of ids."""
         _check_threads(num_threads)
-        return list(map(self._engines.decode_bytes, batch))
+        return list(map(self.decode_bytes, batch))
 
     # --- What it is -------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ tiktoken asks for none of that, so the ranks are arranged here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from operator import index, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BYTES = [bytes([byte]) for byte in range(256)]
-_GAP = b"\xff" * 16
+GAP = b"\xff" * 16
 """Begins the piece that stands where there is no rank. No text has such bytes, so none becomes that piece."""
+GAP_TEXT = "\ufffd" * 16
+"""The same in decoded text. Where it is found, ids are decoded once more, one by one."""
 _MORE_GAPS = 1 << 12
 """Gaps are filled if there are fewer of them than this, or than ranks."""
 _LETTERS = "".join(chr(0x100 + byte) for byte in range(256))
@@ -56,15 +57,17 @@ class Engines:
         texts = [text for _, text in rows]
         missing = [byte for byte in _BYTES if byte not in ranks]
         size = rows[-1][0] + 1 if rows else 0
-        self._has_gaps = size != len(rows)
         if missing or size > len(rows) + max(len(rows), _MORE_GAPS):
             self._names = [*(rank for rank, _ in rows), *([None] * len(missing))]
             texts += missing
-        elif self._has_gaps:
+        elif size != len(rows):
             texts = _filled(rows, size)
         self._engine = _engine(texts, pattern)
         self.finder = self._engine.finder
         """Makes what finds special tokens."""
+        self.decoder: Engine | None = self._engine if self._names is None else None
+        """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
+        self._is_decoder_complete = False
 
     # --- Text to ids ------------------------------------------------------------------------------
 
@@ -174,7 +177,7 @@ class Engines:
         the second. (tiktoken's order of those is that of a hash table. For o200k_harmony, in which two have
         the same id, this is the same.)
         """
-        special = {id: token.encode() for token, id in reversed(self._special.items())}
+        special = {id: token.encode() for token, id in reversed([*self._special.items()])}
         return {**special, **self.rank_bytes}
 
     @kept
@@ -191,21 +194,14 @@ class Engines:
         """The bytes of all ranks, sorted."""
         return sorted(self._ranks)
 
-    @kept
-    def plain_decoder(self) -> Engine | None:
-        """The engine that decodes ids of ranks, and returns None for others; None if there is none."""
-        return None if self._has_gaps or self._names is not None else self._engine
-
-    @kept
-    def _decoder(self) -> Engine | None:
+    def _complete_decoder(self) -> Engine | None:
         """An engine in which special tokens are pieces, too; None with many gaps, or if two are the same.
 
         It takes a few hundredths of a second to make, and is made when ids with special tokens are decoded.
         """
         size = max(self.table, default=-1) + 1
-        missing = [byte for byte in _BYTES if byte not in self._ranks]
         texts = set(self.table.values())
-        if missing or b"" in texts or len(texts) < len(self.table):
+        if not texts.issuperset(_BYTES) or b"" in texts or len(texts) < len(self.table):
             return None
         if size > len(self.table) + max(len(self.table), _MORE_GAPS):
             return None
@@ -213,24 +209,13 @@ class Engines:
 
     def decode_bytes(self, ids: Any) -> bytes:
         """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
-        if type(ids) is not list:
-            ids = listed(ids)
-        if self._names is None:
-            data = self._engine.decode_bytes(ids)
-            if data is not None and not (self._has_gaps and _GAP in data):
-                return data
-        if self._decoder is not None:
-            data = self._decoder.decode_bytes(ids)
-            if data is not None and _GAP not in data:
-                return data
-        return b"".join(self.bytes_of_each(ids, "Invalid token for decoding: "))
-
-    def bytes_of_each(self, ids: Any, said: str = "") -> list[bytes]:
-        """The bytes of each id."""
-        if type(ids) is list and set(map(type, ids)) <= {int}:
-            with suppress(KeyError):
-                return list(map(self.table.__getitem__, ids))
-        return [self.bytes_of(id, said) for id in ids]
+        ids = listed(ids)
+        if not self._is_decoder_complete:
+            self.decoder, self._is_decoder_complete = self._complete_decoder(), True
+        data = None if self.decoder is None else self.decoder.decode_bytes(ids)
+        if data is not None and GAP not in data:
+            return data
+        return b"".join([self.bytes_of(id, "Invalid token for decoding: ") for id in ids])
 
     def bytes_of(self, id: Any, said: str = "") -> bytes:
         """The bytes of one id."""
@@ -271,7 +256,7 @@ def _check_ranks(ranks: Mapping[bytes, int]) -> None:
 
 def _filled(rows: list[tuple[int, bytes]], size: int) -> list[bytes]:
     """The text of each id; those of ids that nothing has cannot be in any text."""
-    texts = [_GAP + id.to_bytes(4, "big") for id in range(size)]
+    texts = [GAP + id.to_bytes(4, "big") for id in range(size)]
     for id, text in rows:
         texts[id] = text
     return texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from cpbpe.engine.protocol import Finder
 from cpbpe.lazy import Kept
@@ -32,42 +32,40 @@ class SpecialTokens:
     """The special tokens of an encoding, and the finders for choices of them."""
 
     def __init__(self, ids: Mapping[str, int], make_finder: MakeFinder):
-        self.ids = ids
         self._make_finder = make_finder
         self.texts = frozenset(ids)
         if "" in ids:
             raise ValueError("a special token is empty, and every place of a text would be that token")
-        self._finders: Kept[frozenset[str], Keys] = Kept()
-        self.all = self.keys(self.texts)
+        self._choices: Kept[tuple[object, object], tuple[Keys, Keys]] = Kept()
+        self.all = Keys(self.texts, make_finder)
         """What finds all of them."""
-
-    def keys(self, texts: frozenset[str]) -> Keys:
-        """What finds these."""
-        found = self._finders.get(texts)
-        if found is None:
-            found = Keys(texts, self._make_finder)
-            self._finders.keep(texts, found)
-        return found
 
     def choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
         """What finds those that become ids, and those that are refused.
 
         Tokens that are allowed are not refused by "all"; what is no special token can be refused, too.
         """
-        allowed_set: AbstractSet[str]
+        key = (
+            allowed if isinstance(allowed, str) else frozenset(allowed),
+            disallowed if isinstance(disallowed, str) else frozenset(disallowed),
+        )
+        found = self._choices.get(key)
+        if found is None or not isinstance(allowed, (str, AbstractSet)):
+            found = self._choice(allowed, disallowed)
+            self._choices.keep(key, found)
+        return found
+
+    def _choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
         if isinstance(allowed, str) and allowed == "all":
-            allowed_set = self.texts
-        elif isinstance(allowed, AbstractSet):
-            allowed_set = allowed
-        else:
+            allowed = self.texts
+        if not isinstance(allowed, AbstractSet):
             raise TypeError(f'allowed_special must be "all" or a set of str, not {type(allowed).__name__}')
         if isinstance(disallowed, str) and disallowed == "all":
-            refused = self.texts - allowed_set if allowed_set else self.texts
-        else:
-            refused = frozenset(disallowed)
-        if not all(isinstance(text, str) for text in (*allowed_set, *refused)):
+            disallowed = self.texts - allowed
+        refused = frozenset(disallowed)
+        if not all(isinstance(text, str) for text in (*allowed, *refused)):
             raise TypeError("allowed_special and disallowed_special must hold str")
-        return self.keys(self.texts & allowed_set if allowed_set else frozenset()), self.keys(refused)
+        return Keys(self.texts & allowed, self._make_finder), Keys(refused, self._make_finder)
 
 
 class Keys:
@@ -79,6 +77,13 @@ class Keys:
         self.finder = make_finder(keys) if keys else None
         """None if there are none."""
         self._holds_empty = "" in texts
+        self.find: Callable[[str], list[Any] | None] = self.finder.split if self.finder else _nothing
+        """The text in parts, with the numbers of the texts between them; None if there is none."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is looked for."""
+        return self.finder is None
 
     def refuse(self, text: str) -> None:
         """ValueError if the text has one of them."""
@@ -94,3 +99,7 @@ class Keys:
             parts = found and ["", self.texts.index(found.group())]
         if parts is not None:
             raise_disallowed_special_token(self.texts[parts[1]])
+
+
+def _nothing(text: str) -> None:
+    """The same without texts to look for."""
