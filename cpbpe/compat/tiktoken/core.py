@@ -30,8 +30,19 @@ __all__ = ["Encoding", "raise_disallowed_special_token"]
 Result = TypeVar("Result")
 
 INTS = frozenset([int])
-registered: dict[str, Encoding] = {}
-"""The encodings that `get_encoding` has made, by name: they are pickled by their names."""
+
+
+class Registered:
+    """The encodings that have names, which they are pickled by. `registry.py` fills it."""
+
+    made: dict[str, Encoding]
+    """Those that have been made."""
+    get: Callable[[str], Encoding]
+    """Makes one, if it has not been."""
+
+
+registered = Registered()
+registered.made = {}
 
 
 class Encoding:
@@ -342,7 +353,7 @@ class Encoding:
         return unstable.ids_of_bytes(self._engines, text)
 
     def __getstate__(self) -> object:
-        if self is registered.get(self.name):
+        if self is registered.made.get(self.name):
             return self.name
         return {
             "name": self.name,
@@ -353,7 +364,7 @@ class Encoding:
 
     def __setstate__(self, value: Any) -> None:
         if isinstance(value, str):
-            self.__dict__ = imported("cpbpe.compat.tiktoken.registry").get_encoding(value).__dict__
+            self.__dict__ = registered.get(value).__dict__
         else:
             self.__init__(**value)  # type: ignore[misc]
 

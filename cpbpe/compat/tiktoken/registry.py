@@ -10,7 +10,7 @@ from cpbpe.compat.tiktoken.core import Encoding, registered
 from cpbpe.compat.tiktoken.openai_public import ENCODING_CONSTRUCTORS as _PUBLIC
 from cpbpe.lazy import imported
 
-ENCODINGS: dict[str, Encoding] = registered
+ENCODINGS: dict[str, Encoding] = registered.made
 """Those that have been made."""
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
 """What makes the arguments of each, once plugins were looked for."""
@@ -68,3 +68,6 @@ def get_encoding(encoding_name: str) -> Encoding:
 def list_encoding_names() -> list[str]:
     """The names that `get_encoding` knows."""
     return list(_constructors())
+
+
+registered.get = get_encoding
