@@ -1,9 +1,9 @@
 """The interfaces of other packages, call by call, for programs that were written for them.
 
 `cpbpe.compat.transformers` has a tokenizer class for transformers, `cpbpe.compat.tokenizers` the calls of
-`tokenizers.Tokenizer`, `cpbpe.compat.minbpe` the tokenizers of a lecture, and `cpbpe.compat.sentencepiece`
-the interface of sentencepiece. Programs import it by that name. For code that cannot be changed, for example
-in a library, `install` gives it the name `sentencepiece`:
+`tokenizers.Tokenizer`, `cpbpe.compat.tiktoken` the package tiktoken, `cpbpe.compat.minbpe` the tokenizers
+of a lecture, and `cpbpe.compat.sentencepiece` the interface of sentencepiece. Programs import it by that
+name. For code that cannot be changed, for example in a library, `install` gives it the name `sentencepiece`:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install(replace=True)

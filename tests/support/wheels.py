@@ -41,6 +41,11 @@ FILES = {
         "llama_models/llama3/tokenizer.model",
         "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55",
     ),
+    "llama4": (
+        "llama-models==0.3.0",
+        "llama_models/llama4/tokenizer.model",
+        "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed",
+    ),
     "qwen2": (
         "dashscope==2.0.2",
         "dashscope/resources/qwen.tiktoken",

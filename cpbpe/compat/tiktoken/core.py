@@ -1,0 +1,392 @@
+"""`Encoding`, which programs hold: tiktoken's calls, each a few lines over the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cpbpe.compat.tiktoken import unstable
+from cpbpe.compat.tiktoken.engines import GAP, GAP_TEXT, Engines
+from cpbpe.compat.tiktoken.special import (
+    NONE,
+    Allowed,
+    Disallowed,
+    Keys,
+    SpecialTokens,
+    raise_disallowed_special_token,
+)
+from cpbpe.lazy import imported, kept, numpy
+from cpbpe.tokenizer.checks import threads_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cpbpe.tokenizer.tokenizer import Tokenizer
+
+__all__ = ["Encoding", "raise_disallowed_special_token"]
+
+Result = TypeVar("Result")
+
+INTS = frozenset([int])
+
+
+class Registered:
+    """The encodings that have names, which they are pickled by. `registry.py` fills it."""
+
+    made: dict[str, Encoding]
+    """Those that have been made."""
+    get: Callable[[str], Encoding]
+    """Makes one, if it has not been."""
+
+
+registered = Registered()
+registered.made = {}
+
+
+class Encoding:
+    r"""One tokenizer: ranks, a pattern, and special tokens.
+
+    >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"ab": 256}
+    >>> enc = Encoding("my", pat_str=r"\w+|\s+", mergeable_ranks=ranks, special_tokens={"<end>": 257})
+    >>> enc, enc.n_vocab
+    (<Encoding 'my'>, 258)
+    >>> enc.encode("abc<end>", allowed_special="all"), enc.decode([256, 99])
+    ([256, 99, 257], 'abc')
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pat_str: str,
+        mergeable_ranks: Mapping[bytes, int],
+        special_tokens: Mapping[str, int],
+        explicit_n_vocab: int | None = None,
+    ):
+        """`explicit_n_vocab` is checked: it is how many tokens there must be, without gaps."""
+        self.name = name
+        self._pat_str = pat_str
+        self._mergeable_ranks = mergeable_ranks
+        self._special_tokens = special_tokens
+        self._special_token_values = set(special_tokens.values())
+        self.max_token_value = max(max(mergeable_ranks.values()), *special_tokens.values(), 0)
+        """The highest id."""
+        if explicit_n_vocab:
+            count = len(mergeable_ranks) + len(special_tokens)
+            if count != explicit_n_vocab or self.max_token_value != explicit_n_vocab - 1:
+                raise AssertionError(
+                    f"explicit_n_vocab is {explicit_n_vocab}, but there are {count} tokens, and the "
+                    f"highest id is {self.max_token_value}"
+                )
+        self._engines = Engines(mergeable_ranks, special_tokens, pat_str)
+        self._special = SpecialTokens(special_tokens, self._engines.finder)
+        self._find = self._special.all.find
+        direct = self._engines.direct
+        self._encode: Callable[[str], list[int]] = self._engines.encode if direct is None else direct.encode
+        """Encodes a text: the engine itself does, if it can."""
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r}>"
+
+    # --- Text to ids ------------------------------------------------------------------------------
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """The ids of a text, in which special tokens are ordinary text."""
+        if not isinstance(text, str):
+            raise _not_a_text(text)
+        try:
+            return self._encode(text)
+        except UnicodeEncodeError:
+            return self._encode(_repaired(text))
+
+    def encode(
+        self, text: str, *, allowed_special: Allowed = NONE, disallowed_special: Disallowed = "all"
+    ) -> list[int]:
+        """The ids of a text.
+
+        A text that spells out a special token is a ValueError, unless the token is allowed, and becomes its
+        id, or is not refused (`disallowed_special=()`), and is ordinary text.
+        """
+        if not isinstance(text, str):
+            raise _not_a_text(text)
+        if allowed_special is NONE and disallowed_special == "all":
+            try:
+                if self._find(text) is None:
+                    return self._encode(text)
+            except UnicodeEncodeError:
+                pass
+            allowed, refused = self._special.choice(NONE, "all")
+        else:
+            allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        refused.refuse(text)
+        try:
+            return self._with_special(text, allowed)
+        except UnicodeEncodeError:
+            return self._with_special(_repaired(text), allowed)
+
+    def _with_special(self, text: str, allowed: Keys) -> list[int]:
+        parts = allowed.find(text)
+        if parts is None:
+            return self._encode(text)
+        encode = self._encode
+        ids = encode(parts[0]) if parts[0] else []
+        for key, part in zip(parts[1::2], parts[2::2], strict=True):
+            ids.append(self._special_tokens[allowed.texts[key]])
+            if part:
+                ids += encode(part)
+        return ids
+
+    def encode_to_numpy(
+        self, text: str, *, allowed_special: Allowed = NONE, disallowed_special: Disallowed = "all"
+    ) -> NDArray[np.uint32]:
+        """The same as an array."""
+        if not isinstance(text, str):
+            raise _not_a_text(text)
+        if allowed_special is NONE and disallowed_special == "all":
+            self._special.all.refuse(text)
+            return self._engines.encode_array(text)
+        allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        refused.refuse(text)
+        if allowed.find(text) is None:
+            return self._engines.encode_array(text)
+        array: NDArray[np.uint32] = numpy().array(self._with_special(text, allowed), numpy().uint32)
+        return array
+
+    def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int = 8) -> list[list[int]]:
+        """The ids of many texts, in which special tokens are ordinary text, by at most so many threads."""
+        return self._batch(_texts(text), num_threads)
+
+    def encode_batch(
+        self,
+        text: Iterable[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Allowed = NONE,
+        disallowed_special: Disallowed = "all",
+    ) -> list[list[int]]:
+        """The ids of many texts, by at most so many threads."""
+        texts = _texts(text)
+        allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        if not allowed.is_empty:
+            _check_threads(num_threads)
+            return [
+                self.encode(one, allowed_special=allowed_special, disallowed_special=disallowed_special)
+                for one in texts
+            ]
+        for one in texts:
+            refused.refuse(one)
+        return self._batch(texts, num_threads)
+
+    def _batch(self, texts: list[str], num_threads: int) -> list[list[int]]:
+        _check_threads(num_threads)
+        try:
+            return self._engines.encode_batch(texts, num_threads)
+        except UnicodeEncodeError:
+            return [self.encode_ordinary(text) for text in texts]
+
+    def encode_with_unstable(
+        self, text: str, *, allowed_special: Allowed = NONE, disallowed_special: Disallowed = "all"
+    ) -> tuple[list[int], list[list[int]]]:
+        """The ids of a text that will not change when text follows, and what may come after them.
+
+        Each of the second begins with the rest of the text, and its last token may reach beyond that. They
+        are those of tiktoken, sorted: all that it finds, which is not all that there are.
+        """
+        if not isinstance(text, str):
+            raise _not_a_text(text)
+        allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        refused.refuse(text)
+        ids = self._with_special(text, allowed)
+        parts = allowed.find(text)
+        chunks = self._engines.chunks(text if parts is None else parts[-1])
+        if not chunks:
+            return ids, []
+        last = len(self._engines.encode_chunk(chunks[-1]))
+        stable = unstable.stable_count(self._engines, ids, last)
+        rest = self._engines.decode_bytes(ids[stable:])
+        return ids[:stable], unstable.completions(self._engines, rest)
+
+    def encode_single_token(self, text_or_bytes: str | bytes) -> int:
+        """The id of one token, special tokens included. KeyError if it is none."""
+        data = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        if not isinstance(data, bytes):
+            raise TypeError(f"a token is str or bytes, not {type(data).__name__}")
+        rank = self._mergeable_ranks.get(data)
+        if rank is None:
+            rank = self._special_tokens.get(data.decode(errors="replace"))
+        if rank is None:
+            raise KeyError(data)
+        return rank
+
+    # --- Ids to text ------------------------------------------------------------------------------
+
+    def decode_bytes(self, tokens: Sequence[int]) -> bytes:
+        """The bytes of ids. KeyError for an id that nothing has."""
+        if type(tokens) is list:
+            decoder = self._engines.decoder
+            data = None if decoder is None else decoder.decode_bytes(tokens)
+            if data is not None and GAP not in data:
+                return data
+        return self._engines.decode_bytes(tokens)
+
+    def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
+        """The text of ids. Bytes that are not UTF-8 become U+FFFD, or what `errors` says."""
+        if errors == "replace" and type(tokens) is list:
+            decoder = self._engines.decoder
+            text = None if decoder is None else decoder.decode(tokens)
+            if text is not None and GAP_TEXT not in text:
+                return text
+        return self._engines.decode_bytes(tokens).decode("utf-8", errors=errors)
+
+    def decode_single_token_bytes(self, token: int) -> bytes:
+        """The bytes of one id. KeyError if nothing has it."""
+        if type(token) is int:
+            data = self._engines.table.get(token)
+            if data is not None:
+                return data
+        return self._engines.bytes_of(token)
+
+    def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
+        """The bytes of each id."""
+        if type(tokens) is list:
+            try:
+                parts = list(map(self._engines.table.__getitem__, tokens))
+            except (KeyError, TypeError):
+                parts = []
+            if parts and set(map(type, tokens)) == INTS:  # (1.0 is a key, too)
+                return parts
+        return [self._engines.bytes_of(token) for token in tokens]
+
+    def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
+        """The text of ids, and where in it each begins, in characters.
+
+        A token that begins within a character begins where this does. UnicodeDecodeError for bytes that are
+        not UTF-8.
+        """
+        parts = self.decode_tokens_bytes(tokens)
+        data = b"".join(parts)
+        text = data.decode()
+        begins = list(accumulate(map(len, parts), initial=0))[:-1]
+        if data.isascii() or not begins:
+            return text, begins
+        np = numpy()
+        first_bytes = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
+        places: list[int] = (np.cumsum(first_bytes)[np.minimum(begins, len(data) - 1)] - 1).tolist()
+        return text, places
+
+    def decode_batch(
+        self, batch: Iterable[Sequence[int]], *, errors: str = "replace", num_threads: int = 8
+    ) -> list[str]:
+        """The texts of many lists of ids."""
+        _check_threads(num_threads)
+        rows: list[Any] = list(batch)
+        decoder = self._engines.decoder
+        if errors == "replace" and decoder is not None and all(type(row) is list for row in rows):
+            texts = decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
+            if texts is not None and not any(GAP_TEXT in text for text in texts):
+                return texts
+        return [self.decode(row, errors) for row in rows]
+
+    def decode_bytes_batch(self, batch: Iterable[Sequence[int]], *, num_threads: int = 8) -> list[bytes]:
+        """The bytes of many lists of ids."""
+        _check_threads(num_threads)
+        return list(map(self.decode_bytes, batch))
+
+    # --- What it is -------------------------------------------------------------------------------
+
+    def token_byte_values(self) -> list[bytes]:
+        """The bytes of all ranks, sorted by their bytes."""
+        return list(self._engines.sorted_bytes)
+
+    @property
+    def eot_token(self) -> int:
+        """The id of `<|endoftext|>`."""
+        return self._special_tokens["<|endoftext|>"]
+
+    @kept
+    def special_tokens_set(self) -> set[str]:
+        """The special tokens."""
+        return set(self._special_tokens)
+
+    def is_special_token(self, token: int) -> bool:
+        """Whether an id is that of a special token."""
+        if not isinstance(token, int):
+            raise AssertionError(f"token must be an int, not {type(token).__name__}")
+        return token in self._special_token_values
+
+    @property
+    def n_vocab(self) -> int:
+        """The highest id plus one."""
+        return self.max_token_value + 1
+
+    @kept
+    def cpbpe(self) -> Tokenizer:
+        """The same as a `cpbpe.Tokenizer`, with everything that it can do.
+
+        ModelError if that is not possible, because there are gaps between the ranks, for example.
+        """
+        formats = imported("cpbpe.model.formats.tiktoken")
+        file = formats.write_ranks(self._mergeable_ranks)
+        made: Tokenizer = imported("cpbpe.tokenizer.tokenizer").Tokenizer.from_spec(
+            formats.spec_of(file, self._pat_str, self._special_tokens)
+        )
+        return made
+
+    # --- What programs use although it is private -------------------------------------------------
+
+    def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
+        """The ids of one chunk, which the pattern does not cut."""
+        data = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
+        return self._engines.encode_chunk(data)
+
+    def _encode_only_native_bpe(self, text: str) -> list[int]:
+        """The ids of a text, cut by the package regex."""
+        matches = imported("regex").findall(self._pat_str, text)
+        return [id for match in matches for id in self._engines.encode_chunk(match.encode())]
+
+    def _encode_bytes(self, text: bytes) -> list[int]:
+        """The ids of bytes, which need not be UTF-8."""
+        if not isinstance(text, bytes):
+            raise TypeError(f"text must be bytes, not {type(text).__name__}")
+        return unstable.ids_of_bytes(self._engines, text)
+
+    def __getstate__(self) -> object:
+        if self is registered.made.get(self.name):
+            return self.name
+        return {
+            "name": self.name,
+            "pat_str": self._pat_str,
+            "mergeable_ranks": self._mergeable_ranks,
+            "special_tokens": self._special_tokens,
+        }
+
+    def __setstate__(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.__dict__ = registered.get(value).__dict__
+        else:
+            self.__init__(**value)  # type: ignore[misc]
+
+
+def _not_a_text(text: object) -> TypeError:
+    more = "; encode_batch takes several texts" if isinstance(text, (list, tuple)) else ""
+    return TypeError(f"text must be str, not {type(text).__name__}{more}")
+
+
+def _texts(texts: Iterable[str]) -> list[str]:
+    given = list(texts)
+    for text in given:
+        if not isinstance(text, str):
+            raise _not_a_text(text)
+    return given
+
+
+def _check_threads(num_threads: int) -> None:
+    if num_threads <= 0:
+        raise ValueError(f"num_threads must be greater than 0, not {num_threads}")
+
+
+def _repaired(text: str) -> str:
+    """The text with pairs of surrogates as their characters, and U+FFFD for each other half of one."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,280 @@
+"""The engines of an encoding: cpbpe's, for a table of ranks as tiktoken takes it.
+
+A model of cpbpe has ids without gaps, every byte, and no two pieces or special tokens that are the same.
+tiktoken asks for none of that, so the ranks are arranged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import index, itemgetter
+from typing import TYPE_CHECKING, Any
+
+from cpbpe.engine.choice import make_engine
+from cpbpe.engine.cutting import make_cutter
+from cpbpe.engine.protocol import Engine, Text
+from cpbpe.lazy import kept, numpy
+from cpbpe.model.formats.tiktoken import AS_IT_IS
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
+from cpbpe.text.split_patterns import name_of
+from cpbpe.tokenizer.checks import threads_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_BYTES = [bytes([byte]) for byte in range(256)]
+GAP = b"\xff" * 16
+"""Begins the piece that stands where there is no rank. No text has such bytes, so none becomes that piece."""
+GAP_TEXT = "\ufffd" * 16
+"""The same in decoded text. Where it is found, ids are decoded once more, one by one."""
+_MORE_GAPS = 1 << 12
+"""Gaps are filled if there are fewer of them than this, or than ranks."""
+_LETTERS = "".join(chr(0x100 + byte) for byte in range(256))
+"""A character for each byte, in a model that merges characters."""
+_LIMIT = 2**32 - 1
+"""Ranks are smaller. (tiktoken's own sign for "no rank" is this one.)"""
+
+
+class Engines:
+    """What encodes and decodes for one table of ranks, its special tokens and its pattern."""
+
+    def __init__(self, ranks: Mapping[bytes, int], special: Mapping[str, int], pattern: str):
+        # 1. Checks, where tiktoken raises an error or panics.
+        self._ranks = ranks
+        self._special = special
+        self._pattern = pattern
+        if not pattern:
+            raise ValueError(
+                'pat_str is empty, and would match nothing; for texts as one chunk use r"[\\s\\S]+"'
+            )
+        _check_ranks(ranks)
+        # 2. The pieces: gaps are filled if there are few; otherwise ranks get other numbers in here.
+        rows = sorted(((rank, text) for text, rank in ranks.items() if text), key=itemgetter(0))
+        self._names: list[int | None] | None = None
+        """The rank of each piece of the engine, if they are not its ids; None for a byte without a rank."""
+        texts = [text for _, text in rows]
+        missing = [byte for byte in _BYTES if byte not in ranks]
+        size = rows[-1][0] + 1 if rows else 0
+        if missing or size > len(rows) + max(len(rows), _MORE_GAPS):
+            self._names = [*(rank for rank, _ in rows), *([None] * len(missing))]
+            texts += missing
+        elif size != len(rows):
+            texts = _filled(rows, size)
+        self._engine = _engine(texts, pattern)
+        self.finder = self._engine.finder
+        """Makes what finds special tokens."""
+        self.decoder: Engine | None = self._engine if self._names is None else None
+        """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
+        self._is_decoder_complete = False
+
+    # --- Text to ids ------------------------------------------------------------------------------
+
+    @kept
+    def _cutter(self) -> Any:
+        return make_cutter(self._pattern)
+
+    @kept
+    def _is_complete(self) -> bool:
+        """Whether the pattern leaves nothing out, so that the engine with the pattern can be used."""
+        complete: bool = self._cutter[1]
+        return complete
+
+    @kept
+    def _without_pattern(self) -> Engine:
+        """The same pieces for chunks, which were cut already."""
+        return _engine(self._engine_texts(), None)
+
+    def _engine_texts(self) -> list[bytes]:
+        return [self._engine.piece(id) for id in range(self._engine.size)]
+
+    def chunks(self, text: str) -> list[bytes]:
+        """The chunks of a text. What the pattern leaves out is in none."""
+        chunks: list[bytes] = self._cutter[0](text)
+        return chunks
+
+    @kept
+    def direct(self) -> Engine | None:
+        """The engine, if its ids are the ranks and the pattern leaves nothing out."""
+        return self._engine if self._is_complete and self._names is None else None
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text."""
+        if self._is_complete:
+            return self._ranks_of(self._engine.encode(text))
+        ids: list[int] = self.encode_array(text).tolist()
+        return ids
+
+    def encode_array(self, text: str) -> NDArray[np.uint32]:
+        """The same as an array."""
+        if self._is_complete:
+            ids = self._engine.encode_array(text, 1)
+        else:
+            chunks: list[Text] = list(self.chunks(text))
+            ids, _ = self._without_pattern.encode_arrays(chunks, 1)
+        if self._names is None:
+            return ids
+        ranks: NDArray[np.uint32] = numpy().array(self._ranks_of(ids.tolist()), numpy().uint32)
+        return ranks
+
+    def encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
+        """The ids of many texts, by at most so many threads."""
+        if not self._is_complete:
+            return [self.encode(text) for text in texts]
+        given: list[Text] = list(texts)
+        rows = self._engine.encode_batch(given, min(threads, threads_for(given, None)))
+        return rows if self._names is None else [self._ranks_of(row) for row in rows]
+
+    def encode_chunk(self, chunk: bytes) -> list[int]:
+        """The ids of a chunk: its rank, or what merging makes of it."""
+        rank = self._ranks.get(chunk)
+        return self.merge(chunk) if rank is None else [rank]
+
+    def _ranks_of(self, ids: list[int]) -> list[int]:
+        if self._names is None:
+            return ids
+        names = self._names
+        ranks = [names[id] for id in ids]
+        if None in ranks:
+            byte = self._engine.piece(ids[ranks.index(None)])
+            raise ValueError(f"the text has the byte {byte!r}, which has no rank in mergeable_ranks")
+        return ranks  # type: ignore[return-value]
+
+    # --- Merging bytes ----------------------------------------------------------------------------
+
+    @kept
+    def _merger(self) -> tuple[Engine, list[int]]:
+        """An engine whose symbols are characters that stand for bytes, which need not be UTF-8; its ranks."""
+        rows = sorted(((rank, text) for text, rank in self._ranks.items() if text), key=itemgetter(0))
+        pieces = [_letters(text).encode() for _, text in rows]
+        types = [PieceType.NORMAL] * len(rows)
+        spec = ModelSpec(
+            Pieces.of_lists([*pieces, b"?"], _scores(len(rows) + 1), [*types, PieceType.UNKNOWN]), AS_IT_IS
+        )
+        return make_engine(spec), [rank for rank, _ in rows]
+
+    def merge(self, chunk: bytes) -> list[int]:
+        """What merging makes of bytes, any bytes, even if they have a rank themselves."""
+        return self.merge_all([chunk])[0]
+
+    def merge_all(self, chunks: Iterable[bytes]) -> list[list[int]]:
+        """The same of many."""
+        engine, ranks = self._merger
+        rows = engine.encode_batch([_letters(chunk) for chunk in chunks], 1)
+        try:
+            return [[ranks[id] for id in row] for row in rows]
+        except IndexError:  # the id of the unknown
+            raise ValueError("the text has a byte that has no rank in mergeable_ranks") from None
+
+    # --- Ids to text ------------------------------------------------------------------------------
+
+    @kept
+    def table(self) -> dict[int, bytes]:
+        """The bytes of every id.
+
+        A rank comes before a special token with the same number, and the first of two special tokens before
+        the second. (tiktoken's order of those is that of a hash table. For o200k_harmony, in which two have
+        the same id, this is the same.)
+        """
+        special = {id: token.encode() for token, id in reversed([*self._special.items()])}
+        return {**special, **self.rank_bytes}
+
+    @kept
+    def rank_bytes(self) -> dict[int, bytes]:
+        """The bytes of every rank."""
+        return {rank: text for text, rank in self._ranks.items()}
+
+    def rank(self, text: bytes) -> int:
+        """The rank of some bytes that have one."""
+        return self._ranks[text]
+
+    @kept
+    def sorted_bytes(self) -> list[bytes]:
+        """The bytes of all ranks, sorted."""
+        return sorted(self._ranks)
+
+    def _complete_decoder(self) -> Engine | None:
+        """An engine in which special tokens are pieces, too; None with many gaps, or if two are the same.
+
+        It takes a few hundredths of a second to make, and is made when ids with special tokens are decoded.
+        """
+        size = max(self.table, default=-1) + 1
+        texts = set(self.table.values())
+        if not texts.issuperset(_BYTES) or b"" in texts or len(texts) < len(self.table):
+            return None
+        if size > len(self.table) + max(len(self.table), _MORE_GAPS):
+            return None
+        return _engine(_filled(list(self.table.items()), size), None)
+
+    def decode_bytes(self, ids: Any) -> bytes:
+        """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
+        ids = listed(ids)
+        if not self._is_decoder_complete:
+            self.decoder, self._is_decoder_complete = self._complete_decoder(), True
+        data = None if self.decoder is None else self.decoder.decode_bytes(ids)
+        if data is not None and GAP not in data:
+            return data
+        return b"".join([self.bytes_of(id, "Invalid token for decoding: ") for id in ids])
+
+    def bytes_of(self, id: Any, said: str = "") -> bytes:
+        """The bytes of one id."""
+        number = index(id)
+        if not 0 <= number < 1 << 32:
+            raise OverflowError(f"{number} is not a token: tokens are numbers from 0 to 2^32 - 1")
+        data = self.table.get(number)
+        if data is None:
+            raise KeyError(f"{said}{number}")
+        return data
+
+
+def listed(ids: Any) -> list[Any]:
+    """Ids as a list, from a sequence or an array."""
+    if isinstance(ids, (str, set, frozenset, dict)) or not hasattr(ids, "__getitem__"):
+        raise TypeError(f"tokens must be a sequence of integers, not {type(ids).__name__}")
+    return ids.tolist() if hasattr(ids, "dtype") and ids.ndim == 1 else list(ids)
+
+
+def _check_ranks(ranks: Mapping[bytes, int]) -> None:
+    if set(map(type, ranks)) - {bytes} or set(map(type, ranks.values())) - {int}:
+        for text, rank in ranks.items():
+            if type(text) is not bytes or type(rank) is not int:
+                raise TypeError(
+                    f"mergeable_ranks must have the rank of each piece by its bytes, not {text!r}: {rank!r}"
+                )
+    if not ranks:
+        raise ValueError("mergeable_ranks is empty")
+    if min(ranks.values()) < 0 or max(ranks.values()) >= _LIMIT:
+        raise OverflowError(f"ranks are numbers from 0 to {_LIMIT - 1}")
+    if len(set(ranks.values())) < len(ranks):
+        seen: dict[int, bytes] = {}
+        for text, rank in ranks.items():
+            if rank in seen:
+                raise ValueError(f"two pieces have the rank {rank}: {seen[rank]!r} and {text!r}")
+            seen[rank] = text
+
+
+def _filled(rows: list[tuple[int, bytes]], size: int) -> list[bytes]:
+    """The text of each id; those of ids that nothing has cannot be in any text."""
+    texts = [GAP + id.to_bytes(4, "big") for id in range(size)]
+    for id, text in rows:
+        texts[id] = text
+    return texts
+
+
+def _engine(texts: list[bytes], pattern: str | None) -> Engine:
+    """The engine for pieces that merge in the order of their ids."""
+    pieces = Pieces.of_lists(texts, _scores(len(texts)), bytes([PieceType.NORMAL]) * len(texts))
+    splitter = None if pattern is None else SplitSpec(pattern, name_of(pattern))
+    return make_engine(ModelSpec(pieces, AS_IT_IS, alphabet="bytes", splitter=splitter, whole=True))
+
+
+def _scores(count: int) -> Iterable[float]:
+    return map(float, chain([0], range(-1, -count, -1)))
+
+
+def _letters(data: bytes) -> str:
+    return data.decode("latin-1").translate(_TO_LETTERS)
+
+
+_TO_LETTERS = dict(enumerate(_LETTERS))
