@@ -95,6 +95,8 @@ def page(
         made.row("type", "byte-level BPE")
         cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
         made.row("text is cut", f"by the pattern {shown(cut)}" if cut else "nowhere: it is one chunk")
+        if form := seen.normalizer.unicode_form:
+            made.row("before that", f"it is brought into the Unicode normal form {form}")
     else:
         made.row("type", f"BPE, {fallback}")
     more = seen.vocab_size - seen.pieces

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 """The normal forms."""
+NOT_IN_FORM = {"NFC": "e\u0301", "NFD": "\u00e9", "NFKC": "\ufb01", "NFKD": "\ufb01"}
+"""A text that is not in each normal form."""
 
 _KNOWN = """
 A0-374 37A-37E 384-38A 38C 38E-390 3AA-4F9 587 591-5C7 610-6ED 711-74A 7EB-7F3 816-82D 859-85B
@@ -79,7 +81,7 @@ class _Part(NamedTuple):
 
 
 @cache
-def _ranges() -> tuple[list[int], list[int]]:
+def known_ranges() -> tuple[list[int], list[int]]:
     """Where the ranges of known characters begin and end."""
     rows = [row.split("-") for row in _KNOWN.split()]
     return [int(row[0], 16) for row in rows], [int(row[-1], 16) for row in rows]
@@ -87,7 +89,7 @@ def _ranges() -> tuple[list[int], list[int]]:
 
 @lru_cache(1 << 14)
 def _is_known(character: str) -> bool:
-    firsts, lasts = _ranges()
+    firsts, lasts = known_ranges()
     place = bisect_right(firsts, ord(character)) - 1
     return place >= 0 and ord(character) <= lasts[place]
 
@@ -132,7 +134,7 @@ def compositions() -> dict[tuple[str, str], str]:
     Some characters are composed of two but are never composed again: `normalize` takes them apart.
     """
     found: dict[tuple[str, str], str] = {}
-    for begin, end in zip(*_ranges(), strict=True):
+    for begin, end in zip(*known_ranges(), strict=True):
         for character in map(chr, range(begin, end + 1)):
             parts = unicodedata.decomposition(character).split()
             if len(parts) != 2 or parts[0].startswith("<"):
@@ -244,11 +246,12 @@ def is_stable(form: str, character: str) -> bool:
     """
     if character.isascii():
         return True
-    if (
-        combining_class(character)
-        or "".join(placed[0] for placed in normal_form(form, character)) != character
-    ):
+    if combining_class(character):
         return False
+    if decomposed(character, form in ("NFKC", "NFKD")) != character:
+        made = normal_form(form, character)
+        if len(made) > 1 or made[0].character != character:
+            return False
     return form in ("NFD", "NFKD") or character not in _seconds()
 
 
@@ -261,7 +264,7 @@ def _seconds() -> frozenset[str]:
 
 @cache
 def _firsts() -> frozenset[str]:
-    """Those that may be composed with one after them, except syllables of Hangul."""
+    """Those that may be composed with one after them, if they are composed of nothing themselves."""
     return frozenset((*(first for first, _ in compositions()), *map(chr, range(_L, _L + _LETTERS_L))))
 
 
@@ -272,9 +275,9 @@ def last_boundary(form: str, text: str) -> int | None:
     (2, 4, None)
     """
     last = text[-1:]
-    if last and is_stable(form, last):
-        is_syllable = 0 <= ord(last) - _HANGUL < _SYLLABLES
-        if form in ("NFD", "NFKD") or (not is_syllable and last not in _firsts()):
-            return len(text)
+    # (Of a character that is composed of others, the first might be composed with what follows instead.)
+    is_alone = form in ("NFD", "NFKD") or last not in _firsts()
+    if last and is_alone and is_stable(form, last) and decomposed(last, False) == last:
+        return len(text)
     places = range(len(text) - 1, -1, -1)
     return next((at for at in places if is_stable(form, text[at])), None)

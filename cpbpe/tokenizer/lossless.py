@@ -17,7 +17,7 @@ from cpbpe.errors import ModelError
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import ReferenceEngine
 from cpbpe.text.charsmap import Charsmap
-from cpbpe.text.unicode_forms import normal_form
+from cpbpe.text.unicode_forms import NOT_IN_FORM, normal_form
 from cpbpe.text.utf8 import SPACE, character_length, repair, text_of
 
 _RARE = "\U0010fffd"
@@ -109,15 +109,11 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     return Losslessness(tuple(found))
 
 
-_NOT_IN_FORM = {"NFC": "e\u0301", "NFD": "\u00e9", "NFKC": "\ufb01", "NFKD": "\ufb01"}
-"""A text that is not in each normal form."""
-
-
 def _of_bytes(form: str) -> Losslessness:
     """That of a byte-level model: every byte is a piece, so joining pieces gives the normalized text back."""
     if not form:
         return Losslessness()
-    example = _NOT_IN_FORM[form]
+    example = NOT_IN_FORM[form]
     becomes = "".join(placed.character for placed in normal_form(form, example))
     return Losslessness((Loss(f"Text is brought into the Unicode normal form {form}.", example, becomes),))
 
