@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 
 from cpbpe.model import validity
-from cpbpe.model.formats.tiktoken import AS_IT_IS
+from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, listed
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
