@@ -88,6 +88,8 @@ pub unsafe trait Number: Copy {}
 // SAFETY: these are the number 0.
 unsafe impl Number for u8 {}
 // SAFETY: as above.
+unsafe impl Number for u16 {}
+// SAFETY: as above.
 unsafe impl Number for u32 {}
 // SAFETY: as above.
 unsafe impl Number for u64 {}

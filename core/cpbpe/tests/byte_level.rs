@@ -111,3 +111,45 @@ fn the_fast_way_is_the_slow_one() {
         }
     }
 }
+
+/// Long chunks are cut into parts that the cache can hold. Pieces that begin or end inside of characters are what makes
+/// that hard, so here most of them do.
+#[test]
+fn cutting_long_chunks_changes_nothing() {
+    let mut chance = Chance(11);
+    // With the same first bytes, the same last ones, and one beyond the tables.
+    let letters =
+        ["a", "b", "é", "ê", "ũ", "日", "旦", "本", "木", "旻", "の", "ね", "🦙", "🦊", "\u{1f599}", "\u{20999}"];
+    let examples = std::env::var("CPBPE_EXAMPLES").ok().and_then(|number| number.parse().ok()).unwrap_or(60);
+    for round in 0..examples {
+        let some: Vec<&str> = (0..2 + chance.below(9)).map(|_| chance.pick(&letters)).collect();
+        let text = |chance: &mut Chance, most: usize| -> String {
+            (0..chance.below(most + 1)).map(|_| chance.pick(&some)).collect()
+        };
+        // Pieces of two pieces, as they are learned, and a few that no merges make.
+        let mut pieces: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..2000 {
+            let text = text(&mut chance, 6).into_bytes();
+            let ends = [(); 3].map(|()| chance.below(text.len() + 1));
+            let (from, to) = (*ends.iter().min().unwrap(), *ends.iter().max().unwrap());
+            let middle = ends.iter().sum::<usize>() - from - to;
+            let is_piece = |part: &[u8]| part.len() == 1 || pieces.iter().any(|piece| piece == part);
+            let made = is_piece(&text[from..middle]) && is_piece(&text[middle..to]) || chance.below(50) == 0;
+            if made && to - from > 1 && !is_piece(&text[from..to]) && pieces.len() < 5 + round % 60 {
+                pieces.push(text[from..to].to_vec());
+            }
+        }
+        let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+        for (pattern, whole) in [("", true), ("", false), (r"\w+|\W+", true)] {
+            let engine = Engine::from_columns(columns(&pieces, pattern, whole)).unwrap();
+            for _ in 0..30 {
+                let text = text(&mut chance, 40);
+                let slowly = engine.encode_slowly(text.as_bytes()).unwrap();
+                for _ in 0..2 {
+                    let ids = engine.encode_parallel(text.as_bytes(), true, 1, NO_CHECK).unwrap();
+                    assert_eq!(ids, slowly, "{text:?} {pieces:?}");
+                }
+            }
+        }
+    }
+}

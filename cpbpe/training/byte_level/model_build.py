@@ -6,17 +6,14 @@ from dataclasses import dataclass
 
 from cpbpe.engine.choice import engine_name
 from cpbpe.lazy import kept, numpy
+from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.formats import sentencepiece
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType
 from cpbpe.reference.byte_level.ranks import BYTE_ORDER
 from cpbpe.reference.training_values import ByteLearned, ByteLearnSpec, Words
 from cpbpe.training.byte_level.options import BYTES, ByteTrainOptions
 from cpbpe.training.report import Curve, Report
 from cpbpe.training.word_counts import WordCounts
-
-_AS_IT_IS = NormalizerSpec(
-    "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def build(options: ByteTrainOptions, learned: ByteLearned) -> ByteBuilt:
     pieces = Pieces.of([*special, *rows] if options.special_tokens_first else [*rows, *special])
     spec = ModelSpec(
         pieces=pieces,
-        normalizer=_AS_IT_IS,
+        normalizer=AS_IT_IS,
         special_pieces=(
             b"<unk>",
             (options.bos_piece or "<s>").encode(),

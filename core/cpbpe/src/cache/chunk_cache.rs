@@ -355,9 +355,9 @@ impl Cache {
     }
 
     /// Put an entry into a line, if there is a place.
-    fn put_in_place(&mut self, hash: u32, entry: &Entry) -> bool {
+    fn put_in_place(&mut self, key: Key, hash: u32, entry: &Entry) -> bool {
         let line = self.line_mut(hash);
-        if line[NARROW] == 0 && entry[0] >> 56 <= PER_HALF as u64 {
+        if line[NARROW] == 0 && key.length() <= PER_HALF as u64 {
             line[NARROW..].copy_from_slice(&[entry[0], entry[2]]);
         } else if let Some(at) = WIDE.into_iter().find(|&at| line[at] == 0) {
             line[at..at + 3].copy_from_slice(entry);
@@ -372,7 +372,7 @@ impl Cache {
     fn insert(&mut self, mut entry: Entry) {
         for turn in 0..MAX_MOVES {
             let key = Key::of_halves([entry[0], entry[1]]);
-            if self.put_in_place(key.hash, &entry) || self.put_in_place(key.other(), &entry) {
+            if self.put_in_place(key, key.hash, &entry) || self.put_in_place(key, key.other(), &entry) {
                 return;
             }
             let line = self.line_mut(key.other());

@@ -1,7 +1,8 @@
 //! The key by which the cache looks up a chunk.
 //!
 //! A chunk of up to 15 bytes is its own key: two halves of 64 bits, with its length in the top byte of the first one;
-//! up to seven bytes need no second half. The key of a longer one is its hash, with `LONG` as its length.
+//! up to seven bytes need no second half. The key of a longer one is its hash, with `LONG` as its length. A bit above the
+//! length tells parts of chunks from chunks, where that matters.
 
 /// The longest chunk that is remembered.
 pub const MAX_LONG: usize = 128;
@@ -11,6 +12,10 @@ pub const MAX_CHUNK: usize = 15;
 pub const LONG: u64 = 16;
 /// The length of one that is not remembered at all.
 pub const TOO_LONG: u64 = 17;
+/// The bit of a part of a byte-level chunk: a chunk that is a piece may be taken whole, and a part with the same text not.
+const PART: u64 = 1 << 63;
+/// The bits of the length.
+const LENGTH: u64 = 31;
 /// Bytes of text in the first half of a key.
 pub const PER_HALF: usize = 7;
 
@@ -124,10 +129,21 @@ impl Key {
         Key::of_halves([low, high])
     }
 
+    /// The key with these halves; `part`: of a part of a chunk.
+    #[inline(always)]
+    pub fn of_part([low, high]: [u64; 2], part: bool) -> Key {
+        Key::of_halves([low | if part { PART } else { 0 }, high])
+    }
+
+    /// Whether it is that of a part of a chunk.
+    pub fn is_part(self) -> bool {
+        self.halves[0] & PART != 0
+    }
+
     /// The length of the chunk, or `LONG`.
     #[inline(always)]
     pub fn length(self) -> u64 {
-        self.halves[0] >> 56
+        self.halves[0] >> 56 & LENGTH
     }
 
     /// The hash for its other line.

@@ -4,7 +4,7 @@
 use crate::cache::key::Key;
 
 /// How many characters are kept in mind.
-const SIZE: usize = 1 << 12;
+const SIZE: usize = 1 << 14;
 
 /// See the top of this file.
 #[derive(Default)]

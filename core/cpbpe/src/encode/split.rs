@@ -2,7 +2,8 @@
 //! that are new are merged.
 //!
 //! This differs from `encoder.rs` only in where chunks come from. They are worked on in batches, too, in simple steps, so
-//! that memory arrives while another batch is worked on; and chunks of one byte need neither a key nor the cache.
+//! that memory arrives while another batch is worked on; and chunks of one byte need neither a key nor the cache. Long
+//! chunks are cut into parts where nothing merges (see `vocab/byte_cuts.rs`), and the parts are words as well.
 
 use crate::cache::key::Singles;
 use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Key, PackedIds, MAX_CHUNK};
@@ -19,11 +20,13 @@ use crate::split::{Batch, Chunks};
 use crate::vocab::{ByteLevel, Vocab};
 use crate::watch::Check;
 
-/// How many words, chunks of several bytes, are looked up together.
+/// How many words, chunks or parts of several bytes, are looked up together.
 const BATCH: usize = 256;
 const _: () = assert!(BATCH <= cache::BATCH);
 /// A batch ends after this many bytes, because singles are found by 16 bits. (A chunk may go on for longer.)
 const MAX_BYTES: usize = 1 << 14;
+/// Whether to go on is checked once in this many batches.
+const CHECK_BATCHES: usize = 16;
 /// How many ids may be written after the last one.
 const ROOM: usize = 16;
 /// How many bytes after a chunk may be read.
@@ -34,6 +37,8 @@ struct WordBatch {
     /// Where each begins and ends, counted from `first`.
     begins: [usize; BATCH + 1],
     ends: [usize; BATCH + 1],
+    /// Which are parts of chunks, if that matters.
+    parts: [bool; BATCH + 1],
     /// The key of each.
     keys: [Key; cache::BATCH],
     /// How many there are.
@@ -50,6 +55,7 @@ impl WordBatch {
         WordBatch {
             begins: [0; BATCH + 1],
             ends: [0; BATCH + 1],
+            parts: [false; BATCH + 1],
             keys: [Key::default(); cache::BATCH],
             count: 0,
             first: 0,
@@ -126,15 +132,19 @@ impl<O: Output> SplitEncoder<'_, O> {
         let SplitPending { batches: [now, before], lookup, cut } = pending;
         let (mut now, mut before) = (now, before);
         before.clear();
-        let valid = String::from_utf8_lossy(text); // (it is, and nothing is copied)
-        let mut chunks = TextChunks::new(self.byte_level, &valid);
+        let mut chunks = TextChunks::new(self.byte_level, text)?;
+        let mut inside = false;
         while chunks.next(cut)? {
-            (self.check)()?;
-            let (mut begin, mut number) = (cut.base, 0);
+            let (mut begin, mut number, mut batches) = (cut.base, 0, 0usize);
             let ends = cut.ends();
             while number < ends.len() {
+                // (A chunk may have many parts.)
+                if batches % CHECK_BATCHES == 0 {
+                    (self.check)()?;
+                }
+                batches += 1;
                 // 1. Keep the words of this batch, make keys, and prefetch their lines of the cache.
-                number += now.take(text, begin, cut.base, &ends[number..])?;
+                number += now.take(text, begin, cut.base, &ends[number..], self.byte_level, &mut inside)?;
                 begin = now.end;
                 now.prepare(text, self.cache);
                 // 2. Append the ids of the batch before, whose entries have arrived.
@@ -187,9 +197,13 @@ impl<O: Output> SplitEncoder<'_, O> {
         if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
             self.chunk.clear();
             let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
-            segment_chunk(self.vocab, self.byte_level, text, self.check, &mut sink)?;
-            // A long chunk is remembered when it comes for the second time. In languages without spaces most of them never
-            // do, and the cache would be full of them.
+            if key.is_part() {
+                merge_chunk(self.vocab, text, self.check, &mut sink)?;
+            } else {
+                segment_chunk(self.vocab, self.byte_level, text, self.check, &mut sink)?;
+            }
+            // A long one is remembered when it comes for the second time: most never do, where they cannot be cut, and the
+            // cache would be full of them.
             if text.len() <= MAX_CHUNK || !self.cache.once.is_new(key) {
                 self.cache.put_chunk(key, text, self.chunk, None);
             }
@@ -205,17 +219,32 @@ impl WordBatch {
     }
 
     /// Keep the words among the chunks that begin at `begin` and have these ends, counted from `base`, until there are
-    /// enough. Returns how many chunks that were.
+    /// enough. `inside`: in front of the first chunk, a part of it is missing; on return, that is so for the next one.
+    /// Returns how many chunks have come to their end.
     #[inline(always)]
-    fn take(&mut self, text: &[u8], begin: usize, base: usize, ends: &[u32]) -> Result<usize, Halt> {
+    fn take(
+        &mut self,
+        text: &[u8],
+        begin: usize,
+        base: usize,
+        ends: &[u32],
+        byte_level: &ByteLevel,
+        inside: &mut bool,
+    ) -> Result<usize, Halt> {
         (self.first, self.count) = (begin, 0);
         let (mut from, mut taken) = (0, 0);
         for &end in ends {
             let to = end as usize + base - begin;
+            if to - from > MAX_CHUNK || *inside {
+                from = self.take_parts(text, from, to, byte_level, inside);
+                if *inside {
+                    break;
+                }
+            } else {
+                self.add(from, to, false);
+                from = to;
+            }
             taken += 1;
-            (self.begins[self.count], self.ends[self.count]) = (from, to);
-            self.count += usize::from(to - from > 1);
-            from = to;
             if self.count == BATCH || to >= MAX_BYTES {
                 break;
             }
@@ -229,6 +258,33 @@ impl WordBatch {
             self.padded.resize(from + PAD, 0);
         }
         Ok(taken)
+    }
+
+    /// Keep a word, or leave out a single.
+    #[inline(always)]
+    fn add(&mut self, from: usize, to: usize, part: bool) {
+        (self.begins[self.count], self.ends[self.count], self.parts[self.count]) = (from, to, part);
+        self.count += usize::from(to - from > 1);
+    }
+
+    /// Keep the parts of a long chunk until there are enough. Returns where the last one ends.
+    #[inline(never)]
+    fn take_parts(
+        &mut self,
+        text: &[u8],
+        mut from: usize,
+        to: usize,
+        byte_level: &ByteLevel,
+        inside: &mut bool,
+    ) -> usize {
+        while from < to && self.count < BATCH && from < MAX_BYTES {
+            let next = byte_level.cuts.next(text, self.first + from, self.first + to) - self.first;
+            *inside |= next < to;
+            self.add(from, next, *inside && byte_level.options.whole);
+            from = next;
+        }
+        *inside = from < to;
+        from
     }
 
     /// The text of the batch, after which `PAD` bytes can be read.
@@ -247,13 +303,14 @@ impl WordBatch {
         let part = if self.end + PAD > text.len() { &self.padded } else { &text[self.first..self.end + PAD] };
         let homes = cache.homes();
         let mut done = 0;
-        for ((key, &begin), &end) in self.keys.iter_mut().zip(&self.begins).zip(&self.ends[..self.count]) {
+        let places = self.begins.iter().zip(&self.ends).zip(&self.parts[..self.count]);
+        for (key, ((&begin, &end), &is_part)) in self.keys.iter_mut().zip(places) {
             let length = end - begin;
             let (low, high) = match part[begin..].first_chunk() {
                 Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
                 _ => Key::long(&part[begin..end]),
             };
-            *key = Key { singles: Singles::new(done, begin - done), ..Key::of_halves([low, high]) };
+            *key = Key { singles: Singles::new(done, begin - done), ..Key::of_part([low, high], is_part) };
             homes.prefetch(key.hash);
             done = end;
         }
@@ -299,8 +356,7 @@ pub fn each_chunk(
     check: Check,
     mut each: impl FnMut(usize, usize) -> Result<(), Halt>,
 ) -> Result<(), Halt> {
-    let valid = String::from_utf8_lossy(text);
-    let mut chunks = TextChunks::new(byte_level, &valid);
+    let mut chunks = TextChunks::new(byte_level, text)?;
     let mut cut = Cut::new();
     while chunks.next(&mut cut)? {
         check()?;
@@ -345,9 +401,9 @@ struct TextChunks<'a> {
 }
 
 impl<'a> TextChunks<'a> {
-    fn new(byte_level: &'a ByteLevel, text: &'a str) -> TextChunks<'a> {
-        let chunks = byte_level.splitter.as_ref().map(|splitter| splitter.chunks(text));
-        TextChunks { chunks, length: text.len(), done: 0 }
+    fn new(byte_level: &'a ByteLevel, text: &'a [u8]) -> Result<TextChunks<'a>, Halt> {
+        let chunks = byte_level.splitter.as_ref().map(|splitter| splitter.chunks_of(text)).transpose().map_err(halt)?;
+        Ok(TextChunks { chunks, length: text.len(), done: 0 })
     }
 
     /// Put the next chunks into `cut`. Returns false if there are none.

@@ -21,4 +21,5 @@ mod splitter;
 #[cfg(test)]
 mod tests;
 
+pub use classes::decode;
 pub use splitter::{Batch, Chunks, Splitter};

@@ -68,6 +68,17 @@ impl Splitter {
         }
     }
 
+    /// The chunks of a text that is UTF-8. (A scanner need not be told: to check it took a seventh of the time of all.)
+    pub fn chunks_of<'a>(&'a self, text: &'a [u8]) -> Result<Chunks<'a>, Error> {
+        match &self.0 {
+            Way::Scanner(scan, classes) => Ok(Chunks::Scanned { scan: *scan, classes, text, at: 0 }),
+            _ => {
+                let text = std::str::from_utf8(text).map_err(|_| Error::SplitFailed("the text is not UTF-8".into()))?;
+                Ok(self.chunks(text))
+            }
+        }
+    }
+
     /// A place between `from` and `to` where a chunk begins whatever is before `from` and after `to`, and where the text
     /// can be split into two whose chunks are those of the whole. `None` if there is none, or no rule to find one.
     pub fn safe_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {

@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::machine::has_vectors;
 use crate::split::Splitter;
+use crate::vocab::byte_cuts::ByteCuts;
 use crate::vocab::pieces::Pieces;
 
 /// What a model file says about it.
@@ -29,6 +30,8 @@ pub struct ByteLevel {
     pub splitter: Option<Splitter>,
     /// The piece of each byte.
     pub ids: Box<[u32; 256]>,
+    /// Where long chunks are cut.
+    pub cuts: ByteCuts,
     /// Whether the machine has vector instructions.
     pub vector: bool,
 }
@@ -44,6 +47,7 @@ impl ByteLevel {
             }
         }
         let splitter = if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
-        Ok(ByteLevel { options, splitter, ids, vector: has_vectors() })
+        let cuts = ByteCuts::new(pieces).map_err(|_| Error::OutOfMemory)?;
+        Ok(ByteLevel { options, splitter, ids, cuts, vector: has_vectors() })
     }
 }

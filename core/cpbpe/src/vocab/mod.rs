@@ -1,5 +1,6 @@
 //! A model as a value: read from a file, checked, and made ready for merging.
 
+pub mod byte_cuts;
 pub mod byte_level;
 pub mod characters;
 pub mod classes;
