@@ -29,6 +29,7 @@
 //! | `layout.rs`     | words -> text                                                              |
 //! | `learn.rs`      | words -> characters and merges                                             |
 
+mod ascii;
 mod changes;
 mod characters;
 mod counter;
@@ -37,6 +38,7 @@ mod groups;
 mod layout;
 mod learn;
 mod limits;
+mod lines;
 mod occurrences;
 mod pairs;
 mod queue;
