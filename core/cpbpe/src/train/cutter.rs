@@ -9,9 +9,10 @@ use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys as Finder;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8;
+use crate::train::ascii::AsciiCuts;
 use crate::train::groups::{are_cut_apart, Group, Groups};
 use crate::train::limits::{CharClass, CharClasses, ALWAYS_ALONE, BOUNDARY, SCRIPTS_END};
-use crate::train::recent::SHORT;
+use crate::train::recent::{RecentWord, SHORT};
 use crate::train::tallies::{SkipReason, Tallies};
 use crate::train::values::CountSpec;
 use crate::train::word_table::{WordTable, PADDING};
@@ -26,18 +27,18 @@ const LONGER: CharClass = SCRIPTS_END - 2;
 /// What is put after a text: at least as much as is read there.
 const PADDED: [u8; PADDING] = [b' '; PADDING];
 /// In a long sentence, the monitor is asked whether to go on once in this many bytes.
-const CHECK_BYTES: usize = 1 << 20;
+pub(super) const CHECK_BYTES: usize = 1 << 20;
 
 /// The data that all threads read.
 pub struct Cutter {
     /// The options, except those of the normalizer, which has them itself.
-    spec: CountSpec,
+    pub(super) spec: CountSpec,
     /// Normalizes sentences.
-    normalizer: Normalizer,
+    pub(super) normalizer: Normalizer,
     /// Whether normalizing valid text does nothing but, at most, put a space in front.
-    plain: bool,
+    pub(super) plain: bool,
     /// Whether groups can be counted before they are cut.
-    grouped: bool,
+    pub(super) grouped: bool,
     /// The class of every character.
     classes: CharClasses,
     /// The class of each character of one byte, or LONGER, or MAYBE_SYMBOL.
@@ -47,10 +48,12 @@ pub struct Cutter {
     letter_class: CharClass,
     /// Whether spaces are never cut apart.
     joins_spaces: bool,
+    /// Cuts short texts of ASCII characters.
+    ascii: AsciiCuts,
     /// The symbols, compact.
     symbols: Finder,
     /// The delimiter, compact; `None` if there is none, or if normalized text cannot contain it.
-    delimiter: Option<memmem::Finder<'static>>,
+    pub(super) delimiter: Option<memmem::Finder<'static>>,
 }
 
 /// The data that one thread writes.
@@ -59,9 +62,9 @@ pub struct Worker {
     /// The words that it counted, except those in `groups`.
     pub table: WordTable,
     /// Groups that are not cut yet.
-    groups: Groups,
+    pub(super) groups: Groups,
     /// The current sentence, normalized and compact;
-    compact: Vec<u8>,
+    pub(super) compact: Vec<u8>,
     /// and the same with BOUNDARY in place of symbols and delimiters.
     replaced: Vec<u8>,
 }
@@ -70,11 +73,11 @@ pub struct Worker {
 #[derive(Clone, Copy)]
 pub struct TextFacts {
     /// They are UTF-8.
-    valid: bool,
+    pub(super) valid: bool,
     /// They are UTF-8 and contain no U+2581.
-    clean: bool,
+    pub(super) clean: bool,
     /// One of them may contain U+2585.
-    may_be_reserved: bool,
+    pub(super) may_be_reserved: bool,
 }
 
 impl TextFacts {
@@ -116,6 +119,8 @@ impl Cutter {
         let mut alphabet = (b'A'..=b'Z').chain(b'a'..=b'z').map(|letter| byte_classes[usize::from(letter)]);
         let class_of_a = byte_classes[usize::from(b'a')];
         let letter_class = if alphabet.all(|class| class == class_of_a) { class_of_a } else { ALWAYS_ALONE };
+        let is_known = |byte: u8| byte.is_ascii() && byte_classes[usize::from(byte)] != MAYBE_SYMBOL;
+        let ascii = AsciiCuts::new(&spec.limits, &classes, is_known);
         Ok(Cutter {
             spec,
             normalizer,
@@ -125,6 +130,7 @@ impl Cutter {
             byte_classes,
             letter_class,
             joins_spaces,
+            ascii,
             symbols,
             delimiter,
         })
@@ -189,34 +195,6 @@ impl Cutter {
         self.cut_groups(&mut worker.groups, &mut worker.table, monitor)?;
         worker.groups = Groups::default();
         Ok(())
-    }
-
-    /// Count all sentences of whole lines. If it is stopped, only some of them are counted.
-    pub fn count_lines(&self, text: &[u8], worker: &mut Worker, monitor: &Monitor) -> Result<Tallies, Halt> {
-        let mut tallies = Tallies::default();
-        let facts = TextFacts::of(text);
-        let mut at = 0;
-        while at < text.len() {
-            let line_end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
-            let (end, next) = if self.spec.keep_newlines {
-                let newlines = text[line_end..].iter().take_while(|&&byte| byte == b'\n').count();
-                (line_end + newlines, line_end + newlines)
-            } else {
-                (line_end, line_end + 1)
-            };
-            self.count_sentence(&text[at..end], 1, facts, worker, &mut tallies, monitor)?;
-            at = next;
-        }
-        Ok(tallies)
-    }
-
-    /// Where the last sentence ends that begins in `text` before `end` (which is not 0).
-    pub fn sentence_end(&self, text: &[u8], end: usize) -> usize {
-        let mut end = memchr::memchr(b'\n', &text[end - 1..]).map_or(text.len(), |length| end + length);
-        while self.spec.keep_newlines && text.get(end) == Some(&b'\n') {
-            end += 1;
-        }
-        end
     }
 
     /// A sentence normalized, with BOUNDARY for each symbol; `None` if it is skipped.
@@ -337,18 +315,35 @@ impl Cutter {
     }
 
     /// Cut the groups that were pushed out into words and count them.
-    fn cut_groups(&self, groups: &mut Groups, table: &mut WordTable, monitor: &Monitor) -> Result<(), Halt> {
+    pub(super) fn cut_groups(&self, groups: &mut Groups, table: &mut WordTable, monitor: &Monitor) -> Result<(), Halt> {
         for group in groups.pushed_out.drain(..) {
             let mut text = [0; SHORT + PADDING];
             text[..SHORT].copy_from_slice(&group.padded());
+            if self.cut_ascii(&text, &group, table) {
+                continue;
+            }
             self.cut::<true>(&text, group.length as usize, group.count, table, monitor)?;
         }
         Ok(())
     }
 
+    /// Cut a group of ASCII characters into words and count them; false if it is not one, or may hold a symbol.
+    #[inline]
+    fn cut_ascii(&self, text: &[u8; SHORT + PADDING], group: &RecentWord, table: &mut WordTable) -> bool {
+        let Some(mut ends) = self.ascii.ends(text, group.length as usize) else { return false };
+        let mut begin = 0;
+        while ends != 0 {
+            let end = ends.trailing_zeros() as usize;
+            table.add_at(text, begin, end, group.count);
+            begin = end;
+            ends &= ends - 1;
+        }
+        true
+    }
+
     /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. PADDING bytes
     /// that are not letters must follow the text.
-    fn cut<const SYMBOLS: bool>(
+    pub(super) fn cut<const SYMBOLS: bool>(
         &self,
         buffer: &[u8],
         end: usize,
@@ -416,7 +411,7 @@ impl Cutter {
 }
 
 /// Put PADDING after a text, a space first. Returns where the text ends.
-fn pad(text: &mut Vec<u8>) -> usize {
+pub(super) fn pad(text: &mut Vec<u8>) -> usize {
     let end = text.len();
     text.extend_from_slice(&PADDED);
     end

@@ -4,10 +4,11 @@
 //! counting took 4 % fewer instructions for 4 MB of 25 languages, 18 % fewer for English and 20 % fewer for source code.)
 
 use crate::train::limits::PieceLimits;
-use crate::train::recent::{masked, number, Recent, RecentWord, WordHash, BATCH, SHORT};
+use crate::train::recent::{load, masked, number, Recent, RecentWord, WordHash, BATCH, SHORT};
 
-/// The small memory holds 2 ** this many groups.
-const RECENT_BITS: u32 = 15;
+/// The small memory holds 2 ** this many groups: two megabytes, which fit into the nearest cache but one of most machines.
+/// (Half as many took 1.04 to 1.09 times as long, twice as many as long.)
+const RECENT_BITS: u32 = 16;
 
 /// Whether text is cut before every group, with these limits and these symbols (compact). A symbol must not contain the
 /// end of a group.
@@ -60,12 +61,28 @@ impl Groups {
         if length > SHORT {
             return Group::Long(group_end(&text[..end], at));
         }
-        let word = RecentWord { bytes: masked(bytes, length), length: length as u64, count };
-        if self.recent.add(self.hash.short(word.bytes, word.length), word) {
-            self.recent.settle(&mut self.pushed_out);
+        if self.add(masked(bytes, length), length, count) {
             return Group::PushedOut(at + length);
         }
         Group::Counted(at + length)
+    }
+
+    /// The first bytes of a group, at most 16, and of its first byte these bits changed. 16 bytes must be there.
+    #[inline]
+    pub fn bytes_at(text: &[u8], at: usize, length: usize, change: u64) -> [u64; 2] {
+        let [low, high] = load(text, at, length);
+        [low ^ change, high]
+    }
+
+    /// Count a short group. Returns whether some groups that were pushed out must be cut now.
+    #[inline]
+    pub fn add(&mut self, bytes: [u64; 2], length: usize, count: u64) -> bool {
+        let word = RecentWord { bytes, length: length as u64, count };
+        let is_time = self.recent.add(self.hash.short(word.bytes, word.length), word);
+        if is_time {
+            self.recent.settle(&mut self.pushed_out);
+        }
+        is_time
     }
 
     /// Push out all groups.
@@ -85,19 +102,19 @@ fn first_group(bytes: [u64; 2]) -> usize {
 /// Which of 16 bytes are spaces, one bit each.
 #[inline]
 fn spaces(bytes: [u64; 2]) -> u32 {
-    spaces_of_half(bytes[0]) | spaces_of_half(bytes[1]) << 8
+    equal_bytes(bytes[0], b' ') | equal_bytes(bytes[1], b' ') << 8
 }
 
-/// Which of 8 bytes are spaces.
+/// Which of 8 bytes are this one (of ASCII), one bit each.
 #[inline]
-fn spaces_of_half(bytes: u64) -> u32 {
+pub fn equal_bytes(bytes: u64, byte: u8) -> u32 {
     const EACH: u64 = u64::MAX / 0xFF;
     const LOW: u64 = 0x7F * EACH;
-    let differs = bytes ^ (0x20 * EACH);
-    // The highest bit of every byte that is a space. (No byte of the sum carries into the next one.)
-    let spaces = !(((differs & LOW) + LOW) | differs | LOW);
+    let differs = bytes ^ (u64::from(byte) * EACH);
+    // The highest bit of every byte that is equal. (No byte of the sum carries into the next one.)
+    let equal = !(((differs & LOW) + LOW) | differs | LOW);
     // Each of these bits moves to the highest byte, the nth to its nth bit.
-    ((spaces >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
+    ((equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@
 //! | `learn.rs`      | words -> characters and merges                                             |
 //! | `bytes/`        | the same for byte-level BPE                                                |
 
+mod ascii;
 pub mod bytes;
 mod changes;
 mod characters;
@@ -41,6 +42,7 @@ mod layout;
 mod learn;
 mod learner;
 mod limits;
+mod lines;
 mod occurrences;
 mod pairs;
 mod queue;
