@@ -6,7 +6,8 @@ mod chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use cpbpe::watch::NO_CHECK;
+use cpbpe::train::{CountSpec, Counter, PieceLimits};
+use cpbpe::watch::{Monitor, NO_CHECK};
 use cpbpe::{Columns, Engine, NormalizerOptions, Scratch};
 
 use chance::Chance;
@@ -233,4 +234,73 @@ fn by_places_as_by_characters() {
     }
     println!("{round} models");
     assert!(round > 0);
+}
+
+/// Training counts most lines where they are, without normalizing them, if that would change nothing.
+#[test]
+fn lines_of_a_block_as_sentences() {
+    let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(3);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut chance = Chance(0x1E2D_3C4B_5A69_780F ^ seconds);
+    let monitor = Monitor::default();
+    while Instant::now() < end {
+        let mut rules = rules(&mut chance);
+        rules.retain(|_, replacement| std::str::from_utf8(replacement).is_ok());
+        let spec = CountSpec {
+            limits: PieceLimits {
+                max_sentencepiece_length: 16,
+                split_by_unicode_script: true,
+                split_by_number: true,
+                split_digits: chance.below(2) == 0,
+                split_by_whitespace: chance.below(9) > 0,
+                treat_whitespace_as_suffix: chance.below(9) == 0,
+                allow_whitespace_only_pieces: chance.below(2) == 0,
+            },
+            normalizer: NormalizerOptions {
+                charsmap: if rules.is_empty() { Vec::new() } else { compiled(&rules) },
+                add_dummy_prefix: chance.below(9) > 0,
+                remove_extra_whitespaces: chance.below(2) == 0,
+                prefix_before_space: chance.below(9) > 0,
+                ..NormalizerOptions::default()
+            },
+            symbols: [&b"<s>"[..], b"ab", b"e "][..chance.below(4)].iter().map(|symbol| symbol.to_vec()).collect(),
+            delimiter: if chance.below(9) == 0 { b"a".to_vec() } else { Vec::new() },
+            max_sentence_length: [0, 0, 50, 4000][chance.below(4)],
+            keep_newlines: false,
+            skip_reserved: chance.below(9) > 0,
+        };
+        for _ in 0..8 {
+            // Some words that rules change, and many that they do not.
+            let mut block = Vec::new();
+            for _ in 0..chance.below(400) {
+                let length = if chance.below(12) == 0 { 1 + chance.below(9) } else { 0 };
+                let broken = length == 7 && chance.below(9) == 0;
+                block.extend_from_slice(&text(&mut chance, length, broken));
+                block.extend_from_slice(chance.pick(&[
+                    &b"word "[..],
+                    b"w ",
+                    b"wo\n",
+                    b"<s>",
+                    b"  ",
+                    b"\n",
+                    b"ord 12, ",
+                    "ж ".as_bytes(),
+                    b" \n ",
+                ]));
+            }
+            let counted = |count: &mut dyn FnMut(&mut Counter)| {
+                let mut counter = Counter::new(spec.clone()).unwrap();
+                count(&mut counter);
+                (format!("{:?}", counter.tallies()), counter.drain(&monitor).unwrap())
+            };
+            let lines = counted(&mut |counter| counter.add_block(&block, 1, &monitor).unwrap());
+            let sentences = counted(&mut |counter| {
+                let whole = block.strip_suffix(b"\n").unwrap_or(&block);
+                for line in whole.split(|&byte| byte == b'\n').filter(|_| !block.is_empty()) {
+                    counter.add(line, 1, &monitor).unwrap();
+                }
+            });
+            assert!(lines == sentences, "{spec:?} {:?}", String::from_utf8_lossy(&block));
+        }
+    }
 }

@@ -5,6 +5,7 @@ pub mod common;
 pub mod compact;
 pub mod finder;
 pub mod forms;
+pub mod line_changes;
 pub mod lines;
 pub mod normalize;
 pub mod origins;

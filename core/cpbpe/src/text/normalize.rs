@@ -82,8 +82,8 @@ pub struct Source<'a> {
 pub struct Normalizer {
     /// The switches.
     pub options: NormalizerOptions,
-    charsmap: Option<Arc<Charsmap>>,
-    user_defined: Option<Arc<Keys>>,
+    pub(super) charsmap: Option<Arc<Charsmap>>,
+    pub(super) user_defined: Option<Arc<Keys>>,
     places: Arc<Lazy<Places>>,
 }
 

@@ -341,19 +341,12 @@ impl Places {
 
     #[inline(always)]
     fn of_bytes(&self, block: &[u8; BLOCK + 1]) -> u64 {
-        let mut places = 0;
-        // (As in `cut/chunks.rs`: no branches, and no step waits for the one before it.)
-        for begin in (0..BLOCK).step_by(16) {
-            let mut bits = 0u64;
-            for i in (begin..begin + 16).rev() {
-                // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
-                // indexed.)
-                let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
-                bits = bits * 2 + u64::from(self.pairs[usize::from(u16::from_le(pair))]);
-            }
-            places |= bits << begin;
-        }
-        places
+        marked_pairs(&self.pairs, block)
+    }
+
+    /// The table of pairs; see the top of this file.
+    pub fn pairs(&self) -> &[u8; 1 << 16] {
+        &self.pairs
     }
 
     /// Where something may begin because of the character at `place`, which is one of the places of a block: there, or
@@ -375,6 +368,24 @@ impl Places {
         }
         (self.first[index] >> bit & 1 != 0).then_some(place)
     }
+}
+
+/// The bytes of a block for which a table has 1, together with the byte after them, as bits.
+#[inline(always)]
+pub fn marked_pairs(pairs: &[u8; 1 << 16], block: &[u8; BLOCK + 1]) -> u64 {
+    let mut marked = 0;
+    // (As in `cut/chunks.rs`: no branches, and no step waits for the one before it.)
+    for begin in (0..BLOCK).step_by(16) {
+        let mut bits = 0u64;
+        for i in (begin..begin + 16).rev() {
+            // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
+            // indexed.)
+            let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
+            bits = bits * 2 + u64::from(pairs[usize::from(u16::from_le(pair))]);
+        }
+        marked |= bits << begin;
+    }
+    marked
 }
 
 /// The code point of a character of two or three bytes.

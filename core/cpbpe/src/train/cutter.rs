@@ -7,6 +7,7 @@ use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys as Finder;
+use crate::text::line_changes::LineChanges;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8;
 use crate::train::ascii::AsciiCuts;
@@ -34,11 +35,13 @@ pub struct Cutter {
     /// The options, except those of the normalizer, which has them itself.
     pub(super) spec: CountSpec,
     /// Normalizes sentences.
-    pub(super) normalizer: Normalizer,
+    normalizer: Normalizer,
     /// Whether normalizing valid text does nothing but, at most, put a space in front.
-    pub(super) plain: bool,
+    plain: bool,
+    /// Which lines are changed in normalizing; `None` if no lines can be counted where they are.
+    pub(super) changes: Option<LineChanges>,
     /// Whether groups can be counted before they are cut.
-    pub(super) grouped: bool,
+    grouped: bool,
     /// The class of every character.
     classes: CharClasses,
     /// The class of each character of one byte, or LONGER, or MAYBE_SYMBOL.
@@ -53,7 +56,7 @@ pub struct Cutter {
     /// The symbols, compact.
     symbols: Finder,
     /// The delimiter, compact; `None` if there is none, or if normalized text cannot contain it.
-    pub(super) delimiter: Option<memmem::Finder<'static>>,
+    delimiter: Option<memmem::Finder<'static>>,
 }
 
 /// The data that one thread writes.
@@ -107,6 +110,7 @@ impl Cutter {
         let symbols: Vec<_> = spec.symbols.iter().filter_map(|symbol| compact_key(symbol)).collect();
         let grouped = are_cut_apart(&spec.limits, symbols.iter().map(Vec::as_slice));
         let symbols = Finder::new(&symbols)?;
+        let changes = normalizer.line_changes().filter(|_| grouped && spec.delimiter.is_empty() && !spec.keep_newlines);
         let delimiter = compact_key(&spec.delimiter).map(|key| memmem::Finder::new(&key).into_owned());
         let byte_classes = std::array::from_fn(|byte| match byte as u8 {
             byte if symbols.begins(byte) => MAYBE_SYMBOL,
@@ -125,6 +129,7 @@ impl Cutter {
             spec,
             normalizer,
             plain,
+            changes,
             grouped,
             classes,
             byte_classes,

@@ -1,11 +1,12 @@
 //! Lines -> groups. Most lines are counted where they are: where normalizing does no more than put a space in front of
-//! each, the newline before it is taken for that space. So there is nothing to copy, and no step for each line; where
+//! a line, the newline before it is taken for that space. So there is nothing to copy, and no step for each line; where
 //! groups begin is found for 64 bytes together.
 
 use memchr::{memchr, memrchr};
 
 use crate::error::Halt;
 use crate::memory::Grow;
+use crate::text::line_changes::LineChanges;
 use crate::train::cutter::{pad, Cutter, TextFacts, Worker, CHECK_BYTES};
 use crate::train::groups::{equal_bytes, Groups};
 use crate::train::recent::SHORT;
@@ -22,11 +23,25 @@ impl Cutter {
         let mut tallies = Tallies::default();
         let facts = TextFacts::of(text);
         let mut at = 0;
-        // 1. All lines but the first and those at the end, if they can be counted in place.
-        if let Some((first, last)) = self.lines_in_place(text, facts) {
+        // 1. Nearly all lines, if they can be counted in place.
+        if let Some((changes, first, last)) = self.lines_in_place(text, facts) {
             self.count_sentence(&text[..first], 1, facts, worker, &mut tallies, monitor)?;
-            self.count_in_place(text, first, last, worker, &mut tallies, monitor)?;
-            at = last + 1;
+            at = first + 1;
+            while at <= last {
+                // Lines that stay as they are, and one that may not.
+                let changed = changes.next(text, at - 1, last);
+                let begin =
+                    changed.map_or(last + 1, |place| memrchr(b'\n', &text[at..place]).map_or(at, |n| at + n + 1));
+                if begin > at {
+                    self.count_in_place(text, at - 1, begin - 1, worker, &mut tallies, monitor)?;
+                }
+                at = begin;
+                if changed.is_some() {
+                    let end = memchr(b'\n', &text[at..]).map_or(last, |length| at + length);
+                    self.count_sentence(&text[at..end], 1, facts, worker, &mut tallies, monitor)?;
+                    at = end + 1;
+                }
+            }
         }
         // 2. The others.
         while at < text.len() {
@@ -52,21 +67,17 @@ impl Cutter {
         end
     }
 
-    /// Two newlines between which all lines can be counted in place, if there are any.
-    fn lines_in_place(&self, text: &[u8], facts: TextFacts) -> Option<(usize, usize)> {
-        let options = &self.normalizer.options;
-        let is_simple = self.grouped
-            && self.delimiter.is_none()
-            && self.plain
-            && options.add_dummy_prefix
-            && options.prefix_before_space
-            && !self.spec.keep_newlines
-            && facts.clean
-            && !(facts.may_be_reserved && self.spec.skip_reserved);
+    /// The first and the last newline between which lines can be counted in place, if there are any, and which of these
+    /// lines normalizing changes.
+    fn lines_in_place(&self, text: &[u8], facts: TextFacts) -> Option<(&LineChanges, usize, usize)> {
+        let changes = self.changes.as_ref()?;
+        if !facts.clean || facts.may_be_reserved && self.spec.skip_reserved {
+            return None;
+        }
         // (A block may be read at any place before the last newline, and what follows a word.)
-        let end = text.len().checked_sub(BLOCK + PADDING).filter(|_| is_simple)?;
+        let end = text.len().checked_sub(BLOCK + PADDING)?;
         let (first, last) = (memchr(b'\n', text)?, memrchr(b'\n', &text[..end])?);
-        (first < last && !self.has_long_line(&text[..last])).then_some((first, last))
+        (first < last && !self.has_long_line(&text[..last])).then_some((changes, first, last))
     }
 
     /// Whether a line is longer than sentences may be.
