@@ -46,7 +46,8 @@ impl ByteLevel {
                 None => return Err(Error::InvalidModel("a byte is not a piece of this byte-level model")),
             }
         }
-        let splitter = if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
+        let splitter =
+            if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
         let cuts = ByteCuts::new(pieces).map_err(|_| Error::OutOfMemory)?;
         Ok(ByteLevel { options, splitter, ids, cuts, vector: has_vectors() })
     }
