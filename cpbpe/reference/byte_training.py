@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from cpbpe.reference.byte_level.patterns import compiled
-from cpbpe.reference.byte_level.ranks import BYTE_ORDER
 from cpbpe.reference.byte_level.training import Limits, learn
 from cpbpe.reference.training import pack, unpack
 from cpbpe.reference.training_values import (
@@ -22,6 +21,7 @@ from cpbpe.reference.training_values import (
     Progress,
     Words,
 )
+from cpbpe.text.byte_letters import BYTE_ORDER
 
 
 class ReferenceByteCounter:

@@ -15,7 +15,7 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.engine.cutting import make_cutter
 from cpbpe.engine.protocol import Engine, Text
 from cpbpe.lazy import kept, numpy
-from cpbpe.model.formats.tiktoken import AS_IT_IS
+from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
 from cpbpe.tokenizer.checks import threads_for

@@ -9,8 +9,8 @@ from cpbpe.lazy import kept, numpy
 from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
-from cpbpe.reference.byte_level.ranks import BYTE_ORDER
 from cpbpe.reference.training_values import ByteLearned, ByteLearnSpec, Words
+from cpbpe.text.byte_letters import BYTE_ORDER
 from cpbpe.training.byte_level.options import BYTES, ByteTrainOptions
 from cpbpe.training.report import Curve, Report
 from cpbpe.training.word_counts import WordCounts

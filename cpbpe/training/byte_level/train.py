@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from cpbpe.engine.byte_training import learn_bytes
 from cpbpe.errors import TrainingError
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.byte_level.ranks import to_letters
 from cpbpe.reference.training_values import ByteLearned
 from cpbpe.spelling import given, named
+from cpbpe.text.byte_letters import to_letters
 from cpbpe.training.byte_level.model_build import ByteBuilt, build, learn_spec, make_report
 from cpbpe.training.byte_level.options import BYTES, ByteTrainOptions
 from cpbpe.training.clock import Clock
