@@ -19,6 +19,10 @@ _AS_IT_IS = NormalizerSpec(
 )
 
 
+_MOST_BYTES = 7999
+"""No model can hold a longer piece, and none is learned, whatever `max_piece_length` says."""
+
+
 @dataclass(frozen=True)
 class ByteBuilt:
     """A byte-level model, and how many of its pieces are merges."""
@@ -51,7 +55,7 @@ def learn_spec(options: ByteTrainOptions) -> ByteLearnSpec:
         byte_order=byte_order(options),
         ties=options.ties,
         min_frequency=options.min_frequency,
-        max_length=options.max_piece_length,
+        max_length=min(options.max_piece_length or _MOST_BYTES, _MOST_BYTES),
         forbidden=tuple(token.encode() for token in options.special_tokens),
     )
 
