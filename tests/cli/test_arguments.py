@@ -173,7 +173,7 @@ BAD = {
     "field": ["none"],
     "column": ["none"],
     "memory_limit": ["lots", "5", "1kB"],
-    "preset": ["llama3"],
+    "preset": ["llama9"],
 }
 """Values that are refused, alone or with what is given besides."""
 

@@ -16,6 +16,10 @@ from cpbpe.training.report import Curve, Report
 from cpbpe.training.word_counts import WordCounts
 
 
+_MOST_BYTES = 7999
+"""No model can hold a longer piece, and none is learned, whatever `max_piece_length` says."""
+
+
 @dataclass(frozen=True)
 class ByteBuilt:
     """A byte-level model, and how many of its pieces are merges."""
@@ -48,7 +52,7 @@ def learn_spec(options: ByteTrainOptions) -> ByteLearnSpec:
         byte_order=byte_order(options),
         ties=options.ties,
         min_frequency=options.min_frequency,
-        max_length=options.max_piece_length,
+        max_length=min(options.max_piece_length or _MOST_BYTES, _MOST_BYTES),
         forbidden=tuple(token.encode() for token in options.special_tokens),
     )
 

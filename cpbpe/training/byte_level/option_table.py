@@ -57,7 +57,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "Raise it if rare pairs should not become pieces, and turn `hard_vocab_limit` off.",
         ),
         "max_piece_length": Meaning(
-            "the most bytes that a piece can have, 2 or more; 0 for no limit",
+            "the most bytes that a piece can have, 2 or more; 0 for as many as a model can hold, 7,999",
             "Set it if long pieces, such as lines of dashes, are not worth their ids. What tokenizers calls "
             "max_token_length is larger by 1.",
         ),

@@ -116,11 +116,10 @@ fn by_first(words: &WordsRef, firsts: &[u8]) -> Result<Vec<u32>, Error> {
 
 /// The bytes of the text, with all repetitions.
 fn bytes_of(words: &WordsRef) -> Result<u64, Error> {
-    let sizes = (0..words.len()).map(|at| {
+    let total = (0..words.len()).try_fold(0u64, |total, at| {
         let (word, count) = words.get(at);
-        (word.len() as u64).checked_mul(count)
+        total.checked_add((word.len() as u64).checked_mul(count)?)
     });
-    let total = sizes.fold(Some(0u64), |total, size| total?.checked_add(size?));
     total.filter(|&total| total < 1 << 63).ok_or(Error::BytesOverflow)
 }
 

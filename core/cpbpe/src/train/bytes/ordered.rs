@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::error::{Error, Halt};
-use crate::memory::Grow;
+use crate::memory::{with_room, Grow};
 use crate::train::threads::CHECK_INTERVAL;
 use crate::train::words::{Words, WordsRef};
 use crate::watch::Monitor;
@@ -75,8 +75,7 @@ impl OrderedTable {
 
     /// The words, sorted.
     pub fn sorted(self, monitor: &Monitor) -> Result<OrderedWords, Error> {
-        let mut rows: Vec<(Box<[u8]>, (u64, u64))> = Vec::new();
-        rows.grow(self.words.len())?;
+        let mut rows = with_room(self.words.len())?;
         rows.extend(self.words);
         rows.sort_unstable();
         let mut sorted = OrderedWords::default();

@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_and_nothing_is_lost() {
         let splitter = Splitter::of(PATTERN).unwrap();
-        for unit in ["some words, ", "é日本語、", "x", "a\u{301} \n", "it's 5\r\n "] {
+        for unit in ["some words, ", "é日本語、", "x", "a\u{301}b \n", "it's 5\r\n "] {
             let text = unit.repeat(3 * PORTION / unit.len());
             for broken in [false, true] {
                 let mut bytes = text.clone().into_bytes();
