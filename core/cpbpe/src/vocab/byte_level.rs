@@ -43,7 +43,8 @@ impl ByteLevel {
                 None => return Err(Error::InvalidModel("a byte is not a piece of this byte-level model")),
             }
         }
-        let splitter = if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
+        let splitter =
+            if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
         Ok(ByteLevel { options, splitter, ids, vector: has_vectors() })
     }
 }
