@@ -225,7 +225,8 @@ def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) ->
     if format == FOLDER:
         made = imported("cpbpe.model.formats.folder").write(spec, allow_differences=allow_differences)
         contents, notes = dict(made.files), made.notes
-        if "tokenizer.json" in contents and _own_fields().model_file_differences(spec):
+        both = {"tokenizer.json", "tokenizer.model"} <= contents.keys()
+        if both and _own_fields().model_file_differences(spec):
             del contents["tokenizer.model"]
             notes += ("there is no tokenizer.model, because sentencepiece would give other ids with it",)
         files = {os.path.join(path, name): data for name, data in contents.items()}

@@ -15,6 +15,7 @@ import pytest
 import cpbpe
 from cpbpe import Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS
 from tests.support import budget
 from tests.support.json_files import BYTES, ESCAPE, PREFIX, Json, added, dumped, ids_of, theirs
 
@@ -112,12 +113,30 @@ def ours() -> Json:
     return {**found, "normalizer": {"type": "Sequence", "normalizers": rules}}
 
 
+def byte_level() -> Json:
+    """A file in the form of GPT-2's, with one more pattern."""
+    tokens = [LETTERS[byte] for byte in BYTE_ORDER]
+    merges = [["a", "b"], ["Ġ", "a"], ["ab", "a"], ["b", "a"], ["Ġ", "ab"], ["b", "b"], ["Ã", "©"]]
+    tokens += ["".join(pair) for pair in merges] + ["1xy", "<x>"]
+    content = plain()
+    split = {"type": "Split", "pattern": {"Regex": "b(?=a)|1+"}, "behavior": "Isolated", "invert": False}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    content["normalizer"] = None
+    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, byte_level]}
+    content["decoder"] = byte_level
+    content["added_tokens"] = [added(264, "<x>", True), added(265, "<y>", True)]
+    vocab = {token: id for id, token in enumerate(tokens)}
+    content["model"].update(unk_token=None, fuse_unk=False, ignore_merges=True, vocab=vocab, merges=merges)
+    return content
+
+
 FORMS: dict[str, Callable[[], Json]] = {
     "plain": plain,
     "metaspace": metaspace,
     "gemma": gemma,
     "ours": ours,
     "byte fallback": lambda: plain(fallback=True),
+    "byte level": byte_level,
 }
 VALUES: list[Any] = [
     None,

@@ -291,10 +291,10 @@ def with_template(single: str, id: int = 1) -> Json:
 
 
 CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
-    "byte level": (lambda: {**llama(), "pre_tokenizer": BYTE_LEVEL}, "it is byte-level BPE (ByteLevel"),
+    "byte level": (lambda: {**llama(), "pre_tokenizer": BYTE_LEVEL}, "its normalizer is Prepend, Replace"),
     "byte level in a sequence": (
         lambda: {**llama(), "decoder": {"type": "Sequence", "decoders": [BYTE_LEVEL]}},
-        "it is byte-level BPE",
+        "it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is none",
     ),
     "unigram": (
         lambda: {**llama(), "model": {"type": "Unigram", "vocab": [["a", 0.0]]}},
@@ -329,7 +329,7 @@ CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
     },
     "a byte-level normalizer": (
         lambda: with_normalizer({"type": "ByteLevel"}),
-        "it is byte-level BPE (ByteLevel",
+        "it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is none",
     ),
     "another prefix": (
         lambda: with_normalizer({"type": "Prepend", "prepend": "_"}),

