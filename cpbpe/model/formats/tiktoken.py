@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of
+from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of, unsaid
 from cpbpe.model.formats.values import NOTHING, Difference, Given, ReadModel, Written, refuse
 from cpbpe.model.known_ranks import known_ranks
 from cpbpe.model.spec import ModelSpec, PieceType
@@ -162,6 +162,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 def _differences(spec: ModelSpec, ranks: Mapping[bytes, int]) -> Iterator[Difference]:
     """Yield what tiktoken would do in another way."""
+    yield from unsaid(spec)
     scores = spec.pieces.numbers()
     merged = [(id, piece) for piece, id in ranks.items() if len(piece) > 1]
     for (id, _), (next_id, piece) in pairwise(merged):
