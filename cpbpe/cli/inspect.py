@@ -58,7 +58,8 @@ def parser() -> Parser:
     what.add_argument(
         "--search",
         metavar="REGEX",
-        help="the pieces that a regular expression of Python finds something in; a space is ▁ in pieces",
+        help="the pieces that a regular expression of Python finds something in; a space is ▁ in pieces, "
+        "but a space in those of byte-level models",
     )
     what.add_argument(
         "--export",
@@ -152,7 +153,7 @@ def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield _json(found.to_dict())
     else:
-        yield from built_page(found, *_terminal(arguments))
+        yield from built_page(found, *_terminal(arguments), spaces=_has_spaces(tok))
 
 
 def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
@@ -202,7 +203,12 @@ def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     else:
         columns = _terminal(arguments)[0] if _on_terminal(arguments) else None
         shown = ((row.id, row.type, row.score, row.piece.decode(errors="replace")) for row in found)
-        yield from piece_lines(shown, columns)
+        yield from piece_lines(shown, columns, _has_spaces(tok))
+
+
+def _has_spaces(tok: Tokenizer) -> bool:
+    """Whether pieces have spaces, as those of byte-level models have."""
+    return tok.facts.engine.byte_level is not None
 
 
 def _exported(tok: Tokenizer, format: str) -> Iterator[str]:

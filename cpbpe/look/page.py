@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from cpbpe.look.built import Built
+from cpbpe.look.cutting import explained
 from cpbpe.look.meanings import meaning_of
-from cpbpe.look.shown import fitted, shown, width
+from cpbpe.look.shown import fitted, shown, shown_with_spaces, width
+from cpbpe.model.spec import SplitSpec
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 
@@ -94,11 +96,17 @@ def page(
     if seen.alphabet == "bytes":
         made.row("type", "byte-level BPE")
         cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
-        made.row("text is cut", f"by the pattern {shown(cut)}" if cut else "nowhere: it is one chunk")
+        made.row(
+            "text is cut", f"by the pattern {shown(cut)}, see below" if cut else "nowhere: it is one chunk"
+        )
         for pattern in seen.splitter.then if seen.splitter else ():
             made.row("then", f"by the pattern {shown(pattern)}")
         if form := seen.normalizer.unicode_form:
             made.row("before that", f"it is brought into the Unicode normal form {form}")
+        taken = (
+            "taken whole, even if no merges make it" if seen.whole else "made by merges, as any other text"
+        )
+        made.row("a chunk", f"that is a piece is {taken}")
     else:
         made.row("type", f"BPE, {fallback}")
     more = seen.vocab_size - seen.pieces
@@ -112,6 +120,8 @@ def page(
             "    - ",
             "      ",
         )
+    if seen.splitter is not None:
+        _pattern(made, seen.splitter)
     # 2. Special and added tokens.
     made.title("special pieces")
     for kind, id in seen.special_ids.items():
@@ -139,12 +149,15 @@ def page(
     made.bars(seen.scripts, _SCRIPTS)
     made.title("by length")
     made.bars(seen.lengths, {length: counted(length, "character") for length in seen.lengths})
+    piece_shown = shown_with_spaces if seen.alphabet == "bytes" else shown
     made.title("longest pieces")
     for id, piece in seen.longest:
-        made.text(fitted(shown(piece), max(columns - 12, 12)), f"  {id:>8}  ", " " * 12)
+        made.text(fitted(piece_shown(piece), max(columns - 12, 12)), f"  {id:>8}  ", " " * 12)
     # 5. What the file records.
     for section, title in (("trainer", "settings of training"), *_NORMALIZERS):
         fields: Mapping[str, Any] | None = getattr(seen.settings, section)
+        if fields is not None and seen.alphabet == "bytes" and section == "normalizer":
+            fields = {name: value for name, value in fields.items() if value and name != "name"} or None
         if fields is not None:
             made.title(title)
             if not fields:
@@ -156,11 +169,20 @@ def page(
     # 6. A sentence.
     made.title("sample")
     made.row("text", shown(seen.sample.text))
-    made.row("pieces", " ".join(map(shown, seen.sample.pieces)))
+    made.row("pieces", " ".join(map(piece_shown, seen.sample.pieces)))
     made.row("ids", " ".join(map(str, seen.sample.ids)))
     same = "the same text" if seen.sample.decoded == seen.sample.text else shown(seen.sample.decoded)
     made.row("decoded", same)
     return made.lines
+
+
+def _pattern(made: _Page, splitter: SplitSpec) -> None:
+    """What the parts of a pattern do."""
+    made.title("how text is cut: the first of these that matches is a chunk")
+    for part, meaning in explained(splitter.pattern):
+        made.text(shown_with_spaces(part).replace("\\\\", "\\"), "  ", "    ")
+        if meaning:
+            made.text(meaning, "      ", "      ")
 
 
 _PREFIXES = {
@@ -205,32 +227,36 @@ def _setting(value: Any) -> str:
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
-def built_page(piece: Built, columns: int = 100, bold: bool = False) -> list[str]:
-    """How a piece is built, step by step."""
+def built_page(piece: Built, columns: int = 100, bold: bool = False, spaces: bool = False) -> list[str]:
+    """How a piece is built, step by step. `spaces`: pieces have spaces, which are to be seen."""
     made = _Page(columns, bold)
-    made.title(shown(piece.piece))
+    piece_shown = shown_with_spaces if spaces else shown
+    made.title(piece_shown(piece.piece))
     made.row("id", str(piece.id))
     made.row("type", piece.type)
     made.row("score", f"{piece.score:g}")
     if piece.note:
         made.text(piece.note)
     if piece.symbols and piece.type != "USER_DEFINED":
-        made.row("begins as", " ".join(map(shown, piece.symbols)))
+        made.row("begins as", " ".join(map(piece_shown, piece.symbols)))
         for number, merge in enumerate(piece.merges, 1):
             made.row(
                 f"merge {number}",
-                f"{shown(merge.left)} + {shown(merge.right)} = {shown(merge.made)} (rank {merge.rank:,}, "
-                f"score {merge.score:g}, id {merge.id})",
+                f"{piece_shown(merge.left)} + {piece_shown(merge.right)} = {piece_shown(merge.made)} "
+                f"(rank {merge.rank:,}, score {merge.score:g}, id {merge.id})",
             )
         if len(piece.ends_as) != 1:
-            made.row("ends as", " ".join(map(shown, piece.ends_as)))
+            made.row("ends as", " ".join(map(piece_shown, piece.ends_as)))
         elif not piece.merges:
             made.row("", "a single symbol, which needs no merge")
     return made.lines
 
 
-def piece_lines(found: Iterable[tuple[int, str, float, str]], columns: int | None) -> Iterator[str]:
+def piece_lines(
+    found: Iterable[tuple[int, str, float, str]], columns: int | None, spaces: bool = False
+) -> Iterator[str]:
     """Pieces as lines: id, type, score and piece. Without a width nothing is cut."""
+    piece_shown = shown_with_spaces if spaces else shown
     for id, type, score, piece in found:
-        line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece)}"
+        line = f"{id:>8}  {type:<12}  {score:>10g}  {piece_shown(piece)}"
         yield line if columns is None else fitted(line, columns)

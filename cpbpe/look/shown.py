@@ -24,6 +24,15 @@ def shown(text: str) -> str:
     return f"◌{text}" if text and combining(text[0]) else text
 
 
+def shown_with_spaces(text: str) -> str:
+    """The same with `␣` for a space, where spaces are a part of pieces.
+
+    >>> shown_with_spaces(" hello")
+    '␣hello'
+    """
+    return shown(text).replace(" ", "␣")
+
+
 def _escape(match: re.Match[str]) -> str:
     return match[0] if match[0].isprintable() else ascii(match[0])[1:-1]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
+from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.spelling import advised, given
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
+from cpbpe.text.unicode_forms import NOT_IN_FORM
 
 AS_IT_IS = NormalizerSpec(
     "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
@@ -41,6 +44,19 @@ def said_again(splitter: SplitSpec | None, special: Mapping[str, int]) -> str:
     flags = [f"--pattern {quote(pattern)}"]
     flags += [f"--special-token {quote(f'{token}={id}')}" for token, id in special.items()]
     return advised(f"pattern={pattern!r}{more}", " ".join(flags))
+
+
+def unsaid(spec: ModelSpec) -> Iterator[Difference]:
+    """What a file cannot say that has a pattern at most: text that is rewritten, or cut in several steps."""
+    form = spec.normalizer.unicode_form
+    if form:
+        reason = f"the model brings text into the Unicode normal form {form}, and the file does not say it"
+        yield Difference(reason, NOT_IN_FORM[form])
+    if replace(spec.normalizer, name="", unicode_form="") != replace(AS_IT_IS, name=""):
+        yield Difference("the model rewrites text before it is cut, and the file does not say it")
+    own = spec.splitter
+    if own is not None and replace(own, name="") != SplitSpec(own.pattern):
+        yield Difference("the model cuts text by more than one pattern, and the file does not say it")
 
 
 def splitter_of(pattern: str) -> SplitSpec | None:

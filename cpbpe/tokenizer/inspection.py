@@ -72,6 +72,8 @@ class Inspection:
     """What text is merged from: "characters", or "bytes" in a byte-level model."""
     splitter: SplitSpec | None
     """How a byte-level model cuts text into chunks, if it does."""
+    whole: bool
+    """Whether a chunk that is a piece becomes that in a byte-level model, even if no merges make it."""
     byte_fallback: bool
     """Whether characters without a piece become bytes."""
     byte_pieces: int
@@ -132,6 +134,7 @@ class Inspection:
                 "name": self.splitter.name,
                 "then": list(self.splitter.then),
             },
+            "whole": self.whole,
             "byte_fallback": self.byte_fallback,
             "byte_pieces": self.byte_pieces,
             "special_ids": dict(self.special_ids),
@@ -207,6 +210,7 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
         vocab_size=special.size,
         alphabet=spec.alphabet,
         splitter=spec.splitter,
+        whole=spec.whole,
         byte_fallback=spec.byte_fallback,
         byte_pieces=counts[PieceType.BYTE],
         special_ids=dict(zip(_SPECIAL, engine.specials, strict=True)),

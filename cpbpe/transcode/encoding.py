@@ -20,7 +20,7 @@ from cpbpe.corpus.lines import shown_path
 from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_writer
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
-from cpbpe.spelling import given
+from cpbpe.spelling import advised
 from cpbpe.tokenizer.alignment import Unit
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -101,9 +101,10 @@ class DocumentEncoder:
         with the number after it, and so on. `offsets`: for JSON, the span of each id, in characters or bytes.
         """
         if form == "pieces" and tokenizer.facts.engine.byte_level is not None:
+            way_out = advised("use format='ids'", "use --format ids")
             raise ValueError(
                 "the pieces of a byte-level model hold spaces, newlines and parts of characters, which lines "
-                f"of pieces cannot hold; use {given('format', 'ids')}"
+                f"of pieces cannot hold; {way_out}"
             )
         self._tokenizer = tokenizer
         self._form = form

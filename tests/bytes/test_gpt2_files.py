@@ -214,7 +214,11 @@ def test_what_the_files_cannot_say(tmp_path: Path) -> None:
     for token in ("Ġ".encode(), b"\xff\xfe"):
         row = cpbpe.Piece(token, 0.0, cpbpe.PieceType.CONTROL)
         refused(replace(SPEC, pieces=cpbpe.Pieces.of([*SPEC.pieces, row])), "the special token", None)
-    # 5. A model of characters.
+    # 5. Text that is rewritten first: no file of ranks or pairs says that.
+    for name in ("gpt2", "minbpe", "tiktoken"):
+        with pytest.raises(cpbpe.ConversionError, match="rewrites text before it is cut"):
+            table.write(replace(SPEC, normalizer=cpbpe.NormalizerSpec()), table.FORMATS[name])
+    # 6. A model of characters.
     spec = cpbpe.ModelSpec(cpbpe.Pieces.of([cpbpe.Piece(b"<unk>", 0, cpbpe.PieceType.UNKNOWN)]))
     with pytest.raises(cpbpe.ConversionError, match="hold a byte-level model, and this one is made of char"):
         cpbpe.Tokenizer.from_spec(spec).save(tmp_path / "vocab.json")

@@ -28,7 +28,7 @@ from errno import ENOENT
 from typing import Any
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled, said_again, splitter_of
+from cpbpe.model.byte_level import assembled, said_again, splitter_of, unsaid
 from cpbpe.model.byte_pairs import (
     BytePair,
     cut_pieces,
@@ -325,6 +325,7 @@ def _differences(
     spec: ModelSpec, pairs: Mapping[bytes, BytePair], unmade: Iterable[bytes], differs: str | None
 ) -> Iterator[Difference]:
     """Yield what a program does in another way that reads the files, and what they cannot say."""
+    yield from unsaid(spec)
     if differs is not None:
         yield Difference("of merges with equal scores, a list of pairs chooses another one", differs)
     for piece in unmade:

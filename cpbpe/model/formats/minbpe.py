@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled
+from cpbpe.model.byte_level import assembled, unsaid
 from cpbpe.model.byte_pairs import normal, pairs_of, scores_of, shown
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
@@ -269,6 +269,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 
 def _differences(spec: ModelSpec, unmade: Iterable[bytes], differs: str | None) -> Iterator[Difference]:
+    yield from unsaid(spec)
     if differs is not None:
         yield Difference("of merges with equal scores, minbpe chooses another one", differs)
     for piece in unmade:

@@ -19,11 +19,10 @@ from itertools import pairwise
 from operator import itemgetter
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of
+from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of, unsaid
 from cpbpe.model.formats.values import NOTHING, Difference, Given, ReadModel, Written, refuse
 from cpbpe.model.known_ranks import known_ranks
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.text.unicode_forms import NOT_IN_FORM
 
 # --- Reading --------------------------------------------------------------------------------------
 
@@ -163,10 +162,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 def _differences(spec: ModelSpec, ranks: Mapping[bytes, int]) -> Iterator[Difference]:
     """Yield what tiktoken would do in another way."""
-    if form := spec.normalizer.unicode_form:
-        yield Difference(
-            f"tiktoken does not bring text into the Unicode normal form {form}", NOT_IN_FORM[form]
-        )
+    yield from unsaid(spec)
     scores = spec.pieces.numbers()
     merged = [(id, piece) for piece, id in ranks.items() if len(piece) > 1]
     for (id, _), (next_id, piece) in pairwise(merged):

@@ -15,7 +15,6 @@ from cpbpe.training.byte_level.options import BYTES, ByteTrainOptions
 from cpbpe.training.report import Curve, Report
 from cpbpe.training.word_counts import WordCounts
 
-
 _MOST_BYTES = 7999
 """No model can hold a longer piece, and none is learned, whatever `max_piece_length` says."""
 
