@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, SplitSpec
 
-NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool]
+NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool, str]
 """Name, charsmap, and the other fields of `NormalizerSpec` in their order."""
 
 
@@ -88,6 +88,7 @@ def _normalizer_columns(spec: NormalizerSpec) -> NormalizerColumns:
         spec.escape_whitespaces,
         spec.suffix,
         spec.prefix_before_space,
+        spec.unicode_form,
     )
 
 

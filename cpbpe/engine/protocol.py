@@ -54,6 +54,10 @@ class Engine(Protocol):
         """What a byte-level model says about itself; None if symbols begin as characters."""
 
     @property
+    def unicode_form(self) -> str:
+        """The Unicode normal form of a byte-level model; empty if it has none."""
+
+    @property
     def normalizer_name(self) -> bytes:
         """What the model calls its normalization rules."""
 

@@ -34,6 +34,7 @@ class PythonEngine:
         self.size = len(spec.pieces)
         self.byte_fallback = spec.byte_fallback
         self.byte_level = columns_of(spec)["byte_level"]
+        self.unicode_form = spec.normalizer.unicode_form
         self.normalizer_name = spec.normalizer.name.encode()
         self.specials = [spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id]
         self.added = list(spec.added)
@@ -53,7 +54,11 @@ class PythonEngine:
                 normalizer = replace(normalizer, add_dummy_prefix=prefix)
             if raw:
                 normalizer = replace(
-                    normalizer, add_dummy_prefix=False, remove_extra_whitespaces=False, charsmap=b""
+                    normalizer,
+                    add_dummy_prefix=False,
+                    remove_extra_whitespaces=False,
+                    charsmap=b"",
+                    unicode_form="",
                 )
             engine = PythonEngine(replace(self._spec, normalizer=normalizer), keep_space)
             self._variants[prefix, keep_space, raw] = engine

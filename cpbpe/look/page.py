@@ -97,6 +97,8 @@ def page(
         made.row("text is cut", f"by the pattern {shown(cut)}" if cut else "nowhere: it is one chunk")
         for pattern in seen.splitter.then if seen.splitter else ():
             made.row("then", f"by the pattern {shown(pattern)}")
+        if form := seen.normalizer.unicode_form:
+            made.row("before that", f"it is brought into the Unicode normal form {form}")
     else:
         made.row("type", f"BPE, {fallback}")
     more = seen.vocab_size - seen.pieces

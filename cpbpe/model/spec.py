@@ -141,6 +141,9 @@ class NormalizerSpec:
     prefix_before_space: bool = True
     """`add_dummy_prefix` puts a space also in front of what begins with one (or with U+2581, if spaces are
     escaped). sentencepiece always does; the pre-tokenizer Metaspace of `tokenizers` does not."""
+    unicode_form: str = ""
+    """The Unicode normal form of text, in a byte-level model: "NFC", "NFD", "NFKC" or "NFKD"; "" for none.
+    It is that of Unicode 9, as in `tokenizers` (see `cpbpe.text.unicode_forms`)."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.unicode_forms import FORMS
 
 MAX_PIECE_BYTES = 8000
 """sentencepiece refuses pieces of this length and above."""
@@ -41,6 +42,7 @@ def check_alphabet(spec: ModelSpec) -> None:
     """
     if spec.alphabet not in ("characters", "bytes"):
         raise ModelError(f'the alphabet of a model is "characters" or "bytes", not {spec.alphabet!r}')
+    _check_form(spec)
     if spec.alphabet == "characters":
         if spec.splitter is not None or spec.whole:
             raise ModelError('`splitter` and `whole` are for byte-level models; pass alphabet="bytes", too')
@@ -57,11 +59,29 @@ def check_alphabet(spec: ModelSpec) -> None:
         add_dummy_prefix=False,
         remove_extra_whitespaces=False,
         escape_whitespaces=False,
+        unicode_form=spec.normalizer.unicode_form,
     )
     if spec.normalizer != plain or spec.denormalizer is not None:
         raise ModelError(
-            "a byte-level model has no normalizer and no denormalizer: pass normalizer=NormalizerSpec("
-            "add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False)"
+            "a byte-level model has no normalizer and no denormalizer, but for a unicode_form: pass "
+            "normalizer=NormalizerSpec(add_dummy_prefix=False, remove_extra_whitespaces=False, "
+            "escape_whitespaces=False)"
+        )
+
+
+def _check_form(spec: ModelSpec) -> None:
+    """Refuse a Unicode normal form that there is not, or where no text would be brought into it."""
+    form = spec.normalizer.unicode_form
+    if form and form not in FORMS:
+        raise ModelError(f"unicode_form={form!r} is none of the Unicode normal forms, {', '.join(FORMS)}")
+    if form and spec.alphabet == "characters":
+        raise ModelError(
+            f"unicode_form={form!r} is for byte-level models; other models have such rules in a charsmap, as "
+            f'those that are trained with normalization_rule_name="nfkc"'
+        )
+    if spec.denormalizer is not None and spec.denormalizer.unicode_form:
+        raise ModelError(
+            f"unicode_form={spec.denormalizer.unicode_form!r} is for the normalizer, not for the denormalizer"
         )
 
 

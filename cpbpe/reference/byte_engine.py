@@ -20,23 +20,30 @@ b'abra c\xc3\xa9'
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.byte_level.patterns import compiled
 from cpbpe.reference.encoding import Dropout, Normalizer, ReferenceEngine
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.unicode_forms import normal_form
 from cpbpe.text.utf8 import REPLACEMENT, is_valid_utf8, valid_character
 
 
 class ByteNormalizer(Normalizer):
-    r"""Leaves text as it is, but for a space in front if that is asked for, and bytes that are no character.
+    r"""Leaves text as it is, but for its Unicode normal form, for a space in front if that is asked for, and
+    for bytes that are no character.
 
     Each byte came from its own place. (Elsewhere all bytes of a character came from where it begins; but a
-    byte-level piece may end within one.)
+    byte-level piece may end within one.) What a normal form has changed came from where that begins.
 
-    >>> ByteNormalizer(NormalizerSpec("", b"", False, False, False)).normalize("é".encode() + b"\xff")
+    >>> from dataclasses import replace
+    >>> rules = NormalizerSpec("", b"", False, False, False)
+    >>> ByteNormalizer(rules).normalize("é".encode() + b"\xff")
     (b'\xc3\xa9\xef\xbf\xbd', [0, 1, 2, 2, 2, 3])
+    >>> ByteNormalizer(replace(rules, unicode_form="NFD")).normalize("é".encode() + b"\xff")
+    (b'e\xcc\x81\xef\xbf\xbd', [0, 0, 0, 2, 2, 2, 3])
     """
 
     def __init__(self, spec: NormalizerSpec):
@@ -59,7 +66,22 @@ class ByteNormalizer(Normalizer):
                 origins += range(at, at + len(character))
                 at += len(character)
             result += character
-        return bytes(result), [*origins, len(text)]
+        origins.append(len(text))
+        form = self.spec.unicode_form
+        return _normal_form(form, result.decode(), origins) if form else (bytes(result), origins)
+
+
+def _normal_form(form: str, text: str, origins: list[int]) -> tuple[bytes, list[int]]:
+    """A text in a normal form, and where each byte came from; `origins` says it for the text as it was."""
+    begins = [0, *accumulate(len(character.encode()) for character in text)]
+    result = bytearray()
+    places: list[int] = []
+    for character, origin, is_own in normal_form(form, text):
+        data = character.encode()
+        result += data
+        begin = begins[origin]
+        places += origins[begin : begin + len(data)] if is_own else [origins[begin]] * len(data)
+    return bytes(result), [*places, origins[-1]]
 
 
 class ByteLevelEngine(ReferenceEngine):

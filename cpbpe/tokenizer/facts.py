@@ -197,8 +197,12 @@ class ModelFacts:
         shape = None
         if engine.cut(_PROBE if engine.byte_level is None else _WORDS):
             pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
+            rules = self.spec.normalizer
             shape = imported("cpbpe.tokenizer.stream_normalizer").Shape(
-                self.spec.normalizer, [piece for piece in pieces if piece != b"\0"], MAX_KEY
+                rules,
+                [piece for piece in pieces if piece != b"\0"],
+                MAX_KEY,
+                engine.variant(prefix=False).normalize if rules.unicode_form else None,
             )
         unk = self.types.find(PieceType.UNKNOWN) if not engine.byte_fallback else -1
         return StreamPlan(shape if shape is not None and shape.has_parts else None, unk)

@@ -104,7 +104,8 @@ def summary(facts: ModelFacts) -> str:
         cut = f"pattern {name or 'of its own'}" if pattern else "no pattern"
         if then:
             cut = f"{1 + len(then)} patterns"
-        return f"{engine.size} pieces{more}, byte-level, {cut}"
+        form = f"{engine.unicode_form}, " if engine.unicode_form else ""
+        return f"{engine.size} pieces{more}, byte-level, {form}{cut}"
     fallback = "byte fallback" if engine.byte_fallback else "no byte fallback"
     normalizer = text_of(engine.normalizer_name) or "unnamed"
     return f"{engine.size} pieces{more}, {fallback}, normalizer {normalizer!r}"

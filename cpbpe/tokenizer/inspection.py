@@ -148,6 +148,7 @@ class Inspection:
             ],
             "undecided": self.undecided,
             "prefix": prefix_of(self.normalizer),
+            "unicode_form": self.normalizer.unicode_form,
             "file_options": dict(self.file_options),
             "token_roles": dict(self.token_roles),
             "chat_templates": dict(self.chat_templates),

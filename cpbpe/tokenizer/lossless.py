@@ -17,6 +17,7 @@ from cpbpe.errors import ModelError
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import ReferenceEngine
 from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.unicode_forms import NOT_IN_FORM, normal_form
 from cpbpe.text.utf8 import SPACE, character_length, repair, text_of
 
 _RARE = "\U0010fffd"
@@ -82,9 +83,7 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     rules to try them all, or a denormalizer of which it cannot be shown that it undoes the rules.
     """
     if spec.alphabet == "bytes":
-        return (
-            Losslessness()
-        )  # text is not rewritten, every byte is a piece, and joining the pieces gives it back
+        return _of_bytes(spec.normalizer.unicode_form)
     engine: ReferenceEngine | None = None
     found = []
     too_many: ModelError | None = None
@@ -108,6 +107,15 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     if too_many is not None and not found:
         raise ModelError(f"it cannot be told whether every text comes back: {too_many}") from too_many
     return Losslessness(tuple(found))
+
+
+def _of_bytes(form: str) -> Losslessness:
+    """That of a byte-level model: every byte is a piece, so joining pieces gives the normalized text back."""
+    if not form:
+        return Losslessness()
+    example = NOT_IN_FORM[form]
+    becomes = "".join(placed.character for placed in normal_form(form, example))
+    return Losslessness((Loss(f"Text is brought into the Unicode normal form {form}.", example, becomes),))
 
 
 def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:

@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import SupportsIndex, TypeVar, cast
 
 from cpbpe.engine.protocol import Engine
+from cpbpe.text.unicode_forms import is_stable
 from cpbpe.text.utf8 import SPACE, is_inside, valid_character
 from cpbpe.tokenizer.checks import checked_limit, checked_text, utf8
 from cpbpe.tokenizer.facts import ModelFacts
@@ -198,7 +199,10 @@ class _Cutter:
         and in that, everything before a cut has its final tokens. (None of them is a run of unknown
         characters that goes on after the cut: it would do so in the window, too.)
         """
-        count = bisect_right(ends, len(data) - max(self._facts.lookahead, self._longest_special))
+        certain = len(data) - max(self._facts.lookahead, self._longest_special)
+        if form := self._facts.spec.normalizer.unicode_form:
+            certain = min(certain, _boundary(form, data))
+        count = bisect_right(ends, certain)
         if count <= limit:
             return 0
         in_bytes = self._facts.byte_ids
@@ -250,6 +254,20 @@ class _Cutter:
             f"{begin + _length(text, data, start)} has {count} ids by itself, and no character is cut; "
             f"max_tokens must be at least {count + self._around}"
         )
+
+
+def _boundary(form: str, data: bytes) -> int:
+    """The last place in a text before which its Unicode normal form is final, whatever follows."""
+    end = len(data)
+    while end > 0:
+        begin = end - 1
+        while begin > 0 and is_inside(data, begin):
+            begin -= 1
+        character = valid_character(data, begin)
+        if character is None or len(character) != end - begin or is_stable(form, character.decode()):
+            return begin
+        end = begin
+    return 0
 
 
 def _length(text: str | bytes, data: bytes, end: int) -> int:

@@ -1,31 +1,41 @@
 """Normalizes a text that arrives in parts, as `Normalizer` in `cpbpe.reference.encoding` does a whole one.
 
-Three things have to wait for the next part: an incomplete character; text that may be the beginning of a
-longer key (of a rule, or a user-defined piece); and, if extra whitespace is removed, spaces, because they are
-dropped if nothing follows.
+Some things have to wait for the next part: an incomplete character; text that may be the beginning of a
+longer key (of a rule, or a user-defined piece); if extra whitespace is removed, spaces, because they are
+dropped if nothing follows; and, in a Unicode normal form, letters and marks that may be composed with more.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from cpbpe.model.spec import NormalizerSpec
 from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
+from cpbpe.text.unicode_forms import last_boundary
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
 
 
 class Shape:
     """What all streams of one model share."""
 
-    def __init__(self, spec: NormalizerSpec, user_defined: list[bytes], max_key: int = 100):
+    def __init__(
+        self,
+        spec: NormalizerSpec,
+        user_defined: list[bytes],
+        max_key: int = 100,
+        rewrite: Callable[[bytes], bytes] | None = None,
+    ):
         """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked.
+        `rewrite` brings a text into the Unicode normal form of the model, if it has one.
 
         `max_key`: longer rules are not waited for. (In a crafted charsmap rules may be endless, and at every
         place of a text one could begin that continues to the end.)
         """
         self.spec = spec
+        self.rewrite = rewrite
         self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
         self.charsmap = Charsmap(spec.charsmap, trusted=True) if spec.charsmap else None
         self.has_parts = self.charsmap is None or (
@@ -51,12 +61,13 @@ class StreamNormalizer:
     (b'\xe2\x96\x81a', b'\xe2\x96\x81b', b'')
     """
 
-    __slots__ = ("_drop_spaces", "_pending", "_prefix", "_spaces", "_started", "shape")
+    __slots__ = ("_drop_spaces", "_held", "_pending", "_prefix", "_spaces", "_started", "shape")
 
     def __init__(self, shape: Shape, prefix: bool):
         self.shape = shape
         self._prefix = prefix
         self._pending = b""  # text whose form may still depend on what follows
+        self._held: list[str] = []  # the same, if there is a Unicode normal form
         self._started = False  # whether there was anything but dropped spaces
         self._drop_spaces = shape.spec.remove_extra_whitespaces
         self._spaces = 0  # how many spaces wait for what follows them
@@ -66,6 +77,7 @@ class StreamNormalizer:
         new = object.__new__(StreamNormalizer)
         for name in self.__slots__:
             setattr(new, name, getattr(self, name))
+        new._held = self._held.copy()
         return new
 
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
@@ -75,7 +87,9 @@ class StreamNormalizer:
         """
         shape = self.shape
         data = self._pending + data if self._pending else data
-        if shape.simple:
+        if shape.rewrite is not None:
+            made = self._normal_form(shape.rewrite, data, final)
+        elif shape.simple:
             made = self._simple(data, whole, final)
         else:
             made = self._rewrite(data, final)
@@ -100,6 +114,19 @@ class StreamNormalizer:
             data = text.encode()
         front = self._start(data) if data and not self._started else b""
         return front + data.replace(b" ", self.shape.space)
+
+    def _normal_form(self, rewrite: Callable[[bytes], bytes], data: bytes, final: bool) -> bytes:
+        """The normal form of what is final. Only the new text is searched for the end of that."""
+        text, used = certain(data, final)
+        self._pending = data[used:]
+        boundary = len(text) if final else last_boundary(self.shape.spec.unicode_form, text)
+        if boundary is None:
+            self._held.append(text)
+            return b""
+        ready = "".join([*self._held, text[:boundary]])
+        self._held = [text[boundary:]]
+        front = self._start(b"") if ready and not self._started else b""
+        return front + rewrite(ready.encode())
 
     def _rewrite(self, data: bytes, final: bool) -> bytes:
         """Rewrite everything that more text cannot change, and keep the rest."""

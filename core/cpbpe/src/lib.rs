@@ -73,6 +73,7 @@ pub use machine::use_vectors;
 pub use merge::Dropout;
 pub use split::{Batch, Chunks, Splitter};
 pub use text::finder::Finder;
+pub use text::forms::Form;
 pub use text::lines::Lines;
 pub use text::normalize::NormalizerOptions;
 pub use text::utf8::repair_into;

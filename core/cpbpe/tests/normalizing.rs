@@ -161,6 +161,7 @@ fn engine(chance: &mut Chance) -> Engine {
             escape_whitespaces: chance.below(5) > 0,
             suffix: chance.below(4) == 0,
             prefix_before_space: chance.below(3) > 0,
+            unicode_form: None,
         },
         denormalizer: None,
         byte_level: None,

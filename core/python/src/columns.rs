@@ -5,12 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use cpbpe::memory::collected;
-use cpbpe::{ByteLevelOptions, Columns, NormalizerOptions};
+use cpbpe::{ByteLevelOptions, Columns, Form, NormalizerOptions};
 
 use crate::errors::halted;
 
-/// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space.
-pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool, bool);
+/// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space, and the
+/// name of the Unicode normal form, empty if there is none.
+pub type NormalizerTuple = (Vec<u8>, Vec<u8>, bool, bool, bool, bool, bool, String);
 
 /// The pattern of a byte-level model, empty if it has none; its name; whether chunks that are pieces are taken whole; the
 /// patterns that cut its chunks.
@@ -22,9 +23,14 @@ pub fn byte_level_of(options: ByteLevelOptions) -> ByteLevelTuple {
 }
 
 /// A normalizer that came from Python.
-pub fn normalizer_of(given: NormalizerTuple) -> NormalizerOptions {
-    let (name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, before_space) = given;
-    NormalizerOptions {
+pub fn normalizer_of(given: NormalizerTuple) -> PyResult<NormalizerOptions> {
+    let (name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, before_space, form) =
+        given;
+    let unicode_form = Form::of(&form);
+    if unicode_form.is_none() && !form.is_empty() {
+        return Err(PyValueError::new_err(format!("{form:?} is no Unicode normal form")));
+    }
+    Ok(NormalizerOptions {
         name,
         charsmap,
         add_dummy_prefix,
@@ -32,7 +38,8 @@ pub fn normalizer_of(given: NormalizerTuple) -> NormalizerOptions {
         escape_whitespaces,
         suffix,
         prefix_before_space: before_space,
-    }
+        unicode_form,
+    })
 }
 
 /// Numbers of four bytes that came from Python.
@@ -58,6 +65,7 @@ pub fn dict_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> 
             options.escape_whitespaces,
             options.suffix,
             options.prefix_before_space,
+            options.unicode_form.map_or("", Form::name),
         )
     };
     let [unk, bos, eos, pad] = &columns.special_pieces;

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::copied;
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, ByteLevelOptions, Columns, Dropout, Ends, Error, Scratch};
+use cpbpe::{AlignOptions, ByteLevelOptions, Columns, Dropout, Ends, Error, Form, Scratch};
 
 use crate::aligned::dropout_of;
 use crate::arrays;
@@ -100,8 +100,8 @@ impl Engine {
             byte_fallback,
             unk_surface,
             special_pieces: [unk, bos, eos, pad],
-            normalizer: normalizer_of(normalizer),
-            denormalizer: denormalizer.map(normalizer_of),
+            normalizer: normalizer_of(normalizer)?,
+            denormalizer: denormalizer.map(normalizer_of).transpose()?,
             byte_level: byte_level.map(|(pattern, name, whole, then)| ByteLevelOptions { pattern, then, name, whole }),
             added,
         };
@@ -146,10 +146,16 @@ impl Engine {
         self.engine.byte_fallback()
     }
 
-    /// The pattern of a byte-level model, its name, and whether chunks that are pieces are taken whole.
+    /// The pattern of a byte-level model, its name, whether chunks that are pieces are taken whole, and more patterns.
     #[getter]
     fn byte_level(&self) -> Option<ByteLevelTuple> {
         self.engine.byte_level().cloned().map(byte_level_of)
+    }
+
+    /// The Unicode normal form of a byte-level model, empty if it has none.
+    #[getter]
+    fn unicode_form(&self) -> &'static str {
+        self.engine.unicode_form().map_or("", Form::name)
     }
 
     #[getter]

@@ -14,6 +14,8 @@ PREFIX_BEFORE_SPACE_FIELD_NUMBER: _ClassVar[int]
 prefix_before_space: _descriptor.FieldDescriptor
 BYTE_LEVEL_FIELD_NUMBER: _ClassVar[int]
 byte_level: _descriptor.FieldDescriptor
+UNICODE_FORM_FIELD_NUMBER: _ClassVar[int]
+unicode_form: _descriptor.FieldDescriptor
 
 class TrainerSpec(_message.Message):
     __slots__ = ("input", "input_format", "model_prefix", "model_type", "vocab_size", "accept_language", "self_test_sample_size", "character_coverage", "input_sentence_size", "shuffle_input_sentence", "mining_sentence_size", "training_sentence_size", "max_sentence_length", "seed_sentencepiece_size", "shrinking_factor", "num_threads", "num_sub_iterations", "train_extremely_large_corpus", "enable_differential_privacy", "differential_privacy_noise_level", "differential_privacy_clipping_threshold", "seed_sentencepieces_file", "auto_character_coverage", "max_sentencepiece_length", "split_by_unicode_script", "split_by_whitespace", "split_by_number", "treat_whitespace_as_suffix", "split_digits", "allow_whitespace_only_pieces", "pretokenization_delimiter", "control_symbols", "user_defined_symbols", "vocabulary_output_piece_score", "hard_vocab_limit", "use_all_vocab", "byte_fallback", "required_chars", "unk_id", "bos_id", "eos_id", "pad_id", "unk_surface", "unk_piece", "bos_piece", "eos_piece", "pad_piece")

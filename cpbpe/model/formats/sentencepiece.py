@@ -86,6 +86,7 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
         normalizer=replace(
             normalizer_of(proto.normalizer_spec, suffix=trainer.treat_whitespace_as_suffix),
             prefix_before_space=proto.Extensions[messages().prefix_before_space],
+            unicode_form=proto.Extensions[messages().unicode_form].decode(errors="replace"),
         ),
         denormalizer=normalizer_of(proto.denormalizer_spec) if proto.HasField("denormalizer_spec") else None,
         byte_fallback=trainer.byte_fallback,
@@ -266,6 +267,8 @@ def write(spec: ModelSpec) -> bytes:
         proto.Extensions[messages().carried] = carried
     if not spec.normalizer.prefix_before_space:
         proto.Extensions[messages().prefix_before_space] = False
+    if spec.normalizer.unicode_form:
+        proto.Extensions[messages().unicode_form] = spec.normalizer.unicode_form.encode()
     others: bytes = proto.SerializeToString()
     return piece_messages(spec.pieces) + others
 

@@ -23,6 +23,7 @@ from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.known_ranks import known_ranks
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
+from cpbpe.text.unicode_forms import NOT_IN_FORM
 
 AS_IT_IS = NormalizerSpec(
     "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
@@ -228,6 +229,10 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 def _differences(spec: ModelSpec, ranks: Mapping[bytes, int]) -> Iterator[Difference]:
     """Yield what tiktoken would do in another way."""
+    if form := spec.normalizer.unicode_form:
+        yield Difference(
+            f"tiktoken does not bring text into the Unicode normal form {form}", NOT_IN_FORM[form]
+        )
     scores = spec.pieces.numbers()
     merged = [(id, piece) for piece, id in ranks.items() if len(piece) > 1]
     for (id, _), (next_id, piece) in pairwise(merged):

@@ -15,6 +15,7 @@ use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
 use crate::text::compact::make_compact;
+use crate::text::forms::Form;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::origins::Origins;
 use crate::text::utf8;
@@ -124,6 +125,9 @@ impl Engine {
         if columns.byte_level.is_some() && (denormalizer.is_some() || as_in_file.changes_text()) {
             return Err(Error::InvalidModel("a byte-level model has a normalizer that changes text"));
         }
+        if columns.byte_level.is_none() && as_in_file.options.unicode_form.is_some() {
+            return Err(Error::InvalidModel("a model that is not byte-level has a Unicode normal form"));
+        }
         let added = std::mem::take(&mut columns.added);
         let special_pieces = columns.special_pieces.clone();
         let vocab = Arc::new(Vocab::new(columns, as_in_file.options.escape_whitespaces)?);
@@ -182,6 +186,11 @@ impl Engine {
     /// The model's name for its normalization rules.
     pub fn normalizer_name(&self) -> &[u8] {
         &self.normalizer.options.name
+    }
+
+    /// The Unicode normal form of a byte-level model.
+    pub fn unicode_form(&self) -> Option<Form> {
+        self.file.normalizer.options.unicode_form
     }
 
     /// What turns ids into text.
@@ -333,9 +342,12 @@ impl Engine {
     /// Whether a text can be encoded as it is: it can be cut, and normalizing only puts a dummy prefix in front and
     /// writes spaces as U+2581.
     pub(crate) fn is_plain(&self, text: &[u8], valid: bool) -> bool {
-        let plain = match &self.vocab.byte_level {
-            Some(_) => true, // `from_columns` allows no rules
-            None => self.vocab.joinable.is_some() && self.normalizer.is_plain(),
+        let plain = match (&self.vocab.byte_level, self.normalizer.options.unicode_form) {
+            (Some(_), None) => true, // `from_columns` allows no rules
+            (Some(_), Some(form)) => {
+                return text.is_ascii() || std::str::from_utf8(text).is_ok_and(|text| form.is_stable(text));
+            }
+            (None, _) => self.vocab.joinable.is_some() && self.normalizer.is_plain(),
         };
         plain && (valid || std::str::from_utf8(text).is_ok())
     }

@@ -13,7 +13,7 @@ const CHECK_BYTES: usize = 1 << 16;
 
 impl Engine {
     /// `ByteNormalizer` of `cpbpe/reference/byte_engine.py`, for a byte-level model: text stays as it is, but for a space
-    /// in front, and U+FFFD for each byte that belongs to no character. Each byte came from its own place.
+    /// in front, U+FFFD for each byte that belongs to no character, and the Unicode normal form of the model.
     pub(crate) fn normalize_bytes<O: Origins>(
         &self,
         (text, _): Input,
@@ -26,22 +26,14 @@ impl Engine {
             normalized.push(b' ');
             origins.add(1, 0)?;
         }
-        let mut at = 0;
-        for part in text.utf8_chunks() {
-            let (valid, invalid) = (part.valid().as_bytes(), part.invalid());
-            normalized.grow(valid.len() + invalid.len() * REPLACEMENT.len())?;
-            for some in valid.chunks(CHECK_BYTES) {
-                check()?;
-                normalized.extend_from_slice(some);
-                for place in at..at + some.len() {
-                    origins.add(1, place)?;
-                }
-                at += some.len();
-            }
-            for _ in invalid {
-                normalized.extend_from_slice(REPLACEMENT);
-                origins.add(REPLACEMENT.len(), at)?;
-                at += 1;
+        match (self.normalizer.options.unicode_form, std::str::from_utf8(text)) {
+            (None, _) => repair_bytes(text, check, normalized, origins)?,
+            (Some(form), Ok(text)) => form.normalize(text, |at| at, check, normalized, origins)?,
+            (Some(form), Err(_)) => {
+                let (mut repaired, mut places) = (Vec::new(), Vec::new());
+                repair_bytes(text, check, &mut repaired, &mut places)?;
+                let repaired = String::from_utf8_lossy(&repaired); // (it is UTF-8 now)
+                form.normalize(&repaired, |at| places[at], check, normalized, origins)?;
             }
         }
         origins.add(1, text.len())
@@ -88,4 +80,27 @@ impl Engine {
         }
         Ok(Some(compact))
     }
+}
+
+/// Append a text with U+FFFD for each byte that belongs to no character. Each byte came from its own place.
+fn repair_bytes<O: Origins>(text: &[u8], check: Check, out: &mut Vec<u8>, origins: &mut O) -> Result<(), Halt> {
+    let mut at = 0;
+    for part in text.utf8_chunks() {
+        let (valid, invalid) = (part.valid().as_bytes(), part.invalid());
+        out.grow(valid.len() + invalid.len() * REPLACEMENT.len())?;
+        for some in valid.chunks(CHECK_BYTES) {
+            check()?;
+            out.extend_from_slice(some);
+            for place in at..at + some.len() {
+                origins.add(1, place)?;
+            }
+            at += some.len();
+        }
+        for _ in invalid {
+            out.extend_from_slice(REPLACEMENT);
+            origins.add(REPLACEMENT.len(), at)?;
+            at += 1;
+        }
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ pub mod charsmap;
 pub mod common;
 pub mod compact;
 pub mod finder;
+pub mod forms;
 pub mod lines;
 pub mod normalize;
 pub mod origins;

@@ -13,6 +13,7 @@ use crate::lazy::Lazy;
 use crate::memory::Grow;
 use crate::text::charsmap::Charsmap;
 use crate::text::finder::{Keys, Walk};
+use crate::text::forms::Form;
 use crate::text::origins::Origins;
 use crate::text::places::{Places, BLOCK};
 use crate::text::utf8::{self, is_continuation, REPLACEMENT, SPACE};
@@ -38,6 +39,8 @@ pub struct NormalizerOptions {
     pub suffix: bool,
     /// Put a space in front also of what begins with one.
     pub prefix_before_space: bool,
+    /// The Unicode normal form, for byte-level models.
+    pub unicode_form: Option<Form>,
 }
 
 impl Default for NormalizerOptions {
@@ -50,6 +53,7 @@ impl Default for NormalizerOptions {
             escape_whitespaces: true,
             suffix: false,
             prefix_before_space: true,
+            unicode_form: None,
         }
     }
 }
@@ -112,6 +116,7 @@ impl Normalizer {
         let mut options = self.options.clone();
         options.add_dummy_prefix = prefix.unwrap_or(options.add_dummy_prefix) && !raw;
         options.remove_extra_whitespaces &= !raw;
+        options.unicode_form = options.unicode_form.filter(|_| !raw);
         Normalizer {
             options,
             charsmap: self.charsmap.clone().filter(|_| !raw),

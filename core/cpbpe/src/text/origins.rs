@@ -6,6 +6,8 @@ use crate::text::utf8::is_continuation;
 
 /// Receives the map from normalized text back to the input; `()` keeps nothing.
 pub trait Origins {
+    /// Whether anything is kept.
+    const KEEPS: bool;
     /// The next `count` bytes came from `origin`.
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
     /// The next bytes are whole characters, each of which came from a place of its own, the first from `at`. A space
@@ -16,6 +18,7 @@ pub trait Origins {
 }
 
 impl Origins for () {
+    const KEEPS: bool = false;
     #[inline]
     fn add(&mut self, _: usize, _: usize) -> Result<(), Halt> {
         Ok(())
@@ -31,6 +34,7 @@ impl Origins for () {
 }
 
 impl Origins for Vec<usize> {
+    const KEEPS: bool = true;
     #[inline]
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt> {
         self.grow(count)?;

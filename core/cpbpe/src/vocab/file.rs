@@ -5,6 +5,7 @@
 //! not certain of that, it gives up, and protobuf decides.
 
 use crate::error::Error;
+use crate::text::forms::Form;
 use crate::text::normalize::NormalizerOptions;
 use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::columns::Columns;
@@ -17,6 +18,8 @@ const PREFIX_BEFORE_SPACE: u32 = 41702;
 
 /// The field of what a byte-level model says about itself.
 const BYTE_LEVEL: u32 = 41703;
+/// The same for its Unicode normal form.
+const UNICODE_FORM: u32 = 41704;
 
 const BPE: u32 = 2;
 
@@ -119,7 +122,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
         added: Vec::new(),
     };
     let mut model_type = 1;
-    let (mut suffix, mut before_space) = (false, true);
+    let (mut suffix, mut before_space, mut unicode_form) = (false, true, None);
     let mut fields = Fields::new(data);
     while let Some((number, value)) = fields.next()? {
         match (number, value) {
@@ -133,7 +136,9 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
             (ADDED, Value::Bytes(message)) => columns.added.push(added(message)?),
             (PREFIX_BEFORE_SPACE, Value::Varint(value)) => before_space = value != 0,
             (BYTE_LEVEL, Value::Bytes(message)) => columns.byte_level = Some(byte_level(message)?),
-            (1..=5 | ADDED | PREFIX_BEFORE_SPACE | BYTE_LEVEL, _) => return None,
+            (UNICODE_FORM, Value::Bytes(b"")) => unicode_form = None,
+            (UNICODE_FORM, Value::Bytes(name)) => unicode_form = Some(Form::of(std::str::from_utf8(name).ok()?)?),
+            (1..=5 | ADDED | PREFIX_BEFORE_SPACE | BYTE_LEVEL | UNICODE_FORM, _) => return None,
             _ => {}
         }
     }
@@ -144,6 +149,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
     }
     columns.normalizer.suffix = suffix;
     columns.normalizer.prefix_before_space = before_space;
+    columns.normalizer.unicode_form = unicode_form;
     Some((columns, model_type))
 }
 

@@ -7,11 +7,10 @@ texts are cut before that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 
 from cpbpe.model import validity
-from cpbpe.model.formats.tiktoken import AS_IT_IS
 from cpbpe.model.formats.tokenizer_json import special
 from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, listed
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
@@ -22,12 +21,16 @@ from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, pairs_that_make, ranks_of
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.byte_letters import from_letters, is_spelled
+from cpbpe.text.unicode_forms import FORMS
 
 _PLACES = (
     ("normalizer", "normalizers"),
     ("pre_tokenizer", "pretokenizers"),
     ("decoder", "decoders"),
     ("post_processor", "processors"),
+)
+_AS_IT_IS = NormalizerSpec(
+    "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
 )
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 _MOST_EXACT = 1 << 24
@@ -111,9 +114,11 @@ def _refuse_missing(pieces: Pieces) -> None:
 def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raises an error)
     steps = steps_of(content.get("normalizer"), "normalizers", "normalizer")
     if not steps:
-        return AS_IT_IS
+        return _AS_IT_IS
+    if len(steps) == 1 and steps[0]["type"] in FORMS:
+        return replace(_AS_IT_IS, unicode_form=steps[0]["type"])
     named = ", ".join(step["type"] for step in steps)
-    wrong(f"its normalizer is {named}, and a byte-level model of cpbpe takes text as it is")
+    wrong(f"its normalizer is {named}; that of a byte-level model can be {', '.join(FORMS)}, or none")
 
 
 def _without_offsets(processor: object) -> object:

@@ -85,8 +85,8 @@ def _spaces(steps: list[Json]) -> NormalizerSpec:  # noqa: RET503 (`_cannot` rai
     if steps == [_ESCAPE, prepend]:  # the other way round is the same
         given = [prepend, _ESCAPE]
     for flags in product((False, True), repeat=5):
-        spec = NormalizerSpec("", b"", *flags)
-        prefix = spec.add_dummy_prefix
+        prefix, remove, escape, suffix, before_space = flags
+        spec = NormalizerSpec("", b"", prefix, remove, escape, suffix, before_space)
         means_nothing = (spec.suffix and not prefix) or (
             not spec.prefix_before_space and (spec.suffix or not prefix)
         )

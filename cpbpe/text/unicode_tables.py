@@ -1,0 +1,113 @@
+"""Writes the core's tables of Unicode normal forms, from what `unicode_forms.py` knows.
+
+Nobody needs this file to use them. A test compares the tables with what this command would write:
+
+    python -m cpbpe.text.unicode_tables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from textwrap import fill
+
+from cpbpe.text.unicode_forms import FORMS, combining_class, compositions, decomposed, is_stable
+
+FILE = Path(__file__).parents[2] / "core/cpbpe/src/text/forms/tables.rs"
+"""The file in a copy of the repository."""
+
+_BLOCK = 64
+_END = 0x30000
+"""No character from here on is composed of anything."""
+_HANGUL = range(0xAC00, 0xAC00 + 11172)
+"""Syllables, which the core takes apart by a rule."""
+_COLUMNS = 120
+_IN_LINE = 13
+"""This many characters are written in a line."""
+
+_Property = tuple[int, ...]
+"""A combining class; a bit for each form in which the character may change; and where its canonical and its
+compatible decomposition begin among all texts, and how long they are. Without one the length is 0."""
+
+
+def tables() -> str:
+    """The file."""
+    properties: list[_Property] = [(0,) * 6]
+    texts, blocks = b"", [(0,) * _BLOCK]
+    places: dict[str, int] = {}
+    numbers: dict[_Property, int] = {properties[0]: 0}
+    block_numbers = {blocks[0]: 0}
+    index = []
+    for begin in range(0, _END, _BLOCK):
+        block = []
+        for code in range(begin, begin + _BLOCK):
+            character = "?" if 0xD800 <= code < 0xE000 else chr(code)
+            where = []
+            for compatible in (False, True):
+                text = character if code in _HANGUL else decomposed(character, compatible)
+                if text == character:
+                    where += [0, 0]
+                    continue
+                if text not in places:
+                    places[text] = len(texts)
+                    texts += text.encode()
+                where += [places[text], len(text.encode())]
+            changes = sum((not is_stable(form, character)) << bit for bit, form in enumerate(FORMS))
+            found = (combining_class(character), changes, *where)
+            number = numbers.setdefault(found, len(properties))
+            if number == len(properties):
+                properties.append(found)
+            block.append(number)
+        row = tuple(block)
+        index.append(block_numbers.setdefault(row, len(blocks)))
+        if index[-1] == len(blocks):
+            blocks.append(row)
+    pairs = sorted((ord(left), ord(right), ord(both)) for (left, right), both in compositions().items())
+    assert len(texts) < 1 << 16  # (as the types of the tables say)
+    assert len(blocks) < 1 << 8
+    return _written(index, blocks, properties, texts, pairs)
+
+
+def _written(
+    index: list[int],
+    blocks: Sequence[tuple[int, ...]],
+    properties: Sequence[_Property],
+    texts: bytes,
+    pairs: Sequence[tuple[int, ...]],
+) -> str:
+    escapes = [f"\\u{{{ord(character):x}}}" for character in texts.decode()]
+    lines = ["".join(escapes[at : at + _IN_LINE]) for at in range(0, len(escapes), _IN_LINE)]
+    rows = ("[" + ",".join(map(str, block)) + "]" for block in blocks)
+    return "\n".join(
+        [
+            "//! Written by `python -m cpbpe.text.unicode_tables`. Do not edit.",
+            "#![cfg_attr(rustfmt, rustfmt::skip)]",
+            "",
+            "/// The number of each block of 64 characters.",
+            _array("INDEX", "u8", len(index), map(str, index)),
+            "/// The number of the properties of each character of a block.",
+            _array("BLOCKS", f"[u16; {_BLOCK}]", len(blocks), rows),
+            "/// Combining class, forms in which a character may change, and its decompositions in `TEXTS`.",
+            _array("PROPERTIES", "(u8, u8, u16, u8, u16, u8)", len(properties), map(_row, properties)),
+            "/// What is composed: the first character, the second, and both.",
+            _array("PAIRS", "(u32, u32, u32)", len(pairs), map(_row, pairs)),
+            "/// The decompositions.",
+            'pub static TEXTS: &str = "\\',
+            *(f"{line}\\" for line in lines),
+            '";',
+            "",
+        ]
+    )
+
+
+def _row(numbers: Iterable[int]) -> str:
+    return "(" + ",".join(map(str, numbers)) + ")"
+
+
+def _array(name: str, type: str, length: int, items: Iterable[str]) -> str:
+    text = fill(", ".join(items), _COLUMNS, break_long_words=False, break_on_hyphens=False)
+    return f"pub static {name}: [{type}; {length}] = [\n{text}\n];"
+
+
+if __name__ == "__main__":
+    FILE.write_text(tables(), encoding="ascii")
