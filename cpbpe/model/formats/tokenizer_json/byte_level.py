@@ -7,7 +7,7 @@ texts are cut before that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 
 from cpbpe.model import validity
@@ -22,6 +22,7 @@ from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, pairs_that_make, ranks_of
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.byte_letters import from_letters, is_spelled
+from cpbpe.text.unicode_forms import FORMS
 
 _PLACES = (
     ("normalizer", "normalizers"),
@@ -112,8 +113,10 @@ def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raise
     steps = steps_of(content.get("normalizer"), "normalizers", "normalizer")
     if not steps:
         return AS_IT_IS
+    if len(steps) == 1 and steps[0]["type"] in FORMS:
+        return replace(AS_IT_IS, unicode_form=steps[0]["type"])
     named = ", ".join(step["type"] for step in steps)
-    wrong(f"its normalizer is {named}, and a byte-level model of cpbpe takes text as it is")
+    wrong(f"its normalizer is {named}; that of a byte-level model can be {', '.join(FORMS)}, or none")
 
 
 def _without_offsets(processor: object) -> object:

@@ -123,7 +123,7 @@ def _pairs(spec: ModelSpec, names: list[str]) -> tuple[list[Pair], list[Differen
 
 
 def _normalizer(spec: ModelSpec) -> Json | None:
-    form = getattr(spec.normalizer, "unicode_form", "")
+    form = spec.normalizer.unicode_form
     return {"type": form} if form else None
 
 
