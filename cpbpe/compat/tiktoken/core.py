@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
 Result = TypeVar("Result")
-
-INTS = frozenset([int])
 
 
 class Registered:
@@ -111,15 +110,16 @@ class Encoding:
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
-        if allowed_special is NONE and disallowed_special == "all":
+        # The usual choices, without a look at what they mean: that would take longer than a short text.
+        if (allowed_special is NONE or allowed_special == "all") and disallowed_special == "all":
             try:
                 if self._find(text) is None:
                     return self._encode(text)
             except UnicodeEncodeError:
                 pass
-            allowed, refused = self._special.choice(NONE, "all")
-        else:
-            allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        elif disallowed_special == () and allowed_special is NONE:
+            return self.encode_ordinary(text)
+        allowed, refused = self._special.choice(allowed_special, disallowed_special)
         refused.refuse(text)
         try:
             return self._with_special(text, allowed)
@@ -192,7 +192,7 @@ class Encoding:
         """The ids of a text that will not change when text follows, and what may come after them.
 
         Each of the second begins with the rest of the text, and its last token may reach beyond that. They
-        are those of tiktoken, sorted: all that it finds, which is not all that there are.
+        are those of tiktoken: all that it finds, which is not all that there are.
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
@@ -227,7 +227,7 @@ class Encoding:
         if type(tokens) is list:
             decoder = self._engines.decoder
             data = None if decoder is None else decoder.decode_bytes(tokens)
-            if data is not None and GAP not in data:
+            if data is not None and (self._engines.has_no_gaps or data.find(GAP) < 0):
                 return data
         return self._engines.decode_bytes(tokens)
 
@@ -250,14 +250,12 @@ class Encoding:
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """The bytes of each id."""
-        if type(tokens) is list:
-            try:
-                parts = list(map(self._engines.table.__getitem__, tokens))
-            except (KeyError, TypeError):
-                parts = []
-            if parts and set(map(type, tokens)) == INTS:  # (1.0 is a key, too)
-                return parts
-        return [self._engines.bytes_of(token) for token in tokens]
+        row = self._engines.row
+        try:
+            array("I", tokens)  # none of them is negative
+            return [row[token] for token in tokens]
+        except (IndexError, TypeError, OverflowError):
+            return [self._engines.bytes_of(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
         """The text of ids, and where in it each begins, in characters.

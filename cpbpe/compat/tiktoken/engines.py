@@ -7,7 +7,7 @@ tiktoken asks for none of that, so the ranks are arranged here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count, takewhile
 from operator import index, itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ class Engines:
     def __init__(self, ranks: Mapping[bytes, int], special: Mapping[str, int], pattern: str):
         # 1. Checks, where tiktoken raises an error or panics.
         self._ranks = ranks
+        self.rank = ranks.__getitem__
+        """The rank of some bytes that have one."""
         self._special = special
         self._pattern = pattern
         if not pattern:
@@ -68,6 +70,8 @@ class Engines:
         self.decoder: Engine | None = self._engine if self._names is None else None
         """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
         self._is_decoder_complete = False
+        self.has_no_gaps = size == len(rows)
+        """Whether all ids that this engine knows are ids indeed."""
 
     # --- Text to ids ------------------------------------------------------------------------------
 
@@ -185,9 +189,11 @@ class Engines:
         """The bytes of every rank."""
         return {rank: text for text, rank in self._ranks.items()}
 
-    def rank(self, text: bytes) -> int:
-        """The rank of some bytes that have one."""
-        return self._ranks[text]
+    @kept
+    def row(self) -> list[bytes]:
+        """The bytes of the ids from 0 to where the first gap is: a list, which is faster than a dict."""
+        table = self.table
+        return [table[id] for id in takewhile(table.__contains__, count())]
 
     @kept
     def sorted_bytes(self) -> list[bytes]:
@@ -211,6 +217,8 @@ class Engines:
         """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
         ids = listed(ids)
         if not self._is_decoder_complete:
+            # (In this order other threads get results that are checked for gaps.)
+            self.has_no_gaps = False
             self.decoder, self._is_decoder_complete = self._complete_decoder(), True
         data = None if self.decoder is None else self.decoder.decode_bytes(ids)
         if data is not None and GAP not in data:
@@ -219,7 +227,7 @@ class Engines:
 
     def bytes_of(self, id: Any, said: str = "") -> bytes:
         """The bytes of one id."""
-        number = index(id)
+        number: int = index(id)
         if not 0 <= number < 1 << 32:
             raise OverflowError(f"{number} is not a token: tokens are numbers from 0 to 2^32 - 1")
         data = self.table.get(number)
