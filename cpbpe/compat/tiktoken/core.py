@@ -85,6 +85,8 @@ class Encoding:
         direct = self._engines.direct
         self._encode: Callable[[str], list[int]] = self._engines.encode if direct is None else direct.encode
         """Encodes a text: the engine itself does, if it can."""
+        self._decoder = self._engines.decoder
+        self._has_no_gaps = self._engines.has_no_gaps
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -225,20 +227,22 @@ class Encoding:
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """The bytes of ids. KeyError for an id that nothing has."""
         if type(tokens) is list:
-            decoder = self._engines.decoder
-            data = None if decoder is None else decoder.decode_bytes(tokens)
-            if data is not None and (self._engines.has_no_gaps or data.find(GAP) < 0):
+            data = self._decoder.decode_bytes(tokens)
+            if data is not None and (self._has_no_gaps or data.find(GAP) < 0):
                 return data
-        return self._engines.decode_bytes(tokens)
+        data = self._engines.decode_bytes(tokens)
+        # (In this order another thread never believes a decoder that it should check.)
+        self._has_no_gaps = self._engines.has_no_gaps
+        self._decoder = self._engines.decoder
+        return data
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 become U+FFFD, or what `errors` says."""
         if errors == "replace" and type(tokens) is list:
-            decoder = self._engines.decoder
-            text = None if decoder is None else decoder.decode(tokens)
+            text = self._decoder.decode(tokens)
             if text is not None and GAP_TEXT not in text:
                 return text
-        return self._engines.decode_bytes(tokens).decode("utf-8", errors=errors)
+        return self.decode_bytes(tokens).decode("utf-8", errors=errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """The bytes of one id. KeyError if nothing has it."""
@@ -280,9 +284,8 @@ class Encoding:
         """The texts of many lists of ids."""
         _check_threads(num_threads)
         rows: list[Any] = list(batch)
-        decoder = self._engines.decoder
-        if errors == "replace" and decoder is not None and all(type(row) is list for row in rows):
-            texts = decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
+        if errors == "replace" and all(type(row) is list for row in rows):
+            texts = self._decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
             if texts is not None and not any(GAP_TEXT in text for text in texts):
                 return texts
         return [self.decode(row, errors) for row in rows]

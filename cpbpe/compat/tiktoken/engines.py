@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, takewhile
 from operator import index, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.cutting import make_cutter
@@ -35,6 +35,32 @@ _LETTERS = "".join(chr(0x100 + byte) for byte in range(256))
 """A character for each byte, in a model that merges characters."""
 _LIMIT = 2**32 - 1
 """Ranks are smaller. (tiktoken's own sign for "no rank" is this one.)"""
+
+
+class Decoder(Protocol):
+    """What of an engine decodes ids, or returns None for some that it does not know."""
+
+    def decode(self, ids: list[int] | bytes) -> str | None:
+        """The text of ids."""
+
+    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
+        """The bytes of ids."""
+
+    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
+        """The texts of many lists of ids."""
+
+
+class NoDecoder:
+    """Knows no ids: for ranks that are not the ids of an engine."""
+
+    def decode(self, ids: list[int] | bytes) -> None:
+        """None."""
+
+    def decode_bytes(self, ids: list[int] | bytes) -> None:
+        """None."""
+
+    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> None:
+        """None."""
 
 
 class Engines:
@@ -67,7 +93,7 @@ class Engines:
         self._engine = _engine(texts, pattern)
         self.finder = self._engine.finder
         """Makes what finds special tokens."""
-        self.decoder: Engine | None = self._engine if self._names is None else None
+        self.decoder: Decoder = self._engine if self._names is None else NoDecoder()
         """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
         self._is_decoder_complete = False
         self.has_no_gaps = size == len(rows)
@@ -216,11 +242,13 @@ class Engines:
     def decode_bytes(self, ids: Any) -> bytes:
         """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
         ids = listed(ids)
-        if not self._is_decoder_complete:
-            # (In this order other threads get results that are checked for gaps.)
-            self.has_no_gaps = False
-            self.decoder, self._is_decoder_complete = self._complete_decoder(), True
-        data = None if self.decoder is None else self.decoder.decode_bytes(ids)
+        data = self.decoder.decode_bytes(ids)
+        if data is None and not self._is_decoder_complete:
+            complete = self._complete_decoder()
+            if complete is not None:
+                self.has_no_gaps, self.decoder = False, complete
+                data = complete.decode_bytes(ids)
+            self._is_decoder_complete = True
         if data is not None and GAP not in data:
             return data
         return b"".join([self.bytes_of(id, "Invalid token for decoding: ") for id in ids])
