@@ -171,15 +171,17 @@ class Encoding:
         """The ids of many texts, by at most so many threads."""
         texts = _texts(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
-        if not allowed.is_empty:
-            _check_threads(num_threads)
-            return [
-                self.encode(one, allowed_special=allowed_special, disallowed_special=disallowed_special)
-                for one in texts
-            ]
         for one in texts:
             refused.refuse(one)
-        return self._batch(texts, num_threads)
+        if allowed.is_empty:
+            return self._batch(texts, num_threads)
+        special = [allowed.may_be_in(one) for one in texts]
+        plain = self._batch([one for one, has in zip(texts, special, strict=True) if not has], num_threads)
+        rows = iter(plain)
+        return [
+            self.encode(one, allowed_special=allowed_special, disallowed_special=()) if has else next(rows)
+            for one, has in zip(texts, special, strict=True)
+        ]
 
     def _batch(self, texts: list[str], num_threads: int) -> list[list[int]]:
         _check_threads(num_threads)

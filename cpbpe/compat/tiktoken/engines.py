@@ -108,10 +108,7 @@ class Engines:
     @kept
     def _without_pattern(self) -> Engine:
         """The same pieces for chunks, which were cut already."""
-        return _engine(self._engine_texts(), None)
-
-    def _engine_texts(self) -> list[bytes]:
-        return [self._engine.piece(id) for id in range(self._engine.size)]
+        return _engine([self._engine.piece(id) for id in range(self._engine.size)], None)
 
     def chunks(self, text: str) -> list[bytes]:
         """The chunks of a text. What the pattern leaves out is in none."""
