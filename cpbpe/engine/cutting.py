@@ -2,40 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from typing import Protocol
 
 from cpbpe.engine.choice import engine_name
 from cpbpe.lazy import imported
 from cpbpe.text.split_patterns import PATTERNS
 
-Cutter = Callable[[str], list[bytes]]
-"""Takes a text to the matches of a pattern in it, those that are not empty, as UTF-8."""
+
+class Cutter(Protocol):
+    """Cuts texts by a pattern: finds its matches, those that are not empty."""
+
+    is_complete: bool
+    """Whether it is known that the pattern leaves nothing of any text out."""
+
+    def chunks(self, text: str) -> list[bytes]:
+        """The matches in a text, as UTF-8."""
+
+    def parts(self, text: str) -> list[bytes] | None:
+        """The same; None if they are all of the text, which is then not taken apart."""
 
 
-def make_cutter(pattern: str) -> tuple[Cutter, bool]:
-    r"""What cuts by a pattern, and whether it is known that the pattern leaves nothing of any text out.
+def make_cutter(pattern: str) -> Cutter:
+    r"""What cuts by a pattern.
 
-    >>> cut, is_complete = make_cutter(r"[a-z]+|\d")
-    >>> cut("ab, 12 é"), is_complete
-    ([b'ab', b'1', b'2'], False)
+    >>> cutter = make_cutter(r"[a-z]+|\d")
+    >>> cutter.chunks("ab, 1"), cutter.parts("ab, 1"), cutter.parts("ab1"), cutter.is_complete
+    ([b'ab', b'1'], [b'ab', b'1'], None, False)
     """
-    if engine_name() == "reference":
-        compiled = imported("cpbpe.reference.byte_level.patterns").compiled(pattern)
+    return ReferenceCutter(pattern) if engine_name() == "reference" else CoreCutter(pattern)
 
-        def cut(text: str) -> list[bytes]:
-            return [match.group().encode() for match in compiled.finditer(text) if match.group()]
 
-        return cut, pattern in PATTERNS.values()
-    from cpbpe import _core
+class CoreCutter:
+    """The core's: with scanners for the published patterns."""
 
-    splitter = _core.Splitter(pattern)
+    def __init__(self, pattern: str):
+        from cpbpe import _core
 
-    def cut_by_core(text: str) -> list[bytes]:
+        self._splitter = _core.Splitter(pattern)
+        self.is_complete = self._splitter.has_scanner
+
+    def chunks(self, text: str) -> list[bytes]:
+        """The matches in a text, as UTF-8."""
         data = text.encode()
-        spans = splitter.spans(text)
-        if splitter.has_scanner:
-            return [data[begin:end] for begin, end in pairwise([0, *spans[:, 1].tolist()])]
-        return [data[begin:end] for begin, end in spans.tolist()]
+        return [data[begin:end] for begin, end in self._splitter.spans(text).tolist()]
 
-    return cut_by_core, splitter.has_scanner
+    def parts(self, text: str) -> list[bytes] | None:
+        """The same; None if they are all of the text, which is then not taken apart."""
+        data = text.encode()
+        spans = self._splitter.spans(text)
+        if len(spans) > _MANY and int((spans[:, 1] - spans[:, 0]).sum()) == len(data):
+            return None
+        places = spans.tolist()
+        if sum([end - begin for begin, end in places]) == len(data):
+            return None
+        return [data[begin:end] for begin, end in places]
+
+
+_MANY = 50
+"""For more matches than these, arrays are faster than lists."""
+
+
+class ReferenceCutter:
+    """That of the package regex."""
+
+    def __init__(self, pattern: str):
+        self._pattern = imported("cpbpe.reference.byte_level.patterns").compiled(pattern)
+        self.is_complete = pattern in PATTERNS.values()
+
+    def chunks(self, text: str) -> list[bytes]:
+        """The matches in a text, as UTF-8."""
+        return [match.group().encode() for match in self._pattern.finditer(text) if match.group()]
+
+    def parts(self, text: str) -> list[bytes] | None:
+        """The same; None if they are all of the text, which is then not taken apart."""
+        chunks = self.chunks(text)
+        return None if sum(map(len, chunks)) == len(text.encode()) else chunks

@@ -1,9 +1,11 @@
 """Names of encodings and models, plugins, and files of ranks: as in tiktoken, but without downloads."""
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from hashlib import sha1, sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,6 +161,37 @@ def test_where_files_are(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "other"))
     with pytest.raises(FileNotFoundError, match=r"cl100k_base.tiktoken is not in .*other"):
         registry.get_encoding("cl100k_base" if "cl100k_base" not in registry.ENCODINGS else "r50k_base")
+
+
+def test_their_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encodings by name, of a model, with more special tokens, and as an example in the package uses one."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    for name in ("cl100k", "o200k"):
+        wheels.file(name, tmp_path)
+    for package in (ours, tiktoken):
+        enc = package.get_encoding("o200k_base")
+        assert enc.decode(enc.encode("hello world")) == "hello world"
+        assert package.encoding_for_model("gpt-4o") is enc
+        base = package.get_encoding("cl100k_base")
+        mine = package.Encoding(
+            name="cl100k_im",
+            pat_str=base._pat_str,
+            mergeable_ranks=base._mergeable_ranks,
+            special_tokens={**base._special_tokens, "<|im_start|>": 100264, "<|im_end|>": 100265},
+        )
+        assert mine.encode("<|im_start|>hello world<|im_end|>", allowed_special="all") == [
+            100264,
+            15339,
+            1917,
+            100265,
+        ]
+        harmony = package.encoding_for_model("gpt-oss-120b")
+        assert harmony.decode([199998, 200006, 200018]) == "<|startoftext|><|start|><|endofprompt|>"
+        for token in ("<|endofprompt|>", "<|reserved_200018|>"):
+            assert harmony.encode(f"a{token}", allowed_special="all") == [64, 200018]
+        again = pickle.loads(pickle.dumps(base))
+        assert again.encode("hello world") == [15339, 1917]
+        assert again._mergeable_ranks is base._mergeable_ranks
 
 
 def test_the_files_of_gpt2(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

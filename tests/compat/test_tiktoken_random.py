@@ -12,6 +12,8 @@ import pytest
 import tiktoken
 
 import cpbpe.compat.tiktoken as ours
+from cpbpe.text.split_patterns import PATTERNS as PUBLISHED
+from tests.bytes.making import known
 from tests.bytes.models import OWN, ranks
 from tests.support import tiers
 from tests.support.budget import SEED, examples
@@ -32,6 +34,21 @@ def check_text(pair: tuple[Any, Any], text: str) -> list[int]:
 
 
 @published
+def test_many_texts(name: str) -> None:
+    """Ids, and the texts that they are decoded to, in batches, which takes a tenth of the time."""
+    mine, theirs = both(name)
+    maker = maker_of(theirs, SEED + 1)
+    for _ in range(max(1, examples(2000) // 1000)):
+        texts = list(maker.texts(1000))
+        batch = theirs.encode_ordinary_batch(texts, num_threads=1)
+        ids = mine.encode_ordinary_batch(texts, num_threads=1)
+        if ids != batch:
+            number = next(number for number, row in enumerate(ids) if row != batch[number])
+            assert ids[number] == batch[number], texts[number]
+        assert mine.decode_batch(batch) == list(map(theirs.decode, batch))
+
+
+@published
 def test_texts(name: str) -> None:
     """Every text, with a choice of special tokens, and in batches; of some also offsets, which take long."""
     pair = mine, theirs = both(name)
@@ -47,7 +64,7 @@ def test_texts(name: str) -> None:
     ]
     align = mine.cpbpe.align
     batch: list[str] = []
-    for number, text in enumerate(maker.texts(examples(600))):
+    for number, text in enumerate(maker.texts(examples(300))):
         ids = check_text(pair, text)
         options = choices[number % len(choices)]
         same(pair, "encode", text, **options)
@@ -61,8 +78,8 @@ def test_texts(name: str) -> None:
             same(pair, "encode_ordinary_batch", batch, num_threads=1)
             same(pair, "encode_batch", batch, num_threads=2, allowed_special={first}, disallowed_special=())
             batch.clear()
-    for _ in range(max(1, examples(600) // 5000)):
-        same(pair, "decode_with_offsets", check_text(pair, maker.long(100_000)))
+    for _ in range(max(1, examples(300) // 5000)):
+        same(pair, "decode_with_offsets", check_text(pair, maker.long(min(100_000, 100 * examples(300)))))
 
 
 @published
@@ -72,7 +89,7 @@ def test_ids(name: str) -> None:
     maker = maker_of(theirs)
     special = list(theirs._special_tokens.values())[:4]
     batch = []
-    for number in range(examples(600) // 4):
+    for number in range(examples(300) // 4):
         ids = maker.ids(theirs.n_vocab + (number % 5 == 0))
         if number % 3 == 0:
             ids = [*ids, maker.rng.choice(special), *maker.ids(theirs.n_vocab)]
@@ -98,9 +115,9 @@ def test_ids(name: str) -> None:
 def test_completions(name: str) -> None:
     """`encode_with_unstable`: the same stable ids, and the same set of what may come after them."""
     pair = _, theirs = both(name)
-    for text in maker_of(theirs).texts(max(13, examples(600) // 500)):
+    for text in maker_of(theirs).texts(max(6, examples(300) // 500)):
         same_completions(pair, text[:10], disallowed_special=())
-        same_completions(pair, text[:20], allowed_special="all")
+        same_completions(pair, text[:12], allowed_special="all")
 
 
 PATTERNS = [
@@ -110,8 +127,9 @@ PATTERNS = [
     r"(?i:[a-m]+)|\s",
     r"[^\r\n]{1,5}",
     r"\p{L}+(?=\s)|\S",
+    PUBLISHED["o200k"],
 ]
-"""Patterns of nobody, most of which leave something out, which tiktoken drops."""
+"""Patterns of nobody, most of which leave something out, which tiktoken drops; and a published one."""
 
 
 def tables(seed: int) -> dict[bytes, int]:
@@ -136,8 +154,8 @@ def test_own_vocabularies(pattern: str, engine: str) -> None:
         pair = ours.Encoding("own", **arguments), tiktoken.Encoding("own", **arguments)
         maker = maker_of(pair[1], seed)
         for number, text in enumerate(maker.texts(min(examples(60), 20_000))):
-            if engine == "reference" and not text.isascii():
-                continue  # (`regex` and the core have tables of different versions of Unicode)
+            if engine == "reference" and text != known(text):
+                continue  # (the package regex has tables of another version of Unicode)
             same(pair, "encode_ordinary", text)
             same(pair, "encode_to_numpy", text)
             ids = same(pair, "encode", text, allowed_special="all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
 Result = TypeVar("Result")
-
-INTS = frozenset([int])
 
 
 class Registered:
@@ -86,6 +85,8 @@ class Encoding:
         direct = self._engines.direct
         self._encode: Callable[[str], list[int]] = self._engines.encode if direct is None else direct.encode
         """Encodes a text: the engine itself does, if it can."""
+        self._decoder = self._engines.decoder
+        self._has_no_gaps = self._engines.has_no_gaps
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -111,15 +112,16 @@ class Encoding:
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
-        if allowed_special is NONE and disallowed_special == "all":
+        # The usual choices, without a look at what they mean: that would take longer than a short text.
+        if (allowed_special is NONE or allowed_special == "all") and disallowed_special == "all":
             try:
                 if self._find(text) is None:
                     return self._encode(text)
             except UnicodeEncodeError:
                 pass
-            allowed, refused = self._special.choice(NONE, "all")
-        else:
-            allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        elif disallowed_special == () and allowed_special is NONE:
+            return self.encode_ordinary(text)
+        allowed, refused = self._special.choice(allowed_special, disallowed_special)
         refused.refuse(text)
         try:
             return self._with_special(text, allowed)
@@ -169,15 +171,17 @@ class Encoding:
         """The ids of many texts, by at most so many threads."""
         texts = _texts(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
-        if not allowed.is_empty:
-            _check_threads(num_threads)
-            return [
-                self.encode(one, allowed_special=allowed_special, disallowed_special=disallowed_special)
-                for one in texts
-            ]
         for one in texts:
             refused.refuse(one)
-        return self._batch(texts, num_threads)
+        if allowed.is_empty:
+            return self._batch(texts, num_threads)
+        special = [allowed.may_be_in(one) for one in texts]
+        plain = self._batch([one for one, has in zip(texts, special, strict=True) if not has], num_threads)
+        rows = iter(plain)
+        return [
+            self.encode(one, allowed_special=allowed_special, disallowed_special=()) if has else next(rows)
+            for one, has in zip(texts, special, strict=True)
+        ]
 
     def _batch(self, texts: list[str], num_threads: int) -> list[list[int]]:
         _check_threads(num_threads)
@@ -192,7 +196,7 @@ class Encoding:
         """The ids of a text that will not change when text follows, and what may come after them.
 
         Each of the second begins with the rest of the text, and its last token may reach beyond that. They
-        are those of tiktoken, sorted: all that it finds, which is not all that there are.
+        are those of tiktoken: all that it finds, which is not all that there are.
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
@@ -225,20 +229,22 @@ class Encoding:
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """The bytes of ids. KeyError for an id that nothing has."""
         if type(tokens) is list:
-            decoder = self._engines.decoder
-            data = None if decoder is None else decoder.decode_bytes(tokens)
-            if data is not None and GAP not in data:
+            data = self._decoder.decode_bytes(tokens)
+            if data is not None and (self._has_no_gaps or data.find(GAP) < 0):
                 return data
-        return self._engines.decode_bytes(tokens)
+        data = self._engines.decode_bytes(tokens)
+        # (In this order another thread never believes a decoder that it should check.)
+        self._has_no_gaps = self._engines.has_no_gaps
+        self._decoder = self._engines.decoder
+        return data
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 become U+FFFD, or what `errors` says."""
         if errors == "replace" and type(tokens) is list:
-            decoder = self._engines.decoder
-            text = None if decoder is None else decoder.decode(tokens)
+            text = self._decoder.decode(tokens)
             if text is not None and GAP_TEXT not in text:
                 return text
-        return self._engines.decode_bytes(tokens).decode("utf-8", errors=errors)
+        return self.decode_bytes(tokens).decode("utf-8", errors=errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """The bytes of one id. KeyError if nothing has it."""
@@ -250,14 +256,12 @@ class Encoding:
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """The bytes of each id."""
-        if type(tokens) is list:
-            try:
-                parts = list(map(self._engines.table.__getitem__, tokens))
-            except (KeyError, TypeError):
-                parts = []
-            if parts and set(map(type, tokens)) == INTS:  # (1.0 is a key, too)
-                return parts
-        return [self._engines.bytes_of(token) for token in tokens]
+        row = self._engines.row
+        try:
+            array("I", tokens)  # none of them is negative
+            return [row[token] for token in tokens]
+        except (IndexError, TypeError, OverflowError):
+            return [self._engines.bytes_of(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
         """The text of ids, and where in it each begins, in characters.
@@ -282,9 +286,8 @@ class Encoding:
         """The texts of many lists of ids."""
         _check_threads(num_threads)
         rows: list[Any] = list(batch)
-        decoder = self._engines.decoder
-        if errors == "replace" and decoder is not None and all(type(row) is list for row in rows):
-            texts = decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
+        if errors == "replace" and all(type(row) is list for row in rows):
+            texts = self._decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
             if texts is not None and not any(GAP_TEXT in text for text in texts):
                 return texts
         return [self.decode(row, errors) for row in rows]

@@ -7,12 +7,12 @@ tiktoken asks for none of that, so the ranks are arranged here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count, takewhile
 from operator import index, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cpbpe.engine.choice import make_engine
-from cpbpe.engine.cutting import make_cutter
+from cpbpe.engine.cutting import Cutter, make_cutter
 from cpbpe.engine.protocol import Engine, Text
 from cpbpe.lazy import kept, numpy
 from cpbpe.model.byte_level import AS_IT_IS
@@ -37,12 +37,40 @@ _LIMIT = 2**32 - 1
 """Ranks are smaller. (tiktoken's own sign for "no rank" is this one.)"""
 
 
+class Decoder(Protocol):
+    """What of an engine decodes ids, or returns None for some that it does not know."""
+
+    def decode(self, ids: list[int] | bytes) -> str | None:
+        """The text of ids."""
+
+    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
+        """The bytes of ids."""
+
+    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
+        """The texts of many lists of ids."""
+
+
+class NoDecoder:
+    """Knows no ids: for ranks that are not the ids of an engine."""
+
+    def decode(self, ids: list[int] | bytes) -> None:
+        """None."""
+
+    def decode_bytes(self, ids: list[int] | bytes) -> None:
+        """None."""
+
+    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> None:
+        """None."""
+
+
 class Engines:
     """What encodes and decodes for one table of ranks, its special tokens and its pattern."""
 
     def __init__(self, ranks: Mapping[bytes, int], special: Mapping[str, int], pattern: str):
         # 1. Checks, where tiktoken raises an error or panics.
         self._ranks = ranks
+        self.rank = ranks.__getitem__
+        """The rank of some bytes that have one."""
         self._special = special
         self._pattern = pattern
         if not pattern:
@@ -65,53 +93,54 @@ class Engines:
         self._engine = _engine(texts, pattern)
         self.finder = self._engine.finder
         """Makes what finds special tokens."""
-        self.decoder: Engine | None = self._engine if self._names is None else None
+        self.decoder: Decoder = self._engine if self._names is None else NoDecoder()
         """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
         self._is_decoder_complete = False
+        self.has_no_gaps = size == len(rows)
+        """Whether all ids that this engine knows are ids indeed."""
 
     # --- Text to ids ------------------------------------------------------------------------------
 
     @kept
-    def _cutter(self) -> Any:
+    def _cutter(self) -> Cutter:
         return make_cutter(self._pattern)
-
-    @kept
-    def _is_complete(self) -> bool:
-        """Whether the pattern leaves nothing out, so that the engine with the pattern can be used."""
-        complete: bool = self._cutter[1]
-        return complete
 
     @kept
     def _without_pattern(self) -> Engine:
         """The same pieces for chunks, which were cut already."""
-        return _engine(self._engine_texts(), None)
-
-    def _engine_texts(self) -> list[bytes]:
-        return [self._engine.piece(id) for id in range(self._engine.size)]
+        return _engine([self._engine.piece(id) for id in range(self._engine.size)], None)
 
     def chunks(self, text: str) -> list[bytes]:
         """The chunks of a text. What the pattern leaves out is in none."""
-        chunks: list[bytes] = self._cutter[0](text)
-        return chunks
+        return self._cutter.chunks(text)
 
     @kept
     def direct(self) -> Engine | None:
         """The engine, if its ids are the ranks and the pattern leaves nothing out."""
-        return self._engine if self._is_complete and self._names is None else None
+        return self._engine if self._cutter.is_complete and self._names is None else None
+
+    def _parts(self, text: str) -> list[Any] | None:
+        """What the engine without a pattern encodes: the chunks; None if they are all of the text.
+
+        The engine with the pattern takes what is between them for chunks, too. To cut a text twice takes less
+        time than to take it apart and put the ids together.
+        """
+        return None if self._cutter.is_complete else self._cutter.parts(text)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
-        if self._is_complete:
+        chunks = self._parts(text)
+        if chunks is None:
             return self._ranks_of(self._engine.encode(text))
-        ids: list[int] = self.encode_array(text).tolist()
-        return ids
+        rows = self._without_pattern.encode_batch(chunks, 1)
+        return self._ranks_of(list(chain.from_iterable(rows)))
 
     def encode_array(self, text: str) -> NDArray[np.uint32]:
         """The same as an array."""
-        if self._is_complete:
+        chunks = self._parts(text)
+        if chunks is None:
             ids = self._engine.encode_array(text, 1)
         else:
-            chunks: list[Text] = list(self.chunks(text))
             ids, _ = self._without_pattern.encode_arrays(chunks, 1)
         if self._names is None:
             return ids
@@ -120,7 +149,7 @@ class Engines:
 
     def encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
         """The ids of many texts, by at most so many threads."""
-        if not self._is_complete:
+        if not self._cutter.is_complete:
             return [self.encode(text) for text in texts]
         given: list[Text] = list(texts)
         rows = self._engine.encode_batch(given, min(threads, threads_for(given, None)))
@@ -185,9 +214,11 @@ class Engines:
         """The bytes of every rank."""
         return {rank: text for text, rank in self._ranks.items()}
 
-    def rank(self, text: bytes) -> int:
-        """The rank of some bytes that have one."""
-        return self._ranks[text]
+    @kept
+    def row(self) -> list[bytes]:
+        """The bytes of the ids from 0 to where the first gap is: a list, which is faster than a dict."""
+        table = self.table
+        return [table[id] for id in takewhile(table.__contains__, count())]
 
     @kept
     def sorted_bytes(self) -> list[bytes]:
@@ -210,16 +241,20 @@ class Engines:
     def decode_bytes(self, ids: Any) -> bytes:
         """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
         ids = listed(ids)
-        if not self._is_decoder_complete:
-            self.decoder, self._is_decoder_complete = self._complete_decoder(), True
-        data = None if self.decoder is None else self.decoder.decode_bytes(ids)
+        data = self.decoder.decode_bytes(ids)
+        if data is None and not self._is_decoder_complete:
+            complete = self._complete_decoder()
+            if complete is not None:
+                self.has_no_gaps, self.decoder = False, complete
+                data = complete.decode_bytes(ids)
+            self._is_decoder_complete = True
         if data is not None and GAP not in data:
             return data
         return b"".join([self.bytes_of(id, "Invalid token for decoding: ") for id in ids])
 
     def bytes_of(self, id: Any, said: str = "") -> bytes:
         """The bytes of one id."""
-        number = index(id)
+        number: int = index(id)
         if not 0 <= number < 1 << 32:
             raise OverflowError(f"{number} is not a token: tokens are numbers from 0 to 2^32 - 1")
         data = self.table.get(number)

@@ -85,6 +85,13 @@ class Keys:
         """Whether nothing is looked for."""
         return self.finder is None
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether a text has one of them, or has to be repaired first."""
+        try:
+            return self.find(text) is not None
+        except UnicodeEncodeError:
+            return True
+
     def refuse(self, text: str) -> None:
         """ValueError if the text has one of them."""
         if self._holds_empty:

@@ -8,6 +8,7 @@ completions which no text has, and misses others, but it is what programs get, s
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import chain
 
 from cpbpe.compat.tiktoken.engines import Engines
 from cpbpe.lazy import numpy
@@ -69,24 +70,26 @@ def ids_of_bytes(engines: Engines, data: bytes) -> list[int]:
 
 
 def completions(engines: Engines, unstable: bytes) -> list[list[int]]:
-    """The ids that unstable bytes may become, sorted."""
+    """The ids that unstable bytes may become: single tokens first, then sequences, sorted."""
     # 1. Tokens that begin with all of the bytes.
-    found: set[tuple[int, ...]] = {(engines.rank(token),) for token in _beginning_with(engines, unstable)}
+    whole = sorted(map(engines.rank, _beginning_with(engines, unstable)))
     # 2. Tokens that begin within them: what then becomes of all, up to the end of the bytes.
+    found: set[tuple[int, ...]] = set()
     possible: list[bytes] = []
     for begin in range(1, len(unstable)):
-        for token in _beginning_with(engines, unstable[begin:]):
-            possible.append(unstable[:begin] + token)
-            if len(possible) == _AT_ONCE:
-                found |= _reaching(engines, possible, len(unstable))
-                possible.clear()
+        before = unstable[:begin]
+        possible += [before + token for token in _beginning_with(engines, unstable[begin:])]
+        if len(possible) > _AT_ONCE:
+            found |= _reaching(engines, possible, len(unstable))
+            possible.clear()
     found |= _reaching(engines, possible, len(unstable))
     # 3. Whitespace at the end may become a chunk of its own.
     last = _last_character(unstable)
     before = unstable[: len(unstable) - len(last.encode())]
     if before and last in _WHITESPACE:
         found.add(tuple(engines.merge(before) + engines.merge(last.encode())))
-    return [list(ids) for ids in sorted(found)]
+    found.difference_update(zip(whole, strict=True))
+    return [[id] for id in whole] + [list(ids) for ids in sorted(found)]
 
 
 def _beginning_with(engines: Engines, prefix: bytes) -> list[bytes]:
@@ -125,12 +128,10 @@ def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple
         return set()
     # All at once: the place in each row where the bytes are enough.
     np = numpy()
-    ends = np.cumsum([len(row) for row in rows])
-    lengths = np.fromiter(
-        (len(engines.rank_bytes[id]) for row in rows for id in row), np.int64, int(ends[-1])
-    )
-    reached = np.cumsum(lengths)
-    begins = np.concatenate([[0], ends[:-1]])
+    ids = list(chain.from_iterable(rows))
+    lengths = map(len, map(engines.rank_bytes.__getitem__, ids))
+    reached = np.cumsum(np.fromiter(lengths, np.int64, len(ids)))
+    begins = np.cumsum([0, *map(len, rows)])[:-1]
     before = np.concatenate([[0], reached])[begins]
-    counts = np.searchsorted(reached, before + length) + 1 - begins
-    return {tuple(row[:count]) for row, count in zip(rows, counts.tolist(), strict=True)}
+    ends = np.searchsorted(reached, before + length) + 1
+    return {tuple(row[:count]) for row, count in zip(rows, (ends - begins).tolist(), strict=True)}
