@@ -21,6 +21,7 @@ except ImportError as error:
         "pip install 'cpbpe[transformers]'"
     ) from error
 
+from cpbpe.compat.piece_names import PieceNames
 from cpbpe.engine.protocol import Engine
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
@@ -135,9 +136,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def get_vocab(self) -> dict[str, int]:
         """The id of every piece and of every added token."""
-        if self._plan.pieces is None:
-            self._plan.pieces = {self.cpbpe.id_to_piece(id): id for id in range(self.vocab_size)}
-        return {**self._plan.pieces, **self.added_tokens_encoder}
+        return {**self._names().ids, **self.added_tokens_encoder}
+
+    def _names(self) -> PieceNames:
+        if self._plan.names is None:
+            self._plan.names = PieceNames(self.cpbpe.facts.engine)
+        return self._plan.names
 
     def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
         tokens = list(new_tokens or ())
@@ -169,11 +173,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self._update_trie()
 
     def _convert_token_to_id(self, token: str) -> int | None:
-        id = self.cpbpe.piece_to_id(token)
+        names = self._names()
+        id = names.ids.get(token) if self.cpbpe.facts.engine.byte_level else self.cpbpe.piece_to_id(token)
         return self.cpbpe.unk_id if id is None else id
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self.cpbpe.id_to_piece(index)
+        return self._names()(index) if index < self.vocab_size else self.cpbpe.id_to_piece(index)
 
     # --- From text to ids -------------------------------------------------------------------------
 
@@ -224,7 +229,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             return text.ids
         split = kwargs.pop("split_special_tokens", self.split_special_tokens)
         text, _ = self.prepare_for_tokenization(text, **kwargs)
-        return [text_of(piece) for piece in self._encoder(bool(split)).align(text)[1]]
+        ids, pieces, _, _ = self._encoder(bool(split)).align(text)
+        if self.cpbpe.facts.engine.byte_level is None:
+            return [text_of(piece) for piece in pieces]
+        names, size = self._names(), self.vocab_size
+        pairs = zip(ids, pieces, strict=True)
+        return [names(id) if id < size else text_of(piece) for id, piece in pairs]
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """The id of a token, or a list of ids for a list of tokens."""
@@ -291,7 +301,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 segment = []
                 engine = later
             else:
-                segment.append(token.encode())
+                segment.append(self._names().piece(token))
         return "".join([*parts, text_of(engine.decode_pieces_bytes(segment) or b"")])
 
     def _decoders(self) -> tuple[Engine, Engine]:
@@ -397,7 +407,7 @@ class _Plan:
     """
 
     def __init__(self) -> None:
-        self.pieces: dict[str, int] | None = None
+        self.names: PieceNames | None = None
         self.clear()
 
     def clear(self) -> None:

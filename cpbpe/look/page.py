@@ -115,8 +115,9 @@ def page(
     made.row("fingerprint", seen.fingerprint)
     made.row("lossless", _lossless(seen))
     for loss in seen.losses:
+        quoted = ascii if loss.looks_alike else lambda text: shown(ascii_quoted(text))
         made.text(
-            f"{loss.reason} {shown(ascii_quoted(loss.example))} becomes {shown(ascii_quoted(loss.becomes))}.",
+            f"{loss.reason} {quoted(loss.example)} becomes {quoted(loss.becomes)}.",
             "    - ",
             "      ",
         )

@@ -8,6 +8,8 @@ Nobody needs this file to use them. A test compares the tables with what this co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from textwrap import fill
 
@@ -77,6 +79,7 @@ def _written(
 ) -> str:
     escapes = [f"\\u{{{ord(character):x}}}" for character in texts.decode()]
     lines = ["".join(escapes[at : at + _IN_LINE]) for at in range(0, len(escapes), _IN_LINE)]
+    changes = [reduce(or_, (properties[number][1] for number in block)) for block in blocks]
     rows = ("[" + ",".join(map(str, block)) + "]" for block in blocks)
     return "\n".join(
         [
@@ -85,6 +88,8 @@ def _written(
             "",
             "/// The number of each block of 64 characters.",
             _array("INDEX", "u8", len(index), map(str, index)),
+            "/// For each of them, the forms in which any of its characters may change.",
+            _array("CHANGES", "u8", len(index), map(str, (changes[block] for block in index))),
             "/// The number of the properties of each character of a block.",
             _array("BLOCKS", f"[u16; {_BLOCK}]", len(blocks), rows),
             "/// Combining class, forms in which a character may change, and its decompositions in `TEXTS`.",

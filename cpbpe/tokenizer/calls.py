@@ -6,6 +6,7 @@ The types of text and ids have been checked by then, and a plan has been made fr
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from cpbpe.engine.ends import between
@@ -174,11 +175,18 @@ def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:
 def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes]) -> str:
     """The text of pieces."""
     if type(pieces) is list and not isinstance(decoder, SpecialDecoder):
-        text = decoder.decode_pieces(pieces)
-        if text is not None:
-            return text
+        with suppress(UnicodeEncodeError):  # see below
+            text = decoder.decode_pieces(pieces)
+            if text is not None:
+                return text
     refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-    return _known(decoder.decode_pieces([utf8(piece, "decode_pieces") for piece in pieces]))
+    return _known(decoder.decode_pieces([_piece(piece) for piece in pieces]))
+
+
+def _piece(piece: object) -> bytes:
+    """A piece as bytes. One that is not UTF-8 may be spelled as in `tok.vocab`."""
+    data = imported("cpbpe.tokenizer.vocabulary").piece_of_key(piece) if isinstance(piece, str) else None
+    return utf8(piece, "decode_pieces") if data is None else data
 
 
 def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:

@@ -42,6 +42,8 @@ class StreamPlan(NamedTuple):
 _NO_TEXT = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
 """The types of pieces that do not decode to their own text."""
 
+_NORMAL = int(PieceType.NORMAL)
+
 MAX_KEY = 100
 """With longer rules, which are unheard of, no part of a text is ever final."""
 NO_END = 1 << 62
@@ -142,6 +144,8 @@ class ModelFacts:
         return self._decoded(engine.kind(id), engine.piece(id))
 
     def _decoded(self, kind: int, piece: bytes) -> bytes:
+        if kind == _NORMAL:
+            return self._spelled(piece)
         if kind == PieceType.CONTROL:
             return b""
         if kind == PieceType.BYTE:
@@ -152,7 +156,12 @@ class ModelFacts:
 
     def _spelled(self, piece: bytes) -> bytes:
         """What a piece of text adds: all but byte-level ones write a space as U+2581."""
-        return piece.replace(SPACE, b" ") if self.engine.byte_level is None else piece
+        return piece if self.is_byte_level else piece.replace(SPACE, b" ")
+
+    @kept
+    def is_byte_level(self) -> bool:
+        """Whether the model is. (To ask the engine takes a microsecond, because it says more than that.)"""
+        return self.engine.byte_level is not None
 
     def token_bytes(self) -> list[bytes]:
         """The same for all ids; nothing for one that is not in use."""

@@ -8,6 +8,7 @@ an example that was encoded and decoded with the reference engine.
 
 from __future__ import annotations
 
+import unicodedata
 from codecs import utf_8_decode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -43,7 +44,14 @@ class Loss:
     becomes: str
     """What comes back instead."""
 
+    @property
+    def looks_alike(self) -> bool:
+        """Whether only escapes show what is different, between two spellings of the same letters."""
+        return unicodedata.normalize("NFC", self.example) == unicodedata.normalize("NFC", self.becomes)
+
     def __str__(self) -> str:
+        if self.looks_alike:
+            return f"{self.reason} {self.example!a} becomes {self.becomes!a}."
         return f"{self.reason} {self.example!r} becomes {self.becomes!r}."
 
 

@@ -102,7 +102,7 @@ class Vocabulary(Mapping[str, int]):
 
     def _find(self, key: str | bytes) -> int | None:
         facts = self._facts
-        data = key if isinstance(key, bytes) else _bytes(key)
+        data = key if isinstance(key, bytes) else piece_of_key(key)
         if data is None:
             return None
         id = facts.engine.find(data)
@@ -217,7 +217,9 @@ class Vocabulary(Mapping[str, int]):
 
 def find_piece(facts: ModelFacts, piece: str | bytes) -> int | None:
     """The id of a piece as sentencepiece finds it, or of an added token; None if there is no such piece."""
-    data = utf8(piece, "piece_to_id")
+    data = piece_of_key(piece) if isinstance(piece, str) else None
+    if data is None:
+        data = utf8(piece, "piece_to_id")
     id = facts.engine.find(data)
     return facts.special.find(data) if id is None and facts.special.added else id
 
@@ -226,7 +228,7 @@ def _key(piece: bytes) -> str:
     return piece.decode(errors="surrogateescape")
 
 
-def _bytes(key: str) -> bytes | None:
+def piece_of_key(key: str) -> bytes | None:
     """The piece that a key stands for; None for keys that `_key` never makes: other lone surrogates, and
     escapes of valid UTF-8.
     """

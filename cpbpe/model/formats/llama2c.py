@@ -100,6 +100,10 @@ def _looks_special(text: bytes) -> bool:
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     """The `tokenizer.bin` with which the program gives the ids of sentencepiece, or a ConversionError."""
+    if spec.alphabet == "bytes":
+        raise ConversionError(
+            "a tokenizer.bin holds pieces of text, and this model is byte-level: its pieces are bytes"
+        )
     texts, differences, notes = _printed(spec)
     differences += [*_of_settings(spec), *_of_pieces(spec, texts)]
     if not allow_differences:

@@ -106,6 +106,10 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     >>> write(ModelSpec(Pieces.of(pieces), _RULES)).data.decode()
     '<unk>\t0\n▁\t-0\n'
     """
+    if spec.alphabet == "bytes":
+        raise ConversionError(
+            "a .vocab holds pieces of text, and this model is byte-level: its pieces are bytes"
+        )
     lines = zip(spec.pieces.texts, spec.pieces.numbers(), strict=True)
     data = b"".join(b"%b\t%b\n" % (text, _score(score)) for text, score in lines)
     differences = [*_of_settings(spec), *_of_pieces(spec, data)]

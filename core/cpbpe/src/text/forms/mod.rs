@@ -13,6 +13,8 @@ use crate::text::origins::Origins;
 use crate::watch::Check;
 use segment::Segment;
 
+/// After this many bytes of ASCII it is worth to look at `BLOCK` of them at once.
+const FEW: usize = 4;
 /// This many bytes are compared together.
 const BLOCK: usize = 32;
 /// Whether to go on is checked once in this many bytes.
@@ -66,16 +68,33 @@ impl Form {
             Form::Nfkc | Form::Nfkd => 0xC2,
         };
         let bytes = text.as_bytes();
+        let mut low = 0; // how many such bytes came one after the other
         while at < bytes.len() {
             if bytes[at] < first {
-                at += lower(&bytes[at..], first);
+                (at, low) = (at + 1, low + 1);
+                if low == FEW {
+                    at += lower(&bytes[at..], first);
+                    low = 0;
+                }
                 continue;
             }
-            let Some(character) = text[at..].chars().next() else { break };
-            if self.changes(character) {
+            low = 0;
+            // The first bytes of a character tell its block, in which often nothing changes in any character.
+            let (length, block) = match bytes[at..] {
+                [one @ ..0xE0, _, ..] => (2, usize::from(one & 0x1F)),
+                [one @ ..0xF0, two, _, ..] => (3, usize::from(one & 0xF) << 6 | usize::from(two & 0x3F)),
+                [one, two, three, ..] => {
+                    let high = usize::from(one & 7) << 6 | usize::from(two & 0x3F);
+                    (4, high << 6 | usize::from(three & 0x3F))
+                }
+                _ => break,
+            };
+            if tables::CHANGES.get(block).is_some_and(|changes| changes & 1 << self as u8 != 0)
+                && text[at..].chars().next().is_some_and(|character| self.changes(character))
+            {
                 return at;
             }
-            at += character.len_utf8();
+            at += length;
         }
         bytes.len()
     }

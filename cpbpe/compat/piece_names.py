@@ -1,0 +1,46 @@
+"""How transformers spells the pieces of a model as tokens: those of a byte-level one in GPT-2's letters.
+
+A byte-level piece may end within a character, so it need not be text. GPT-2 has a printable letter for
+each byte instead (`Ġ` for a space), and transformers spells the tokens of such models in these.
+"""
+
+from __future__ import annotations
+
+from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import kept
+from cpbpe.model.spec import PieceType
+from cpbpe.reference.byte_level import BYTE_ORDER
+from cpbpe.text.utf8 import text_of
+
+_PRINTABLE = 188
+"""This many bytes are printable characters of Latin-1, and stand for themselves: the first in BYTE_ORDER."""
+
+
+class PieceNames:
+    """The names of the pieces of an engine's model."""
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        letters = [
+            chr(byte if at < _PRINTABLE else 256 + at - _PRINTABLE) for at, byte in enumerate(BYTE_ORDER)
+        ]
+        self._letters = dict(zip(BYTE_ORDER, letters, strict=True))
+
+    def __call__(self, id: int) -> str:
+        """The name of a piece."""
+        piece = self._engine.piece(id)
+        if self._engine.byte_level is None or self._engine.kind(id) == PieceType.CONTROL:
+            return text_of(piece)
+        return "".join(map(self._letters.__getitem__, piece))
+
+    @kept
+    def ids(self) -> dict[str, int]:
+        """The id of each name."""
+        return {self(id): id for id in range(self._engine.size)}
+
+    def piece(self, name: str) -> bytes:
+        """The piece that has a name; the name itself, if none has it."""
+        if self._engine.byte_level is None:
+            return name.encode()
+        id = self.ids.get(name)
+        return name.encode() if id is None else self._engine.piece(id)
