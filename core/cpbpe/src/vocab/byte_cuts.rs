@@ -48,7 +48,7 @@ pub struct ByteCuts {
     /// left, in the lower half those that fit with it on the right.
     kinds: Vec<u16>,
     /// For ASCII characters, at the left one, a bit for each that some piece has after it.
-    ascii: Box<[u128; 128]>,
+    ascii: Box<[[u64; 2]; 128]>,
     /// A bit for other characters that some piece has side by side, or crosses one at a time, by their hash. If two pairs
     /// have the same, a possible cut may be missed, and the result is the same.
     pairs: Vec<u64>,
@@ -100,13 +100,13 @@ impl ByteCuts {
     /// For the mergeable pieces. (This takes about 5 ms for 100,000 pieces.)
     pub fn new(pieces: &Pieces) -> Result<ByteCuts, Halt> {
         // 1. Pairs of ASCII characters, and all other pieces of several characters.
-        let mut ascii = Box::new([0u128; 128]);
+        let mut ascii = Box::new([[0u64; 2]; 128]);
         let mut others = Vec::new();
         let mut characters = Vec::new();
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
             let piece = pieces.text(id);
             if piece.is_ascii() {
-                piece.windows(2).for_each(|pair| ascii[usize::from(pair[0])] |= 1 << pair[1]);
+                piece.windows(2).for_each(|pair| join(&mut ascii, pair[0].into(), pair[1].into()));
             } else if let Some(taken) = Taken::of(piece) {
                 let mut rest = taken.characters.chars();
                 match (rest.next(), rest.next(), taken.is_ragged()) {
@@ -164,7 +164,7 @@ impl ByteCuts {
         // 4. The characters of which these can hold a part: in a row if it is the beginning, and every so many if it is the end.
         for (beginning, kind) in after {
             let missing = utf8::length_by_first(beginning[0]) - beginning.len();
-            let (first, _) = decode(&[&beginning[..], &[0x80; 3][..missing]].concat(), 0);
+            let (first, _) = decode(&[beginning, &[0x80; 3][..missing]].concat(), 0);
             let fitting = (first..LAST).take(1 << (6 * missing)).filter(|&one| !is_sturdy(one));
             fitting.for_each(|one| mark(&mut kinds, one, 0, kind));
         }
@@ -178,7 +178,7 @@ impl ByteCuts {
         let mut cuts = ByteCuts { kinds, ascii, pairs: zeros(bits / 64)?, shift: 64 - bits.trailing_zeros() };
         for (left, right) in pairs {
             match (left, right) {
-                (..0x80, ..0x80) => cuts.ascii[left as usize] |= 1 << right,
+                (..0x80, ..0x80) => join(&mut cuts.ascii, left, right),
                 _ => {
                     let bit = cuts.bit(left, right);
                     cuts.pairs[bit / 64] |= 1 << (bit % 64);
@@ -201,18 +201,36 @@ impl ByteCuts {
             return false;
         }
         if left < 0x80 && right < 0x80 {
-            return self.ascii[left as usize] >> right & 1 == 0;
+            return self.is_ascii_cut(left as u8, right as u8);
         }
         let bit = self.bit(left, right);
         self.kinds[left as usize] >> 8 & self.kinds[right as usize] & 0xFF == 0
             && self.pairs[bit / 64] >> (bit % 64) & 1 == 0
     }
 
+    /// The same of two ASCII characters.
+    #[inline(always)]
+    fn is_ascii_cut(&self, left: u8, right: u8) -> bool {
+        self.ascii[usize::from(left & 127)][usize::from(right >> 6 & 1)] >> (right & 63) & 1 == 0
+    }
+
     /// The first cut of a chunk after `from`, where a character begins; or its end, `to`.
     #[inline(always)]
     pub fn next(&self, text: &[u8], from: usize, to: usize) -> usize {
-        let (mut left, length) = decode(text, from);
-        let mut at = from + length;
+        // 1. While it is ASCII: code has long runs of spaces, without cuts, and this passes over them quickly.
+        let mut at = from;
+        for pair in text[from..to].windows(2) {
+            if (pair[0] | pair[1]) >= 0x80 {
+                break;
+            }
+            at += 1;
+            if self.is_ascii_cut(pair[0], pair[1]) {
+                return at;
+            }
+        }
+        // 2. Character by character.
+        let (mut left, length) = decode(text, at);
+        at += length;
         while at < to {
             let (right, length) = decode(text, at);
             if self.is_cut(left, right) {
@@ -223,6 +241,11 @@ impl ByteCuts {
         }
         to
     }
+}
+
+/// Mark two ASCII characters that some piece has side by side.
+fn join(ascii: &mut [[u64; 2]; 128], left: u32, right: u32) {
+    ascii[left as usize & 127][right as usize >> 6 & 1] |= 1 << (right & 63);
 }
 
 /// Add kinds of ragged pieces to a character.
