@@ -184,11 +184,12 @@ impl Cache {
         // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
-            *entry = look::<M>(self.line(key.hash), key);
+            let found = look::<M>(self.line(key.hash), key);
+            *entry = found;
             if let Some(number) = rest.get_mut(without_ids) {
                 *number = i as u16;
             }
-            without_ids += usize::from(!entry.is_ids());
+            without_ids += usize::from(!found.is_ids());
         }
         // 2. Of these, keep those that are worth another look, and ask for the memory that it takes.
         *rest_count = 0;

@@ -17,6 +17,7 @@ use crate::machine::{Machine, Plain};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Sink};
 use crate::split::{Batch, Chunks};
+use crate::vocab::byte_cuts::PARTS;
 use crate::vocab::{ByteLevel, Vocab};
 use crate::watch::Check;
 
@@ -288,15 +289,23 @@ impl WordBatch {
     /// Keep the parts of a long chunk until there are enough. Returns where the last one ends.
     #[inline(never)]
     fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
-        while from < to && self.count < BATCH && from < MAX_BYTES {
+        let matters = byte_level.options.whole;
+        let mut ends = [0; PARTS + 1];
+        while from < to && from < MAX_BYTES {
             let [first, last] = [from, to].map(|place| self.first + place as usize);
-            let next = (byte_level.cuts.next(text, first, last) - self.first) as u32;
-            *inside |= next < to;
-            if *inside && byte_level.options.whole {
-                (self.parts[self.count], self.has_parts) = (next - from > 1, true);
+            let count = byte_level.cuts.parts(text, first, last, &mut ends);
+            *inside |= ends[0] < last;
+            self.has_parts |= *inside && matters;
+            for &end in &ends[..count] {
+                if self.count == BATCH || from >= MAX_BYTES {
+                    *inside = true;
+                    return from;
+                }
+                let end = (end - self.first) as u32;
+                self.parts[self.count] = *inside && matters && end - from > 1;
+                self.add(from, end);
+                from = end;
             }
-            self.add(from, next);
-            from = next;
         }
         *inside = from < to;
         from

@@ -39,6 +39,8 @@ const ENDS: u8 = 3;
 const BOTH: u8 = 1 << 7;
 /// How many bits the table of pairs has for each pair.
 const BITS_PER_PAIR: usize = 16;
+/// How many parts of a chunk are found at once.
+pub const PARTS: usize = 64;
 /// No rank is higher.
 const NEVER: u32 = u32::MAX;
 
@@ -194,18 +196,15 @@ impl ByteCuts {
         ((u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
-    /// Whether no merge crosses the place between two characters.
+    /// Whether no merge crosses the place between two characters, not both of which are ASCII. (Without a branch: what comes
+    /// out is unpredictable.)
     #[inline(always)]
     fn is_cut(&self, left: u32, right: u32) -> bool {
-        if left.max(right) >= LAST {
-            return false;
-        }
-        if left < 0x80 && right < 0x80 {
-            return self.is_ascii_cut(left as u8, right as u8);
-        }
         let bit = self.bit(left, right);
-        self.kinds[left as usize] >> 8 & self.kinds[right as usize] & 0xFF == 0
-            && self.pairs[bit / 64] >> (bit % 64) & 1 == 0
+        let kinds = |one: u32| self.kinds[one.min(LAST - 1) as usize];
+        (left.max(right) < LAST)
+            & (kinds(left) >> 8 & kinds(right) & 0xFF == 0)
+            & (self.pairs[bit / 64] >> (bit % 64) & 1 == 0)
     }
 
     /// The same of two ASCII characters.
@@ -214,32 +213,40 @@ impl ByteCuts {
         self.ascii[usize::from(left & 127)][usize::from(right >> 6 & 1)] >> (right & 63) & 1 == 0
     }
 
-    /// The first cut of a chunk after `from`, where a character begins; or its end, `to`.
+    /// The first parts of a chunk that begins at `from`, where a character does, and ends at `to`: write where they end.
+    /// Returns how many they are.
     #[inline(always)]
-    pub fn next(&self, text: &[u8], from: usize, to: usize) -> usize {
+    pub fn parts(&self, text: &[u8], from: usize, to: usize, ends: &mut [usize; PARTS + 1]) -> usize {
+        let (mut at, mut count) = (from, 0);
         // 1. While it is ASCII: code has long runs of spaces, without cuts, and this passes over them quickly.
-        let mut at = from;
         for pair in text[from..to].windows(2) {
-            if (pair[0] | pair[1]) >= 0x80 {
+            if (pair[0] | pair[1]) >= 0x80 || count == PARTS {
                 break;
             }
             at += 1;
-            if self.is_ascii_cut(pair[0], pair[1]) {
-                return at;
-            }
+            ends[count] = at;
+            count += usize::from(self.is_ascii_cut(pair[0], pair[1]));
         }
         // 2. Character by character.
         let (mut left, length) = decode(text, at);
         at += length;
-        while at < to {
+        while at < to && count < PARTS {
             let (right, length) = decode(text, at);
-            if self.is_cut(left, right) {
-                return at;
-            }
+            ends[count] = at;
+            count += usize::from(if left.max(right) < 0x80 {
+                self.is_ascii_cut(left as u8, right as u8)
+            } else {
+                self.is_cut(left, right)
+            });
             left = right;
             at += length;
         }
-        to
+        // 3. The last one.
+        if count < PARTS {
+            ends[count] = to;
+            count += 1;
+        }
+        count
     }
 }
 
@@ -293,9 +300,12 @@ mod tests {
         made.finish(|_| false).unwrap();
         let (cuts, mut at, mut parts) = (ByteCuts::new(&made).unwrap(), 0, Vec::new());
         while at < text.len() {
-            let next = cuts.next(text.as_bytes(), at, text.len());
-            parts.push(&text[at..next]);
-            at = next;
+            let mut ends = [0; PARTS + 1];
+            let count = cuts.parts(text.as_bytes(), at, text.len(), &mut ends);
+            for next in &ends[..count] {
+                parts.push(&text[at..*next]);
+                at = *next;
+            }
         }
         parts.join("|")
     }
@@ -305,6 +315,8 @@ mod tests {
         assert_eq!(cut(&[], "ab日本"), "a|b|日|本");
         assert_eq!(cut(&["ab", "日本"], "abab日本日"), "ab|ab|日本|日");
         assert_eq!(cut(&["b日"], "ab日本日b"), "a|b日|本|日|b");
+        let long = "日ab".repeat(100);
+        assert_eq!(cut(&["ab"], &long), "日|ab|".repeat(100).trim_end_matches('|'));
         // Beyond the table nothing is cut.
         assert_eq!(cut(&[], "a\u{20000}b🦙c"), "a\u{20000}b|🦙|c");
     }

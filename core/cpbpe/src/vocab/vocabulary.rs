@@ -244,6 +244,9 @@ impl Vocab {
     /// The id of the mergeable piece with this (swapped) text.
     #[inline]
     pub fn find_mergeable(&self, text: &[u8]) -> Option<u32> {
+        if let [x @ ..0x80, y @ ..0x80] = *text {
+            return Some(self.pieces.find_ascii(x, y)).filter(|&id| id != NONE);
+        }
         self.find(text).filter(|&id| self.pieces.mergeable(id))
     }
 
