@@ -1,6 +1,7 @@
 """Growth: the time per byte for texts that are hard for tokenizers, from 10 KB to 10 MB.
 
     python -m benchmarks.pathological --out growth.json
+    python -m benchmarks.pathological --byte-level
 
 A good encoder takes as long for each byte of a long hard text as of a short one. The table says how
 far it is from that: the largest time per byte divided by the smallest, over all sizes.
@@ -27,7 +28,9 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import tokenizer_json
+from benchmarks.byte_level import VOCABULARIES, Loaded
 from benchmarks.cases import LIBRARIES, Files, Library
+from benchmarks.corpora import DATA, corpus_path
 from benchmarks.run import commit, default_model, machine, versions
 from cpbpe.model.formats import model_pb2
 
@@ -225,6 +228,70 @@ def table(kind: str, report: Report) -> None:
         print(f"{kind:26} {name:14} {' '.join(cells)} {figures['growth']:7.2f}{notes}", flush=True)
 
 
+# --- Byte-level models --------------------------------------------------------------------------------
+
+BYTE_LEVEL_SIZE = 1_000_000
+BYTE_LEVEL_LIMIT = 20.0  # times as long as English
+UNITS = {
+    "the letter a": "a",
+    "spaces": " ",
+    "newlines": "\n",
+    "newlines and spaces": "\n ",
+    "apostrophes": "'",
+    "digits": "7",
+    "one Chinese character": "漢",
+    "capital letters": "A",
+    "a combining mark": "\u0301",
+}
+
+
+def streamed(tok: Any, text: str) -> int:
+    """How many ids come out of a stream that is given 4 KB at a time."""
+    stream = tok.stream_encoder()
+    count = sum(len(stream.push(text[at : at + 4096])) for at in range(0, len(text), 4096))
+    return count + len(stream.flush())
+
+
+BYTE_LEVEL_CALLS: dict[str, Callable[[Any, str], Any]] = {
+    "encode": lambda tok, text: tok.encode(text),
+    "array": lambda tok, text: tok.encode_array(text),
+    "spans": lambda tok, text: tok.encode_arrays([text], spans=True),
+    "count": lambda tok, text: tok.count(text),
+    "stream": streamed,
+}
+
+
+def byte_level(data: Path) -> Report:
+    """For each published vocabulary, call and text: the time, as a multiple of that of English."""
+    report: Report = {}
+    english = corpus_path(data, "en").read_text(encoding="utf-8")[:BYTE_LEVEL_SIZE]
+    calls = " ".join(f"{name:>8}" for name in BYTE_LEVEL_CALLS)
+    print(f"{'time, as a multiple of English':41} {calls}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, vocabulary in VOCABULARIES.items():
+            tok = Loaded(vocabulary, Path(folder)).cpbpe()
+            base = {call: best_time(make, tok, english) for call, make in BYTE_LEVEL_CALLS.items()}
+            for kind, unit in UNITS.items():
+                text = unit * (BYTE_LEVEL_SIZE // len(unit.encode()))
+                times = {call: best_time(make, tok, text) for call, make in BYTE_LEVEL_CALLS.items()}
+                found = {call: times[call] / base[call] for call in times}
+                report.setdefault(name, {})[kind] = found
+                cells = " ".join(f"{value:8.2f}" for value in found.values())
+                note = "  TOO LONG" if max(found.values()) > BYTE_LEVEL_LIMIT else ""
+                print(f"{name:12} {kind:28} {cells}{note}", flush=True)
+    return report
+
+
+def best_time(call: Callable[[Any, str], Any], tok: Any, text: str) -> float:
+    """The shortest of three, the first of which may fill caches."""
+    times = []
+    for _ in range(3):
+        begin = perf_counter()
+        call(tok, text)
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measure all kinds of bad text."""
     parser = argparse.ArgumentParser(description="How the time for bad texts grows with their length.")
@@ -234,7 +301,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--largest", type=int, default=max(SIZES), help="bytes of the longest text")
     parser.add_argument("--model", type=Path, help="a Llama-style .model (default: mistral-common's)")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
+    parser.add_argument("--byte-level", action="store_true", help="byte-level models instead")
+    parser.add_argument("--data", type=Path, default=DATA, help="where the corpora are, for --byte-level")
     options = parser.parse_args(arguments)
+    if options.byte_level:
+        rows = byte_level(options.data)
+        if options.out:
+            options.out.write_text(json.dumps({"machine": machine(), "byte_level": rows}, indent=1) + "\n")
+        return
     wanted = options.library or ["cpbpe", "sentencepiece"]
     libraries = [library for library in LIBRARIES if library.name in wanted]
     model = options.model or default_model()

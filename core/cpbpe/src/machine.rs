@@ -10,6 +10,8 @@ use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
 pub const BLOCK: usize = 64;
+/// How many chunks `Machine::words` is given.
+pub const CHUNKS: usize = 16;
 /// The cells of a line of the cache; see `cache/chunk_cache.rs`.
 pub const LINE: usize = 8;
 
@@ -58,6 +60,10 @@ pub trait Machine {
     fn places(bits: u64, offset: u8, to: &mut [u8; BLOCK]);
     /// The result for a key in a line of the cache.
     fn look(line: &[u64; LINE], key: [u64; 2]) -> Option<u64>;
+    /// Of chunks that end at these places, and begin where the one before ends (the first one at `from`), write where those
+    /// of several bytes begin and end, less `base`, and then anything. A chunk of more than `longest` bytes ends this.
+    /// Returns how many chunks were taken, and how many of them were written.
+    fn words(ends: &[u32; CHUNKS], from: u32, base: u32, longest: u32, to: [&mut [u32; CHUNKS]; 2]) -> [usize; 2];
 }
 
 /// The highest bits of eight bytes.
@@ -163,13 +169,27 @@ impl Machine for Plain {
         const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
         (case != 7).then(|| line[usize::from(AT[case]) & (LINE - 1)])
     }
+
+    #[inline(always)]
+    fn words(ends: &[u32; CHUNKS], from: u32, base: u32, longest: u32, to: [&mut [u32; CHUNKS]; 2]) -> [usize; 2] {
+        let (mut from, mut count) = (from, 0);
+        for (taken, &end) in ends.iter().enumerate() {
+            if end - from > longest {
+                return [taken, count];
+            }
+            (to[0][count & (CHUNKS - 1)], to[1][count & (CHUNKS - 1)]) = (from - base, end - base);
+            count += usize::from(end - from > 1);
+            from = end;
+        }
+        [CHUNKS, count]
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 pub use vector::Vector;
 
 #[cfg(target_arch = "x86_64")]
-mod vector {
+pub mod vector {
     use super::*;
     use crate::vocab::characters::{Characters, LAST};
     use std::arch::x86_64::*;
@@ -178,7 +198,7 @@ mod vector {
     pub struct Vector;
 
     /// The numbers from 0 to 63.
-    const NUMBERS: [u8; BLOCK] = {
+    pub const NUMBERS: [u8; BLOCK] = {
         let mut numbers = [0; BLOCK];
         let mut i = 0;
         while i < BLOCK {
@@ -192,7 +212,7 @@ mod vector {
     pub const MORE: usize = 16;
 
     /// The numbers from 0 to 63, each four times, in four parts.
-    const FOUR_TIMES: [[u8; BLOCK]; 4] = {
+    pub const FOUR_TIMES: [[u8; BLOCK]; 4] = {
         let mut parts = [[0; BLOCK]; 4];
         let mut i = 0;
         while i < 4 * BLOCK {
@@ -204,14 +224,14 @@ mod vector {
 
     /// Read 64 bytes.
     #[inline(always)]
-    fn load(bytes: &[u8; BLOCK]) -> __m512i {
+    pub fn load(bytes: &[u8; BLOCK]) -> __m512i {
         // SAFETY: they can be read, and whoever uses `Vector` has asked `has_vectors`. (So it is below.)
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
     /// The bytes of a table at 64 places; seven bits of each count.
     #[inline(always)]
-    fn in_table(table: &[u8; 2 * BLOCK], places: __m512i) -> __m512i {
+    pub fn in_table(table: &[u8; 2 * BLOCK], places: __m512i) -> __m512i {
         let (low, high) = table.split_at(BLOCK);
         // SAFETY: both halves can be read; see `load`.
         unsafe {
@@ -411,6 +431,25 @@ mod vector {
             // A wide place has both halves of the key in front of the result, the narrow one has one half.
             let results = (equal & equal >> 1 & 0b1001) << 2 | (equal & 0b100_0000) << 1;
             (results != 0).then(|| line[results.trailing_zeros() as usize & (LINE - 1)])
+        }
+
+        #[inline(always)]
+        fn words(ends: &[u32; CHUNKS], from: u32, base: u32, longest: u32, to: [&mut [u32; CHUNKS]; 2]) -> [usize; 2] {
+            // SAFETY: 16 numbers are read and written; see `load`.
+            unsafe {
+                let ends = _mm512_loadu_si512(ends.as_ptr().cast());
+                let begins = _mm512_alignr_epi32::<15>(ends, _mm512_set1_epi32(from as i32));
+                let sizes = _mm512_sub_epi32(ends, begins);
+                let above = |size: u32| u32::from(_mm512_cmpgt_epu32_mask(sizes, _mm512_set1_epi32(size as i32)));
+                let taken = (above(longest) | 1 << CHUNKS).trailing_zeros();
+                let words = (above(1) & ((1 << taken) - 1)) as u16;
+                let base = _mm512_set1_epi32(base as i32);
+                for (to, places) in to.into_iter().zip([begins, ends]) {
+                    let places = _mm512_maskz_compress_epi32(words, _mm512_sub_epi32(places, base));
+                    _mm512_storeu_si512(to.as_mut_ptr().cast(), places);
+                }
+                [taken as usize, words.count_ones() as usize]
+            }
         }
     }
 }

@@ -40,6 +40,9 @@ const MAX_MOVES: usize = 8;
 const MAX_SPILLED: usize = 1 << 19;
 /// If the texts of long chunks take more bytes than this, the cache is emptied.
 const MAX_TEXTS: usize = 1 << 20;
+/// So many times as much of both is kept for byte-level vocabularies, whose rare words have more ids. (8 MB of base64, or
+/// of 25 languages, emptied the cache again and again, and took up to four times as long.)
+const MORE: usize = 4;
 
 /// The most chunks that are looked up together: the words of a batch of bytes (see `cut/words.rs`), and a few more.
 pub const BATCH: usize = 264;
@@ -59,6 +62,8 @@ pub struct Cache {
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
+    /// See `MORE`; 1 for others.
+    more: usize,
     /// Characters that were seen once.
     pub once: Once,
     /// How often the cache has been emptied.
@@ -121,10 +126,16 @@ impl Cache {
             small_ids: pieces <= SMALL_VOCABULARY,
             spilled: Vec::new(),
             texts: Vec::new(),
+            more: 1,
             once: Once::default(),
             era: 0,
         };
         cache.allocate(SIZES[0]).map(|_| cache)
+    }
+
+    /// Keep more ids and texts: see `MORE`.
+    pub fn keep_more(&mut self) {
+        self.more = MORE;
     }
 
     /// Take new, empty memory, and return what was used before. Zeros that nobody writes take none.
@@ -173,11 +184,12 @@ impl Cache {
         // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
-            *entry = look::<M>(self.line(key.hash), key);
+            let found = look::<M>(self.line(key.hash), key);
+            *entry = found;
             if let Some(number) = rest.get_mut(without_ids) {
                 *number = i as u16;
             }
-            without_ids += usize::from(!entry.is_ids());
+            without_ids += usize::from(!found.is_ids());
         }
         // 2. Of these, keep those that are worth another look, and ask for the memory that it takes.
         *rest_count = 0;
@@ -330,7 +342,8 @@ impl Cache {
         if key.length() == TOO_LONG {
             return;
         }
-        if self.spilled.len() + ids.len() >= MAX_SPILLED || self.texts.len() + chunk.len() > MAX_TEXTS {
+        let [ids_kept, bytes_kept] = [self.spilled.len() + ids.len(), self.texts.len() + chunk.len()];
+        if ids_kept >= MAX_SPILLED * self.more || bytes_kept > MAX_TEXTS * self.more {
             self.clear();
         }
         if self.spilled.grow(ids.len() + 3).is_err() || self.texts.grow(chunk.len()).is_err() {

@@ -17,6 +17,7 @@ use crate::machine::{Machine, Plain};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Sink};
 use crate::split::{Batch, Chunks};
+use crate::vocab::byte_cuts::PARTS;
 use crate::vocab::{ByteLevel, Vocab};
 use crate::watch::Check;
 
@@ -24,7 +25,7 @@ use crate::watch::Check;
 const BATCH: usize = 256;
 const _: () = assert!(BATCH <= cache::BATCH);
 /// A batch ends after this many bytes, because singles are found by 16 bits. (A chunk may go on for longer.)
-const MAX_BYTES: usize = 1 << 14;
+const MAX_BYTES: u32 = 1 << 14;
 /// Whether to go on is checked once in this many batches.
 const CHECK_BATCHES: usize = 16;
 /// How many ids may be written after the last one.
@@ -35,10 +36,11 @@ const PAD: usize = 16;
 /// The words of a batch.
 struct WordBatch {
     /// Where each begins and ends, counted from `first`.
-    begins: [usize; BATCH + 1],
-    ends: [usize; BATCH + 1],
-    /// Which are parts of chunks, if that matters.
+    begins: [u32; BATCH + 1],
+    ends: [u32; BATCH + 1],
+    /// Which are parts of chunks, if that matters; and whether any is.
     parts: [bool; BATCH + 1],
+    has_parts: bool,
     /// The key of each.
     keys: [Key; cache::BATCH],
     /// How many there are.
@@ -56,6 +58,7 @@ impl WordBatch {
             begins: [0; BATCH + 1],
             ends: [0; BATCH + 1],
             parts: [false; BATCH + 1],
+            has_parts: false,
             keys: [Key::default(); cache::BATCH],
             count: 0,
             first: 0,
@@ -102,6 +105,7 @@ pub fn encode_split<O: Output>(
     out: &mut O,
 ) -> Result<(), Halt> {
     let Buffers { cache, chunk, split_pending, .. } = buffers;
+    cache.keep_more();
     let pending = split_pending.get_or_insert_with(|| Box::new(SplitPending::new()));
     SplitEncoder { vocab, byte_level, check, cache, chunk, out }.run(text, pending)
 }
@@ -144,7 +148,7 @@ impl<O: Output> SplitEncoder<'_, O> {
                 }
                 batches += 1;
                 // 1. Keep the words of this batch, make keys, and prefetch their lines of the cache.
-                number += now.take(text, begin, cut.base, &ends[number..], self.byte_level, &mut inside)?;
+                number += now.take::<M>(text, [begin, cut.base], &ends[number..], self.byte_level, &mut inside)?;
                 begin = now.end;
                 now.prepare(text, self.cache);
                 // 2. Append the ids of the batch before, whose entries have arrived.
@@ -180,7 +184,7 @@ impl<O: Output> SplitEncoder<'_, O> {
             }
             // 3. The next word.
             let era = self.cache.era;
-            self.append_one(keys[at], &part[batch.begins[at]..batch.ends[at]], lookup.entries[at])?;
+            self.append_one(keys[at], &part[batch.begins[at] as usize..batch.ends[at] as usize], lookup.entries[at])?;
             if self.cache.era != era {
                 // The cache was emptied meanwhile, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
@@ -222,66 +226,86 @@ impl WordBatch {
     /// enough. `inside`: in front of the first chunk, a part of it is missing; on return, that is so for the next one.
     /// Returns how many chunks have come to their end.
     #[inline(always)]
-    fn take(
+    fn take<M: Machine>(
         &mut self,
         text: &[u8],
-        begin: usize,
-        base: usize,
+        [begin, base]: [usize; 2],
         ends: &[u32],
         byte_level: &ByteLevel,
         inside: &mut bool,
     ) -> Result<usize, Halt> {
         (self.first, self.count) = (begin, 0);
-        let (mut from, mut taken) = (0, 0);
-        for &end in ends {
-            let to = end as usize + base - begin;
-            if to - from > MAX_CHUNK || *inside {
-                from = self.take_parts(text, from, to, byte_level, inside);
+        if std::mem::take(&mut self.has_parts) {
+            self.parts = [false; BATCH + 1];
+        }
+        let before = (begin - base) as u32; // the batch begins here, counted from `base`
+        let (mut from, mut taken) = (before, 0);
+        while let (Some(&end), true) = (ends.get(taken), self.count < BATCH && from - before < MAX_BYTES) {
+            // 1. Many chunks that are not long.
+            let (begins, places) =
+                (self.begins[self.count..].first_chunk_mut(), self.ends[self.count..].first_chunk_mut());
+            if let (Some(chunks), Some(begins), Some(places), false) =
+                (ends[taken..].first_chunk(), begins, places, *inside)
+            {
+                let [chunks, words] = M::words(chunks, from, before, MAX_CHUNK as u32, [begins, places]);
+                if chunks > 0 {
+                    taken += chunks;
+                    self.count += words;
+                    from = ends[taken - 1];
+                    continue;
+                }
+            }
+            // 2. One that is, or one near the end of the text.
+            if end - from > MAX_CHUNK as u32 || *inside {
+                from = before + self.take_parts(text, [from, end].map(|place| place - before), byte_level, inside);
                 if *inside {
                     break;
                 }
             } else {
-                self.add(from, to, false);
-                from = to;
+                self.add(from - before, end - before);
+                from = end;
             }
             taken += 1;
-            if self.count == BATCH || to >= MAX_BYTES {
-                break;
-            }
         }
-        self.end = begin + from;
+        let size = (from - before) as usize;
+        self.end = begin + size;
         // Near its end the text is copied, so that bytes after it may be read.
         if self.end + PAD > text.len() {
             self.padded.clear();
-            self.padded.grow(from + PAD)?;
+            self.padded.grow(size + PAD)?;
             self.padded.extend_from_slice(&text[begin..self.end]);
-            self.padded.resize(from + PAD, 0);
+            self.padded.resize(size + PAD, 0);
         }
         Ok(taken)
     }
 
     /// Keep a word, or leave out a single.
     #[inline(always)]
-    fn add(&mut self, from: usize, to: usize, part: bool) {
-        (self.begins[self.count], self.ends[self.count], self.parts[self.count]) = (from, to, part);
+    fn add(&mut self, from: u32, to: u32) {
+        (self.begins[self.count], self.ends[self.count]) = (from, to);
         self.count += usize::from(to - from > 1);
     }
 
     /// Keep the parts of a long chunk until there are enough. Returns where the last one ends.
     #[inline(never)]
-    fn take_parts(
-        &mut self,
-        text: &[u8],
-        mut from: usize,
-        to: usize,
-        byte_level: &ByteLevel,
-        inside: &mut bool,
-    ) -> usize {
-        while from < to && self.count < BATCH && from < MAX_BYTES {
-            let next = byte_level.cuts.next(text, self.first + from, self.first + to) - self.first;
-            *inside |= next < to;
-            self.add(from, next, *inside && byte_level.options.whole);
-            from = next;
+    fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
+        let matters = byte_level.options.whole;
+        let mut ends = [0; PARTS + 1];
+        while from < to && from < MAX_BYTES {
+            let [first, last] = [from, to].map(|place| self.first + place as usize);
+            let count = byte_level.cuts.parts(text, first, last, &mut ends);
+            *inside |= ends[0] < last;
+            self.has_parts |= *inside && matters;
+            for &end in &ends[..count] {
+                if self.count == BATCH || from >= MAX_BYTES {
+                    *inside = true;
+                    return from;
+                }
+                let end = (end - self.first) as u32;
+                self.parts[self.count] = *inside && matters && end - from > 1;
+                self.add(from, end);
+                from = end;
+            }
         }
         *inside = from < to;
         from
@@ -305,6 +329,7 @@ impl WordBatch {
         let mut done = 0;
         let places = self.begins.iter().zip(&self.ends).zip(&self.parts[..self.count]);
         for (key, ((&begin, &end), &is_part)) in self.keys.iter_mut().zip(places) {
+            let (begin, end) = (begin as usize, end as usize);
             let length = end - begin;
             let (low, high) = match part[begin..].first_chunk() {
                 Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
@@ -319,8 +344,8 @@ impl WordBatch {
     /// The singles before a word, or after the last one.
     #[inline(always)]
     fn singles(&self, i: usize) -> Singles {
-        let from = if i == 0 { 0 } else { self.ends[i - 1] };
-        let to = if i == self.count { self.end - self.first } else { self.begins[i] };
+        let from = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        let to = if i == self.count { self.end - self.first } else { self.begins[i] as usize };
         // (After a chunk that is too long for the numbers of a batch there are none in it.)
         if from == to {
             Singles::default()

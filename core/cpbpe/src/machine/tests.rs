@@ -56,6 +56,19 @@ fn machines_agree() {
         let collected =
             flags.map(|flag| entries.iter().rev().fold(0, |bits, entry| bits << 1 | u64::from(entry & flag != 0)));
         assert_eq!(Vector::collect(&entries, flags), collected);
+        let from = next() as u32 >> 1;
+        let sizes: [u32; CHUNKS] = std::array::from_fn(|_| 1 + (next() as u32 >> (next() % 32)) % (1 << 24));
+        let mut end = from;
+        let ends = sizes.map(|size| {
+            end += size;
+            end
+        });
+        let [[mut a, mut b], [mut c, mut d]] = [[[0; CHUNKS]; 2]; 2];
+        let longest = 1 << (next() % 25);
+        let found = Plain::words(&ends, from, from / 2, longest, [&mut a, &mut b]);
+        assert_eq!(Vector::words(&ends, from, from / 2, longest, [&mut c, &mut d]), found);
+        assert!(found[0] == CHUNKS || sizes[found[0]] > longest);
+        assert_eq!([&a[..found[1]], &b[..found[1]]], [&c[..found[1]], &d[..found[1]]]);
     }
 }
 

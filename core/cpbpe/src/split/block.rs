@@ -109,6 +109,7 @@ pub use vector::Vector;
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use super::*;
+    use crate::machine::vector::{in_table, load, FOUR_TIMES, NUMBERS};
     use std::arch::x86_64::*;
 
     /// x86-64 with AVX-512: see `machine::has_vectors`. Whoever uses this has asked that, so its instructions are there.
@@ -118,47 +119,7 @@ mod vector {
         count: usize,
     }
 
-    /// The numbers from 0 to 63.
-    const NUMBERS: [u8; BLOCK] = {
-        let mut numbers = [0; BLOCK];
-        let mut i = 0;
-        while i < BLOCK {
-            numbers[i] = i as u8;
-            i += 1;
-        }
-        numbers
-    };
-
-    /// The numbers from 0 to 63, each four times, in four parts.
-    const FOUR_TIMES: [[u8; BLOCK]; 4] = {
-        let mut parts = [[0; BLOCK]; 4];
-        let mut i = 0;
-        while i < 4 * BLOCK {
-            parts[i / BLOCK][i % BLOCK] = (i / 4) as u8;
-            i += 1;
-        }
-        parts
-    };
-
-    #[inline(always)]
-    fn load(bytes: &[u8; BLOCK]) -> __m512i {
-        // SAFETY: they can be read; see `Vector`. (So it is below.)
-        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-    }
-
     impl Vector {
-        /// The classes of ASCII characters.
-        #[inline(always)]
-        fn ascii(classes: &Classes, characters: __m512i) -> __m512i {
-            let (low, high) = classes.ascii.split_at(BLOCK);
-            // SAFETY: both halves have 64 bytes; see `load`. (Seven bits of each character select a byte of the two.)
-            unsafe {
-                let low = _mm512_loadu_si512(low.as_ptr().cast());
-                let high = _mm512_loadu_si512(high.as_ptr().cast());
-                _mm512_permutex2var_epi8(low, characters, high)
-            }
-        }
-
         /// A block with other characters.
         #[inline(always)]
         fn others(classes: &Classes, bytes: &Bytes, block: __m512i) -> Vector {
@@ -213,7 +174,7 @@ mod vector {
             let block = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
             // SAFETY: see `load`.
             if unsafe { _mm512_movepi8_mask(block) } == 0 {
-                return Vector { flags: Self::ascii(classes, block), places: load(&NUMBERS), count: BLOCK };
+                return Vector { flags: in_table(&classes.ascii, block), places: load(&NUMBERS), count: BLOCK };
             }
             Self::others(classes, bytes, block)
         }

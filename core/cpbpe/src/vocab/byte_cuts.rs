@@ -39,6 +39,8 @@ const ENDS: u8 = 3;
 const BOTH: u8 = 1 << 7;
 /// How many bits the table of pairs has for each pair.
 const BITS_PER_PAIR: usize = 16;
+/// How many parts of a chunk are found at once.
+pub const PARTS: usize = 64;
 /// No rank is higher.
 const NEVER: u32 = u32::MAX;
 
@@ -48,7 +50,7 @@ pub struct ByteCuts {
     /// left, in the lower half those that fit with it on the right.
     kinds: Vec<u16>,
     /// For ASCII characters, at the left one, a bit for each that some piece has after it.
-    ascii: Box<[u128; 128]>,
+    ascii: Box<[[u64; 2]; 128]>,
     /// A bit for other characters that some piece has side by side, or crosses one at a time, by their hash. If two pairs
     /// have the same, a possible cut may be missed, and the result is the same.
     pairs: Vec<u64>,
@@ -100,13 +102,13 @@ impl ByteCuts {
     /// For the mergeable pieces. (This takes about 5 ms for 100,000 pieces.)
     pub fn new(pieces: &Pieces) -> Result<ByteCuts, Halt> {
         // 1. Pairs of ASCII characters, and all other pieces of several characters.
-        let mut ascii = Box::new([0u128; 128]);
+        let mut ascii = Box::new([[0u64; 2]; 128]);
         let mut others = Vec::new();
         let mut characters = Vec::new();
         for id in (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)) {
             let piece = pieces.text(id);
             if piece.is_ascii() {
-                piece.windows(2).for_each(|pair| ascii[usize::from(pair[0])] |= 1 << pair[1]);
+                piece.windows(2).for_each(|pair| join(&mut ascii, pair[0].into(), pair[1].into()));
             } else if let Some(taken) = Taken::of(piece) {
                 let mut rest = taken.characters.chars();
                 match (rest.next(), rest.next(), taken.is_ragged()) {
@@ -164,7 +166,7 @@ impl ByteCuts {
         // 4. The characters of which these can hold a part: in a row if it is the beginning, and every so many if it is the end.
         for (beginning, kind) in after {
             let missing = utf8::length_by_first(beginning[0]) - beginning.len();
-            let (first, _) = decode(&[&beginning[..], &[0x80; 3][..missing]].concat(), 0);
+            let (first, _) = decode(&[beginning, &[0x80; 3][..missing]].concat(), 0);
             let fitting = (first..LAST).take(1 << (6 * missing)).filter(|&one| !is_sturdy(one));
             fitting.for_each(|one| mark(&mut kinds, one, 0, kind));
         }
@@ -178,7 +180,7 @@ impl ByteCuts {
         let mut cuts = ByteCuts { kinds, ascii, pairs: zeros(bits / 64)?, shift: 64 - bits.trailing_zeros() };
         for (left, right) in pairs {
             match (left, right) {
-                (..0x80, ..0x80) => cuts.ascii[left as usize] |= 1 << right,
+                (..0x80, ..0x80) => join(&mut cuts.ascii, left, right),
                 _ => {
                     let bit = cuts.bit(left, right);
                     cuts.pairs[bit / 64] |= 1 << (bit % 64);
@@ -194,35 +196,63 @@ impl ByteCuts {
         ((u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
-    /// Whether no merge crosses the place between two characters.
+    /// Whether no merge crosses the place between two characters, not both of which are ASCII. (Without a branch: what comes
+    /// out is unpredictable.)
     #[inline(always)]
     fn is_cut(&self, left: u32, right: u32) -> bool {
-        if left.max(right) >= LAST {
-            return false;
-        }
-        if left < 0x80 && right < 0x80 {
-            return self.ascii[left as usize] >> right & 1 == 0;
-        }
         let bit = self.bit(left, right);
-        self.kinds[left as usize] >> 8 & self.kinds[right as usize] & 0xFF == 0
-            && self.pairs[bit / 64] >> (bit % 64) & 1 == 0
+        let kinds = |one: u32| self.kinds[one.min(LAST - 1) as usize];
+        (left.max(right) < LAST)
+            & (kinds(left) >> 8 & kinds(right) & 0xFF == 0)
+            & (self.pairs[bit / 64] >> (bit % 64) & 1 == 0)
     }
 
-    /// The first cut of a chunk after `from`, where a character begins; or its end, `to`.
+    /// The same of two ASCII characters.
     #[inline(always)]
-    pub fn next(&self, text: &[u8], from: usize, to: usize) -> usize {
-        let (mut left, length) = decode(text, from);
-        let mut at = from + length;
-        while at < to {
-            let (right, length) = decode(text, at);
-            if self.is_cut(left, right) {
-                return at;
+    fn is_ascii_cut(&self, left: u8, right: u8) -> bool {
+        self.ascii[usize::from(left & 127)][usize::from(right >> 6 & 1)] >> (right & 63) & 1 == 0
+    }
+
+    /// The first parts of a chunk that begins at `from`, where a character does, and ends at `to`: write where they end.
+    /// Returns how many they are.
+    #[inline(always)]
+    pub fn parts(&self, text: &[u8], from: usize, to: usize, ends: &mut [usize; PARTS + 1]) -> usize {
+        let (mut at, mut count) = (from, 0);
+        // 1. While it is ASCII: code has long runs of spaces, without cuts, and this passes over them quickly.
+        for pair in text[from..to].windows(2) {
+            if (pair[0] | pair[1]) >= 0x80 || count == PARTS {
+                break;
             }
+            at += 1;
+            ends[count] = at;
+            count += usize::from(self.is_ascii_cut(pair[0], pair[1]));
+        }
+        // 2. Character by character.
+        let (mut left, length) = decode(text, at);
+        at += length;
+        while at < to && count < PARTS {
+            let (right, length) = decode(text, at);
+            ends[count] = at;
+            count += usize::from(if left.max(right) < 0x80 {
+                self.is_ascii_cut(left as u8, right as u8)
+            } else {
+                self.is_cut(left, right)
+            });
             left = right;
             at += length;
         }
-        to
+        // 3. The last one.
+        if count < PARTS {
+            ends[count] = to;
+            count += 1;
+        }
+        count
     }
+}
+
+/// Mark two ASCII characters that some piece has side by side.
+fn join(ascii: &mut [[u64; 2]; 128], left: u32, right: u32) {
+    ascii[left as usize & 127][right as usize >> 6 & 1] |= 1 << (right & 63);
 }
 
 /// Add kinds of ragged pieces to a character.
@@ -270,9 +300,12 @@ mod tests {
         made.finish(|_| false).unwrap();
         let (cuts, mut at, mut parts) = (ByteCuts::new(&made).unwrap(), 0, Vec::new());
         while at < text.len() {
-            let next = cuts.next(text.as_bytes(), at, text.len());
-            parts.push(&text[at..next]);
-            at = next;
+            let mut ends = [0; PARTS + 1];
+            let count = cuts.parts(text.as_bytes(), at, text.len(), &mut ends);
+            for next in &ends[..count] {
+                parts.push(&text[at..*next]);
+                at = *next;
+            }
         }
         parts.join("|")
     }
@@ -282,6 +315,8 @@ mod tests {
         assert_eq!(cut(&[], "ab日本"), "a|b|日|本");
         assert_eq!(cut(&["ab", "日本"], "abab日本日"), "ab|ab|日本|日");
         assert_eq!(cut(&["b日"], "ab日本日b"), "a|b日|本|日|b");
+        let long = "日ab".repeat(100);
+        assert_eq!(cut(&["ab"], &long), "日|ab|".repeat(100).trim_end_matches('|'));
         // Beyond the table nothing is cut.
         assert_eq!(cut(&[], "a\u{20000}b🦙c"), "a\u{20000}b|🦙|c");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
-use crate::memory::{collected, with_room};
+use crate::memory::with_room;
 use crate::text::compact::swap_spaces;
 use crate::text::finder::Keys;
 use crate::text::utf8;
@@ -208,13 +208,19 @@ impl Vocab {
     /// The rank of each mergeable piece, but counted without gaps, and how many ranks there are.
     pub fn orders(&self) -> Result<Made<'_, (Vec<u32>, usize)>, Halt> {
         self.orders.get_or_make(|| {
-            let ids = 0..self.len() as u32;
+            // (Most vocabularies have them in order already, and sorting need not do anything.)
             let mut ranks = with_room(self.len())?;
-            ranks.extend(ids.clone().filter(|&id| self.pieces.mergeable(id)).map(|id| self.pieces.rank(id)));
+            let ids = (0..self.len() as u32).filter(|&id| self.pieces.mergeable(id));
+            ranks.extend(ids.map(|id| (self.pieces.rank(id), id)));
             ranks.sort_unstable();
-            ranks.dedup();
-            let order = |id| ranks.partition_point(|&rank| rank < self.pieces.rank(id)) as u32;
-            Ok((collected(ids.map(order))?, ranks.len()))
+            let mut orders = with_room(self.len())?;
+            orders.resize(self.len(), 0);
+            let mut count = 0;
+            for same in ranks.chunk_by(|(rank, _), (next, _)| rank == next) {
+                same.iter().for_each(|&(_, id)| orders[id as usize] = count);
+                count += 1;
+            }
+            Ok((orders, count as usize))
         })
     }
 
@@ -238,6 +244,9 @@ impl Vocab {
     /// The id of the mergeable piece with this (swapped) text.
     #[inline]
     pub fn find_mergeable(&self, text: &[u8]) -> Option<u32> {
+        if let [x @ ..0x80, y @ ..0x80] = *text {
+            return Some(self.pieces.find_ascii(x, y)).filter(|&id| id != NONE);
+        }
         self.find(text).filter(|&id| self.pieces.mergeable(id))
     }
 
