@@ -68,6 +68,11 @@ class StreamNormalizer:
             setattr(new, name, getattr(self, name))
         return new
 
+    @property
+    def pending(self) -> bytes:
+        """Text whose form may still depend on what follows."""
+        return self._pending
+
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
         """The next part of the normalized text.
 
