@@ -21,10 +21,12 @@ NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 JSON_NAME = "tokenizer.json"
 """The file that is read where a folder holds no model: a model has scores, and needs no conversion."""
 
+TEKKEN_NAME = "tekken.json"
+"""The file of Mistral's newer models, which is read if there is no other of these."""
+
 _OTHER_KINDS = (
     (("vocab.json", "merges.txt"), "; vocab.json and merges.txt are a byte-level BPE model (GPT-2, Qwen)"),
     (("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),
-    (("tekken.json",), "; tekken.json is a byte-level BPE model"),
 )
 """Files of other kinds of models, which cpbpe does not read."""
 
@@ -91,7 +93,7 @@ def folder_of(source: Source) -> str | None:
 
 
 def in_folder(folder: str) -> str:
-    """The model file in a folder: one of NAMES, the only .model, the tokenizer.json, or the only .gguf."""
+    """The model file in a folder: one of NAMES, the only .model, a JSON file, or the only .gguf."""
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
@@ -108,6 +110,8 @@ def in_folder(folder: str) -> str:
         )
     if JSON_NAME in names:
         return os.path.join(folder, JSON_NAME)
+    if TEKKEN_NAME in names:
+        return os.path.join(folder, TEKKEN_NAME)
     weights = [name for name in names if name.lower().endswith(".gguf")]
     if len(weights) == 1:
         return os.path.join(folder, weights[0])

@@ -29,6 +29,7 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 
 OTHERS = (
     Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
+    Format("tekken.json", "cpbpe.model.formats.tekken", ("tekken.json",), sniff.is_tekken),
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
     Format("tiktoken", "cpbpe.model.formats.tiktoken", (".tiktoken",), sniff.is_ranks),
     Format("tokenizer.bin", "cpbpe.model.formats.llama2c", (".bin",), sniff.is_llama2c),
