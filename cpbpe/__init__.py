@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.pack import pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.packing.report import PackReport
+    from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
@@ -43,6 +44,7 @@ __all__ = [
     "BYTE_PRESETS",
     "PRESETS",
     "ByteTrainOptions",
+    "Completions",
     "Conversion",
     "ConversionError",
     "CorpusError",
@@ -80,6 +82,7 @@ __all__ = [
 
 _LATER = {
     "Inspection": "tokenizer.inspection",
+    "Completions": "tokenizer.completions",
     "Conversion": "tokenizer.converting",
     "convert": "tokenizer.converting",
     "Losslessness": "tokenizer.lossless",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from cpbpe.engine.columns import columns_of
 from cpbpe.engine.protocol import Engine
@@ -52,6 +54,48 @@ def load_engine(data: bytes) -> Engine:
         if core is not None:
             return core
     return make_engine(imported("cpbpe.model.formats.sentencepiece").read(data))
+
+
+def make_chunk_finder(pattern: str | None) -> Callable[[bytes, int], tuple[int, int]]:
+    """What says where the chunk of a text begins and ends that holds the byte before a place.
+
+    What a pattern leaves out between two matches is a chunk, too. Without a pattern a text is one chunk.
+
+    >>> find = make_chunk_finder("[a-z]+")
+    >>> find(b"ab12cd", 2), find(b"ab12cd", 3), make_chunk_finder(None)(b"ab", 1)
+    ((0, 2), (2, 4), (0, 2))
+    """
+    if pattern is None:
+        return lambda text, place: (0, len(text))
+    spans = _make_spans(pattern)
+
+    def find(text: bytes, place: int) -> tuple[int, int]:
+        done = 0
+        for begin, end in spans(text.decode()):
+            if place <= begin:
+                return done, begin
+            if place <= end:
+                return begin, end
+            done = end
+        return done, len(text)
+
+    return find
+
+
+def _make_spans(pattern: str) -> Callable[[str], Any]:
+    """What finds the matches of a pattern that are not empty: their spans in bytes."""
+    if engine_name() == "core":
+        from cpbpe import _core
+
+        splitter = _core.Splitter(pattern)
+        return lambda text: splitter.spans(text).tolist()
+    compiled = imported("cpbpe.reference.byte_level.patterns").compiled(pattern)
+
+    def spans(text: str) -> list[list[int]]:
+        matches = (match.span() for match in compiled.finditer(text))
+        return [[len(text[:place].encode()) for place in span] for span in matches if span[0] < span[1]]
+
+    return spans
 
 
 def engine_name() -> str:

@@ -24,10 +24,10 @@ JSON_NAME = "tokenizer.json"
 _HALVES = tuple(name for pair in PAIRS for name in pair)
 """How the names of files end that are half a model."""
 
-_OTHER_KINDS = (
-    (("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),
-    (("tekken.json",), "; tekken.json is a byte-level BPE model"),
-)
+TEKKEN_NAME = "tekken.json"
+"""The file of Mistral's newer models, which is read if there is no other of these."""
+
+_OTHER_KINDS = ((("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),)
 """Files of other kinds of models, which cpbpe does not read."""
 
 _HEAD_BYTES = 4096
@@ -97,7 +97,7 @@ def folder_of(source: Source) -> str | None:
 
 
 def in_folder(folder: str) -> str:
-    """The model file in a folder: one of NAMES, the only .model, the tokenizer.json, a pair, or a .gguf."""
+    """The model file in a folder: one of NAMES, the only .model, a JSON file, a pair, or the only .gguf."""
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
@@ -117,6 +117,8 @@ def in_folder(folder: str) -> str:
     pair = next((pair for pair in PAIRS if all(map(names.__contains__, pair))), None)
     if pair is not None:
         return os.path.join(folder, pair[0])
+    if TEKKEN_NAME in names:
+        return os.path.join(folder, TEKKEN_NAME)
     weights = [name for name in names if name.lower().endswith(".gguf")]
     if len(weights) == 1:
         return os.path.join(folder, weights[0])

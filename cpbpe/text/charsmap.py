@@ -238,6 +238,33 @@ class Charsmap:
             for byte, child in children:
                 waiting.append((key + byte, child))
 
+    def keys_beginning_with(self, begin: bytes, max_nodes: int) -> list[bytes]:
+        """The keys that begin so; ModelError after `max_nodes` nodes.
+
+        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
+        >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", ""), ("b", "")]))
+        >>> charsmap.keys_beginning_with(b"a", 100), charsmap.keys_beginning_with(b"c", 100)
+        ([b'ab', b'abcd'], [])
+        """
+        node: int | None = _ROOT
+        for byte in begin:
+            node = None if node is None else self._child(node, byte)
+        found: list[bytes] = []
+        waiting = [] if node is None else [(begin, node)]
+        while waiting:
+            key, at = waiting.pop()
+            max_nodes -= 1
+            if max_nodes < 0:
+                raise ModelError("the charsmap's rules have no end; no compiler makes such a charsmap")
+            if self._units[at] & _ENDS_KEY:
+                found.append(key)
+            waiting += [
+                (key + bytes((byte,)), child)
+                for byte, child in self._children(at)[::-1]
+                if self._units[child]
+            ]
+        return found
+
     def longest_key(self, limit: int, *, follow_empty: bool = False) -> int | None:
         """The length of the longest key in bytes; None if it is greater than `limit`, or if there is no end.
 

@@ -10,7 +10,7 @@ it, in the order of their length where one is the beginning of the other.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -106,6 +106,19 @@ class Finder:
         rest = text[at:]
         place = bisect_right(self._keys, rest)
         return place < len(self._keys) and self._keys[place].startswith(rest)
+
+    def beginning_with(self, begin: bytes) -> list[bytes]:
+        """The keys that begin so, sorted.
+
+        >>> Finder([b"ab", b"abcd", b"x"]).beginning_with(b"a")
+        [b'ab', b'abcd']
+        """
+        place = bisect_left(self._keys, begin)
+        found = []
+        while place < len(self._keys) and self._keys[place].startswith(begin):
+            found.append(self._keys[place])
+            place += 1
+        return found
 
     def last_start(self, text: bytes, at: int, stop: int) -> int:
         """Where the last key or character before `stop` begins; one begins at `at`, which is given at least.

@@ -23,6 +23,7 @@ from cpbpe.tokenizer.special_text import Part, SpecialDecoder, SpecialEncoder, c
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids as IdArray
+    from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
@@ -220,6 +221,12 @@ def stream_encoder(facts: ModelFacts, plan: EncodePlan) -> StreamEncoder:
     """An encoder for text that arrives in parts."""
     stream: StreamEncoder = imported("cpbpe.tokenizer.stream_encoder").StreamEncoder(facts, plan)
     return stream
+
+
+def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
+    """How a prompt can end."""
+    found: Completions = imported("cpbpe.tokenizer.completions").completions(facts, plan, text)
+    return found
 
 
 def stream_decoder(facts: ModelFacts, prompt_ids: Ids | None, options: DecodeOptions) -> StreamDecoder:

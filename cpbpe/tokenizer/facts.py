@@ -43,6 +43,8 @@ _NO_TEXT = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, Piece
 """The types of pieces that do not decode to their own text."""
 
 _NORMAL = int(PieceType.NORMAL)
+_OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+"""The types of pieces that text can become."""
 
 MAX_KEY = 100
 """With longer rules, which are unheard of, no part of a text is ever final."""
@@ -187,6 +189,14 @@ class ModelFacts:
     def byte_ids(self) -> frozenset[int]:
         """The ids of BYTE pieces."""
         return frozenset(self.of_type(PieceType.BYTE))
+
+    @kept
+    def by_text(self) -> tuple[list[bytes], list[int], int]:
+        """The pieces that text can become, sorted, their ids, and how long the longest is in bytes."""
+        types = self.types
+        rows = sorted((text, id) for text, id in self.spec.ids.items() if types[id] in _OF_TEXT)
+        longest = max((len(text) for text, _ in rows), default=0)
+        return [text for text, _ in rows], [id for _, id in rows], longest
 
     @kept
     def lookahead(self) -> int:

@@ -126,6 +126,12 @@ REFUSED: dict[str, dict[str, str]] = {
         "alpha": _SAMPLED_AGAIN,
         "seed": _SAMPLED_AGAIN,
     },
+    "completions": {
+        "add_eos": "a prompt goes on; leave it out",
+        "reverse": "a prompt goes on at its end; leave it out",
+        "alpha": "sampled ids are others each time; leave it out",
+        "seed": "without alpha it has no meaning; leave it out",
+    },
     "stream_encoder": {
         "reverse": f"reversed ids begin with the last one, and {_NOT_YET}",
         "alpha": f"sampling depends on the place in the whole text, and {_NOT_YET}",

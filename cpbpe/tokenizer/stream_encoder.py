@@ -10,6 +10,7 @@ if special tokens are looked for, what may be the beginning of one waits for the
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from cpbpe.engine.protocol import Engine
@@ -57,7 +58,7 @@ class StreamEncoder:
         finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
         self._facts = facts
         self._later = plan.prefix_space if plan.prefix_after_special else False
-        self._special = None if finder is None else _SpecialKeys(finder)
+        self._special = None if finder is None else SpecialKeys(finder)
         self._front = plan.front
         self._back = plan.back
         self._segment = _Segment(facts, plan.prefix_space)
@@ -157,7 +158,7 @@ def _length(text: bytes, whole: bool) -> int:
     return len(text.decode()) if whole else len(text)
 
 
-class _SpecialKeys:
+class SpecialKeys:
     """Special tokens in text that arrives in parts."""
 
     def __init__(self, special: SpecialFinder):
@@ -187,6 +188,13 @@ class _SpecialKeys:
                 return at
             at += 1
         return len(text)
+
+    def rests(self, text: bytes, at: int) -> Iterator[bytes]:
+        """Yield what makes a token of the end of the text, which begins from `at` on: what it has besides."""
+        for begin in range(at, len(text)):
+            for key in self._ids:
+                if len(key) > len(text) - begin and key.startswith(text[begin:]):
+                    yield key[len(text) - begin :]
 
 
 class _Segment:

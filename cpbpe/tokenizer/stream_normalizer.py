@@ -80,6 +80,11 @@ class StreamNormalizer:
         new._held = self._held.copy()
         return new
 
+    @property
+    def pending(self) -> bytes:
+        """Text whose form may still depend on what follows."""
+        return self._pending
+
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
         """The next part of the normalized text.
 

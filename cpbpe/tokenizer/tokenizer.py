@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
@@ -318,6 +319,18 @@ class Tokenizer(AboutModel):
         [22557, 1526]
         """
         return calls.stream_encoder(self._facts, self._plans.encode(options, "stream_encoder"))
+
+    @described(ENCODE)
+    def completions(self, text: Text, **options: Unpack[EncodeOptions]) -> Completions:
+        """Which last ids of a prompt could change with what follows, and what may come instead.
+
+        This is for token healing: take the unstable ids back, and go on with one of `next_ids`.
+
+        >>> end = Tokenizer("tokenizer.model").completions("The address is http:")
+        >>> end.ids, end.unstable, end.rest, len(end.next_ids)
+        ([415, 2962, 349, 3550], [28747], b':', 24)
+        """
+        return calls.completions(self._facts, self._plans.encode(options, "completions"), text)
 
     # --- Ids to text ------------------------------------------------------------------------------
 

@@ -298,6 +298,16 @@ def check_stream_encoder(call: Call, expected: Expected) -> None:
                 assert outcome(encoded, text, parts) == ids
 
 
+def check_completions(call: Call, expected: Expected) -> None:
+    def encoded(text: str | bytes) -> list[int]:
+        end = call(text)
+        return [*end.ids, *end.unstable]
+
+    for text, ids in list(zip(TEXTS, expected.alone, strict=True))[::2]:
+        found = outcome(encoded, text)
+        assert found == ids or "the prompt ends" in str(found), text
+
+
 ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "encode": check_encode,
     "encode_batch": check_encode_batch,
@@ -313,6 +323,7 @@ ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "truncate": check_truncate,
     "split": check_split,
     "stream_encoder": check_stream_encoder,
+    "completions": check_completions,
 }
 
 

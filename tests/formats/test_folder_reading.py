@@ -347,7 +347,6 @@ def test_broken_files_are_named(tmp_path: Path, name: str, content: bytes, messa
     [
         (["vocab.json", "vocab.bpe"], "vocab.json is one half of a model, and the other half is missing"),
         (["vocab.txt", "tokenizer_config.json"], "vocab.txt is a WordPiece model"),
-        (["tekken.json"], "tekken.json is a byte-level BPE model"),
     ],
 )
 def test_folders_of_other_kinds(tmp_path: Path, files: list[str], message: str) -> None:

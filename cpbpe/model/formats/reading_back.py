@@ -95,6 +95,14 @@ def _of_settings(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
     return "" if same and spec.byte_fallback == again.byte_fallback else "its settings are not the same"
 
 
+def _of_tekken(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    """Scores become ranks, in the same order."""
+    if spec.pieces.texts != again.pieces.texts or spec.pieces.types != again.pieces.types:
+        return "its pieces are not the same"
+    patterns = {made.splitter.pattern if made.splitter else "" for made in (spec, again)}
+    return "" if len(patterns) == 1 else "its pattern is not the same"
+
+
 def _without_name(rules: NormalizerSpec) -> NormalizerSpec:
     return replace(rules, name="")
 
@@ -150,5 +158,6 @@ _PARTS: dict[str, Callable[[ModelSpec, ModelSpec, bool], str]] = {
     "vocab": _of_vocab,
     "gpt2": _of_pairs,
     "minbpe": _of_minbpe,
+    "tekken.json": _of_tekken,
 }
 """For each format: what is not the same in a model and in the one that was read again, or nothing."""

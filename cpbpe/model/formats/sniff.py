@@ -104,6 +104,16 @@ def is_minbpe(data: bytes) -> bool:
     return data.startswith(b"minbpe v")
 
 
+def is_tekken(data: bytes) -> bool:
+    """Whether data is meant to be a tekken.json. (It may still be broken.)
+
+    >>> is_tekken(b'{"config": {}, "vocab": [{"token_bytes": "AA=="}]}'), is_tekken(b'{"vocab": {}}')
+    (True, False)
+    """
+    begins_so = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
+    return begins_so and b'"config"' in data and b'"token_bytes"' in data
+
+
 def is_gguf(data: bytes) -> bool:
     """Whether data is meant to be a GGUF file.
 
@@ -179,7 +189,7 @@ def _describe_json(data: bytes) -> str | None:
     if "tokenizer_class" in keys:
         return "it is JSON, a tokenizer_config.json; look for tokenizer.model beside it"
     if "config" in keys and "vocab" in keys:
-        return "it is JSON, a tekken.json (byte-level BPE), another kind of vocabulary"
+        return "it is JSON, perhaps a tekken.json (byte-level BPE), but one without pieces"
     return "it is JSON, and a model is not; look for tokenizer.model beside it"
 
 

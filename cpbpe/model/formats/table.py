@@ -44,6 +44,7 @@ OTHERS = (
         takes_given=True,
         has_files=True,
     ),
+    Format("tekken.json", "cpbpe.model.formats.tekken", ("tekken.json",), sniff.is_tekken),
     Format("tokenizer.json", "cpbpe.model.formats.tokenizer_json", (".json",), sniff.is_tokenizer_json),
     Format("tiktoken", "cpbpe.model.formats.tiktoken", (".tiktoken",), sniff.is_ranks, takes_given=True),
     Format("tokenizer.bin", "cpbpe.model.formats.llama2c", (".bin",), sniff.is_llama2c),

@@ -175,13 +175,13 @@ def _differences(spec: ModelSpec, ranks: Mapping[bytes, int]) -> Iterator[Differ
             return
     if not spec.whole:
         for _, piece in merged:
-            if not _is_made(piece, ranks):
+            if not is_made(piece, ranks):
                 reason = "tiktoken takes a chunk that is a piece whole, and here no merges make it"
                 yield Difference(reason, piece.decode(errors="backslashreplace"))
                 return
 
 
-def _is_made(piece: bytes, ranks: Mapping[bytes, int]) -> bool:
+def is_made(piece: bytes, ranks: Mapping[bytes, int]) -> bool:
     """Whether merging makes a piece of its bytes."""
     parts = [bytes([byte]) for byte in piece]
     while len(parts) > 1:

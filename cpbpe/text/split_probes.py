@@ -1,0 +1,105 @@
+r"""What can follow a text and change where a published pattern cuts it: a few short texts stand for all.
+
+A pattern tells characters apart by their classes, and looks ahead a little: at the letters of an ending,
+at what comes after whitespace, at a small letter after capitals. So there is a short text for everything that
+can follow as far as cuts are concerned. That holds for the patterns listed here, and for no others: another
+one may look ahead as far as it likes. (`tests/encode/test_completions.py` tries all texts of a few characters
+before and after.)
+
+>>> is_probed(PATTERNS["cl100k"]), is_probed("[a-z]+(?=.*!)")
+(True, False)
+>>> "'" in PROBES, " x" in PROBES, len(PROBES) < 200
+(True, True, True)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+from unicodedata import category
+
+from cpbpe.text.split_patterns import PATTERNS
+
+_FRONT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?"
+_OLD_FRONT = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+"
+_REST = r"\s+(?!\S)|\s+"
+
+_OTHERS = frozenset(
+    {
+        rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_REST}",
+        rf"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{{L}}]+| ?[\p{{N}}]+| ?[^\s\p{{L}}\p{{N}}]+|{_REST}",
+        rf"'(?:[sdmt]|ll|ve|re)| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|{_REST}",
+        rf"{_OLD_FRONT}\p{{L}}++|\p{{N}}{{1,3}}+| ?[^\s\p{{L}}\p{{N}}]++[\r\n]*+|\s++$|\s*[\r\n]|{_REST}",
+        rf"{_OLD_FRONT}\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]++[\r\n]*|\s*[\r\n]|{_REST}",
+        rf"{_OLD_FRONT}\p{{L}}+|\p{{N}}{{1,2}}| ?[^\s\p{{L}}\p{{N}}]++[\r\n]*|\s*[\r\n]|{_REST}",
+        rf"{_FRONT}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|{_REST}",
+    }
+)
+"""Other published spellings, and the patterns of nanochat and Qwen 3.5."""
+
+
+def is_probed(pattern: str) -> bool:
+    """Whether the probes stand for all that can follow."""
+    return pattern in PATTERNS.values() or pattern in _OTHERS
+
+
+_SMALL = "stdmrevla"
+_CLASSES = _SMALL + "SAxǅʰ中\u0301\U000104d81²\U0001e950 \t\n\r'/.\U00010b3f"
+"""At least one character of each class. The longer ones merge with almost nothing."""
+
+_AHEAD = " \t\n\r'"
+"""After these, patterns look at one more character."""
+
+PROBES = ("", *_CLASSES, *map("".join, product(_AHEAD, _CLASSES)), "'ve", "'re", "'ll", " 's")
+"""What can follow."""
+
+_OWN = frozenset(" \n\r'/")
+"""Characters that patterns name."""
+_OF_ENDINGS = frozenset(_SMALL + _SMALL.upper() + "\u017f")
+"""Letters that they name after an apostrophe."""
+
+
+@lru_cache(4096)
+def signature(before: bytes, text: bytes) -> tuple[str, ...]:
+    """The classes of the characters of a text after another. Texts of equal signatures are cut alike.
+
+    >>> signature(b"", b"xyz1") == signature(b"", b"ttt3"), signature(b"", b"a") == signature(b"", b"A")
+    (True, False)
+    >>> signature(b"'", b"x") == signature(b"'", b"t"), len(signature(b"", b"x" * 20))
+    (False, 3)
+    """
+    kinds: list[str] = []
+    since = min(before[::-1].find(b"'") % 9, 9)  # how many letters there are after the last apostrophe
+    for letter in text.decode():
+        if letter in _OWN or (since < 2 and letter in _OF_ENDINGS):
+            kind = letter
+        else:
+            kind = category(letter) + ("s" if letter.isspace() else "")
+        since = 0 if letter == "'" else since + 1
+        if kind[0] == "N" or kind in _OWN or kinds[-3:] != [kind] * 3:  # (numbers are counted)
+            kinds.append(kind)
+    return tuple(kinds)
+
+
+@lru_cache(512)
+def characters(begin: bytes, count: int = 60) -> tuple[bytes, ...]:
+    r"""What can complete a character of which these bytes are there: all of it, or `count` of each category.
+
+    >>> len(characters(b"\xc3")), characters(b"\xc3")[0], 100 < len(characters(b"\xf0")) < 2000
+    (64, b'\x80', True)
+    """
+    missing = (2 if begin[0] < 0xE0 else 3 if begin[0] < 0xF0 else 4) - len(begin)
+    bits = begin[0] & (0xFF >> (len(begin) + missing + 1))
+    for byte in begin[1:]:
+        bits = bits << 6 | byte & 0x3F
+    first = bits << 6 * missing
+    found: dict[str, list[bytes]] = {}
+    for code in range(first, min(first + (1 << 6 * missing), 0x110000)):
+        if 0xD800 <= code < 0xE000:
+            continue
+        whole = chr(code).encode()
+        if whole.startswith(begin):
+            of_kind = found.setdefault(category(chr(code)), [])
+            if missing < 3 or len(of_kind) < count:
+                of_kind.append(whole[len(begin) :])
+    return tuple(rest for of_kind in found.values() for rest in of_kind)
