@@ -15,6 +15,7 @@ import cpbpe
 from cpbpe.cli import main
 from tests.conftest import CORE
 from tests.support import processes, zoo
+from tests.support.terminals import COLUMNS, run_on_terminal
 
 TEXT = "Hello world\n\n  two  spaces \nÇa va? 你好 🦙 <s>\ttab\r\n\0the end".encode()
 """Nothing in it is lost by Mistral's model."""
@@ -297,42 +298,16 @@ def test_interrupted(number: int, code: int, out: list[str]) -> None:
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_terminal_of_60_columns(rich: bool, quiet: bool) -> None:
     """The bar is on the terminal while the work goes on, fits, and leaves nothing behind in the output."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
     count = large(12_000_000)
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
-    hidden = (
-        "" if rich else "sys.modules |= dict.fromkeys(['rich', 'rich.console', 'rich.progress', 'tqdm']); "
-    )
-    code = f"import sys; {hidden}" + "from cpbpe.cli import main; sys.exit(main(sys.argv[1:]))"
-    process = processes.start(
-        "-c", code, "encode", "m.model", "large.txt", "--out", "my.ids", *(["-q"] if quiet else []),
-        cwd=Path.cwd(), stderr=theirs, stdout=subprocess.PIPE,
-        env=processes.environment(NO_COLOR="1", TERM="xterm"),
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 1 << 16):
-            shown += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.stdout is not None
-    out = process.stdout.read()
-    process.stdout.close()
-    assert process.wait(60) == 0
+    options = ["--out", "my.ids", *(["-q"] if quiet else [])]
+    shown, out = run_on_terminal("encode", "m.model", "large.txt", *options, rich=rich)
     if quiet:
         assert (shown, out) == (b"", b"")
         return
     assert b"encoding" in shown
     assert b"\x1b[3" not in shown  # no colours
     if not rich:
-        assert max(len(line.strip()) for line in shown.decode().split("\r")) < 60
+        assert max(len(line.strip()) for line in shown.decode().split("\r")) < COLUMNS
     assert out.decode().startswith(f"written       my.ids: {count:,} texts")
 
 

@@ -16,6 +16,7 @@ import cpbpe
 from cpbpe.cli import main
 from tests.support import processes, zoo
 from tests.support.corpus import lines
+from tests.support.terminals import COLUMNS, run_on_terminal
 
 TOK = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
 TEXTS = lines(200)
@@ -332,42 +333,15 @@ def test_verbose_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_terminal_of_60_columns(quiet: bool) -> None:
     """The bar fits, is on the terminal only, and has no colours if they are not wanted."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
     large(300_000)
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
-    # Without what draws better bars than ours.
-    code = (
-        "import sys; sys.modules |= dict.fromkeys(['rich', 'rich.console', 'rich.progress', 'tqdm']); "
-        "from cpbpe.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    process = processes.start(
-        "-c", code, "pack", "my.model", "large.txt", "--out", "out", *(["-q"] if quiet else []),
-        cwd=Path.cwd(), stderr=theirs, stdout=subprocess.PIPE,
-        env=processes.environment(NO_COLOR="1", TERM="xterm"),
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 1 << 16):
-            shown += part
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert process.stdout is not None
-    out = process.stdout.read()
-    process.stdout.close()
-    assert process.wait(60) == 0
+    options = ["--out", "out", *(["-q"] if quiet else [])]
+    shown, out = run_on_terminal("pack", "my.model", "large.txt", *options, rich=False)
     if quiet:
         assert (shown, out) == (b"", b"")
         return
     assert b"reading" in shown
     assert b"\x1b[3" not in shown
-    assert max(len(line.strip()) for line in shown.decode().split("\r")) < 60
+    assert max(len(line.strip()) for line in shown.decode().split("\r")) < COLUMNS
     count = len(list(filter(None, Path("large.txt").read_text().split("\n"))))
     assert out.decode().startswith(f"documents     {count:,}, ")
 
