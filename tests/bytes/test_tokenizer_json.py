@@ -393,14 +393,15 @@ def test_patterns_mean_the_same_in_both_libraries() -> None:
     assert translated > 100
 
 
+@pytest.mark.slow
 def test_the_unicode_classes_are_those_of_oniguruma() -> None:
-    every = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
-    for name in (r"\p{L}", r"\p{N}", r"\p{M}", r"\p{Lu}", r"\p{Ll}", r"\p{P}", r"\p{S}", r"\s", r"\p{Han}"):
-        data = every.encode()
+    codes = [*range(0xD800), *range(0xE000, 0x32400), *range(0xE0000, 0xE0200)]
+    every = "".join(map(chr, codes))
+    data = every.encode()
+    for name in (r"\p{L}", r"\p{N}", r"\p{M}", r"\p{P}", r"\s"):
         ours = [data[at:end].decode() for at, end in _core.Splitter(name + "+").spans(every).tolist()]
-        kept = "".join(
-            part for part, _ in pre_tokenizers.Split(Regex(name), "removed").pre_tokenize_str(every)
-        )
+        split = pre_tokenizers.Split(Regex(name + "+"), "removed")
+        kept = "".join(part for part, _ in split.pre_tokenize_str(every))
         assert len("".join(ours)) + len(kept) == len(every)
         assert not set("".join(ours)) & set(kept), name
 
