@@ -222,8 +222,18 @@ class Continuations:
 
 
 def _check_pattern(facts: ModelFacts) -> None:
-    """Refuse a pattern that may look at anything that follows."""
-    splitter = facts.spec.splitter
+    """Refuse a pattern that may look at anything that follows, and rules that may change what was there."""
+    splitter, form = facts.spec.splitter, facts.spec.normalizer.unicode_form
+    if form:
+        raise ValueError(
+            f"completions() works on text as it is, and this model brings it into the Unicode normal form "
+            f"{form}: what follows a prompt may change its last character"
+        )
+    if splitter is not None and splitter.then:
+        raise ValueError(
+            "completions() knows what the published patterns look at after a chunk, and this model cuts text "
+            "by several patterns"
+        )
     if splitter is not None and not is_probed(splitter.pattern):
         raise ValueError(
             f"completions() knows what the published patterns look at after a chunk, and this model has one "

@@ -23,7 +23,12 @@ from tests.support import wheels
 TEXT = "Hello wörld 🦙🧿\r\n\r\n  don't\t日本語 e\u0301 12345<|end|>\0 ▁x"
 TEXTS: list[Any] = [TEXT, "", " ", "🧿", TEXT.encode() + b"\xff\xe2\x96", "a" * 300, TEXT * 40]
 PUBLISHED = ["cl100k", "o200k", "llama3", "qwen2", "p50k"]
-MODELS = ["small", *(pytest.param(name, marks=pytest.mark.slow) for name in PUBLISHED)]
+CALLED = [
+    *((engine, "small") for engine in ("core", "reference")),
+    *(pytest.param("core", name, marks=pytest.mark.slow) for name in PUBLISHED),
+    pytest.param("reference", "llama3", marks=pytest.mark.slow),
+]
+"""The engines and the models: one published model is enough for the slow engine."""
 
 
 @cache
@@ -304,6 +309,14 @@ def inspect(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert seen.to_json()
 
 
+def completions(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    end = tok.completions(TEXT)
+    assert end.ids + end.unstable == tok.encode(TEXT)
+    whole = tok.encode(TEXT + "s")
+    assert whole[: len(end.ids)] == end.ids
+    assert any(whole[len(end.ids) :][: len(ending.ids)] == [*ending.ids] for ending in end.endings)
+
+
 def is_lossless(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.is_lossless()
 
@@ -342,7 +355,7 @@ CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {
                 decode_batch,
             ),
             *(decode_pieces, stream_decoder, using, with_special_tokens, from_spec, save, vocab, id_to_piece),
-            *(piece_to_id, inspect, is_lossless, settings),
+            *(piece_to_id, inspect, completions, is_lossless, settings),
         )
     },
     "tokenize": encode_pieces,
@@ -365,11 +378,9 @@ def test_every_public_name_has_a_check() -> None:
     assert public <= set(CASES), sorted(public - set(CASES))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("engine", "name"), CALLED, indirect=["engine"])
 @pytest.mark.parametrize(("_", "check"), CHECKS, ids=[name for name, _ in CHECKS])
 def test_calls(_: str, check: Any, name: str, engine: str, tmp_path: Path) -> None:
-    if engine == "reference" and name not in ("small", "llama3"):
-        pytest.skip("one published model is enough for the slow engine")
     check(load(name, engine), tmp_path)
 
 

@@ -18,7 +18,8 @@ import cpbpe
 from cpbpe import BYTE_PRESETS, ByteTrainOptions, TrainingError, WordCounts, train
 from cpbpe.cli import main
 from cpbpe.reference.byte_level.patterns import cut
-from cpbpe.reference.byte_level.ranks import from_letters, read_ranks
+from cpbpe.reference.byte_level.ranks import read_ranks
+from cpbpe.text.byte_letters import from_letters
 from cpbpe.text.split_patterns import PATTERNS
 from tests.bytes import oracles
 from tests.bytes.making import known

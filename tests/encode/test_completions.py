@@ -5,6 +5,7 @@ characters, so that pieces, patterns and rules meet at the end of the prompt in 
 """
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -250,6 +251,13 @@ def test_what_is_refused(tok: cpbpe.Tokenizer) -> None:
     own = cpbpe.Tokenizer.from_spec(model(OWN))
     with pytest.raises(ValueError, match="published patterns"):
         own.completions("the cat")
+    spec = model(PATTERNS["qwen2"])
+    in_form = replace(spec, normalizer=replace(spec.normalizer, unicode_form="NFC"))
+    with pytest.raises(ValueError, match="Unicode normal form NFC"):
+        cpbpe.Tokenizer.from_spec(in_form).completions("the cat")
+    several = replace(spec, splitter=SplitSpec(PATTERNS["qwen2"], "qwen2", (PATTERNS["gpt2"],)))
+    with pytest.raises(ValueError, match="several patterns"):
+        cpbpe.Tokenizer.from_spec(several).completions("the cat")
     for options in ({"add_eos": True}, {"reverse": True}, {"alpha": 0.1}):
         with pytest.raises(TypeError, match=f"no option '{next(iter(options))}'"):
             tok.completions("Hi", **options)

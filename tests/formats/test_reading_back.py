@@ -9,7 +9,7 @@ import cpbpe
 from cpbpe import ModelSpec, Pieces, PieceType
 from cpbpe.model.formats import reading_back, table
 from cpbpe.model.formats.values import Written
-from cpbpe.model.spec import Carried, NormalizerSpec
+from cpbpe.model.spec import Carried, NormalizerSpec, SplitSpec
 from tests.bytes import models
 from tests.support import gguf_files
 
@@ -53,7 +53,8 @@ CANNOT_SAY: dict[str, set[str]] = {
 }
 
 
-OF_CHARACTERS = [name for name in table.FORMATS if name not in ("tiktoken", "gpt2", "minbpe")]
+OF_BYTES = ("tiktoken", "gpt2", "minbpe", "tekken.json")
+OF_CHARACTERS = [name for name in table.FORMATS if name not in OF_BYTES]
 
 
 @pytest.mark.parametrize("format", OF_CHARACTERS)
@@ -104,6 +105,21 @@ def test_pairs() -> None:
             check("gpt2", made, other)
     with pytest.raises(cpbpe.ConversionError, match="its special tokens are not the same"):
         check("gpt2", made, replace(spec, added=((b"<|far|>", 900),)))
+
+
+def test_tekken() -> None:
+    pieces = [
+        (b"<unk>", 0, PieceType.CONTROL),
+        *((bytes([byte]), -byte, PieceType.NORMAL) for byte in range(256)),
+        (b"ab", -256, PieceType.NORMAL),
+    ]
+    spec = replace(models.model(), pieces=Pieces.of(pieces), added=())
+    made = written("tekken.json", spec)
+    check("tekken.json", made, spec)
+    with pytest.raises(cpbpe.ConversionError, match="its pieces are not the same"):
+        check("tekken.json", made, replace(spec, pieces=Pieces.of(pieces[:-1])))
+    with pytest.raises(cpbpe.ConversionError, match="its pattern is not the same"):
+        check("tekken.json", made, replace(spec, splitter=SplitSpec(r"\s+")))
 
 
 def test_nothing_is_written(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

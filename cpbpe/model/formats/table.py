@@ -10,7 +10,6 @@ from cpbpe.lazy import imported
 from cpbpe.model.formats import sniff
 from cpbpe.model.formats.values import NOTHING, Given, ReadModel, Written
 from cpbpe.model.spec import ModelSpec
-from cpbpe.spelling import advised, named
 
 
 class Format(NamedTuple):
@@ -88,10 +87,12 @@ def read(
     module: Any = imported(format.module)
     if given.name:
         if not format.takes_given:
-            adds = advised("; with_special_tokens() adds tokens", "") if given.pattern is None else ""
+            spelling = imported("cpbpe.spelling")
+            advice = spelling.advised("; with_special_tokens() adds tokens", "")
+            adds = advice if given.pattern is None else ""
             raise ValueError(
-                f"{named(given.name)} is for files that say neither how texts are cut nor which special "
-                f"tokens there are (.tiktoken, vocab.json with merges.txt), and this one is not: a "
+                f"{spelling.named(given.name)} is for files that say neither how texts are cut nor which "
+                f"special tokens there are (.tiktoken, vocab.json with merges.txt), and this one is not: a "
                 f"{format.name} file says by itself what it needs{adds}"
             )
         found: ReadModel = module.read(data, allow_differences=allow_differences, given=given)

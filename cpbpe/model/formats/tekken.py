@@ -18,7 +18,8 @@ from itertools import pairwise
 from typing import Any
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.formats.tiktoken import AS_IT_IS, is_made
+from cpbpe.model.byte_level import AS_IT_IS, unsaid
+from cpbpe.model.formats.tiktoken import is_made
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
@@ -244,6 +245,7 @@ def _text(piece: bytes) -> str | None:
 
 def _differences(spec: ModelSpec, first: int) -> Iterator[Difference]:
     """Yield what mistral-common would do in another way."""
+    yield from unsaid(spec)
     scores, texts = spec.pieces.numbers(), spec.pieces.texts
     merged = [id for id in range(first, len(texts)) if len(texts[id]) > 1]
     for id, next_id in pairwise(merged):
