@@ -42,6 +42,11 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     >>> write(spec, allow_differences=True).data[:4]
     b'GGUF'
     """
+    if spec.alphabet == "bytes":
+        raise ConversionError(
+            "the GGUF files that cpbpe writes hold pieces of text, and this model is byte-level: save it as a "
+            "folder, which llama.cpp's own converter (convert_hf_to_gguf.py) takes"
+        )
     # 1. The columns: the pieces, and the added tokens after them.
     whole = _with_added(spec)
     found = differences(whole)
