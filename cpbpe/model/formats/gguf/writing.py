@@ -44,8 +44,8 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     """
     if spec.alphabet == "bytes":
         raise ConversionError(
-            "the GGUF files that cpbpe writes hold pieces of text, and this model is byte-level: save it as a "
-            "folder, which llama.cpp's own converter (convert_hf_to_gguf.py) takes"
+            "the GGUF files that cpbpe writes hold pieces of text, and this model is byte-level: save it as "
+            "a folder, which llama.cpp's own converter (convert_hf_to_gguf.py) takes"
         )
     # 1. The columns: the pieces, and the added tokens after them.
     whole = _with_added(spec)
