@@ -236,13 +236,59 @@ fn by_places_as_by_characters() {
     assert!(round > 0);
 }
 
+/// Check that a block is counted as each of its lines by itself.
+fn assert_counts_as_sentences(spec: &CountSpec, block: &[u8]) {
+    let monitor = Monitor::default();
+    let counted = |count: &mut dyn FnMut(&mut Counter)| {
+        let mut counter = Counter::new(spec.clone()).unwrap();
+        count(&mut counter);
+        (format!("{:?}", counter.tallies()), counter.drain(&monitor).unwrap())
+    };
+    let lines = counted(&mut |counter| counter.add_block(block, 1, &monitor).unwrap());
+    let sentences = counted(&mut |counter| {
+        let whole = block.strip_suffix(b"\n").unwrap_or(block);
+        for line in whole.split(|&byte| byte == b'\n').filter(|_| !block.is_empty()) {
+            counter.add(line, 1, &monitor).unwrap();
+        }
+    });
+    assert!(lines == sentences, "{spec:?} {:?}", String::from_utf8_lossy(block));
+}
+
+/// A rule may change a space that ends a line, also where spaces at the ends of lines stay.
+#[test]
+fn a_rule_for_the_last_space_of_a_line() {
+    let spec = CountSpec {
+        limits: PieceLimits {
+            max_sentencepiece_length: 16,
+            split_by_unicode_script: true,
+            split_by_number: true,
+            split_digits: false,
+            split_by_whitespace: true,
+            treat_whitespace_as_suffix: false,
+            allow_whitespace_only_pieces: true,
+        },
+        normalizer: NormalizerOptions {
+            charsmap: compiled(&BTreeMap::from([(b" ".to_vec(), b"e".to_vec())])),
+            add_dummy_prefix: true,
+            remove_extra_whitespaces: false,
+            ..NormalizerOptions::default()
+        },
+        symbols: Vec::new(),
+        delimiter: Vec::new(),
+        max_sentence_length: 4000,
+        keep_newlines: false,
+        skip_reserved: true,
+    };
+    let block = ["\n \n", &"中".repeat(30), ", a b \n"].concat();
+    assert_counts_as_sentences(&spec, block.as_bytes());
+}
+
 /// Training counts most lines where they are, without normalizing them, if that would change nothing.
 #[test]
 fn lines_of_a_block_as_sentences() {
     let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(3);
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut chance = Chance(0x1E2D_3C4B_5A69_780F ^ seconds);
-    let monitor = Monitor::default();
     while Instant::now() < end {
         let mut rules = rules(&mut chance);
         rules.retain(|_, replacement| std::str::from_utf8(replacement).is_ok());
@@ -288,19 +334,7 @@ fn lines_of_a_block_as_sentences() {
                     b" \n ",
                 ]));
             }
-            let counted = |count: &mut dyn FnMut(&mut Counter)| {
-                let mut counter = Counter::new(spec.clone()).unwrap();
-                count(&mut counter);
-                (format!("{:?}", counter.tallies()), counter.drain(&monitor).unwrap())
-            };
-            let lines = counted(&mut |counter| counter.add_block(&block, 1, &monitor).unwrap());
-            let sentences = counted(&mut |counter| {
-                let whole = block.strip_suffix(b"\n").unwrap_or(&block);
-                for line in whole.split(|&byte| byte == b'\n').filter(|_| !block.is_empty()) {
-                    counter.add(line, 1, &monitor).unwrap();
-                }
-            });
-            assert!(lines == sentences, "{spec:?} {:?}", String::from_utf8_lossy(&block));
+            assert_counts_as_sentences(&spec, &block);
         }
     }
 }

@@ -38,14 +38,9 @@ impl LineChanges {
         let mut pairs = boxed(0);
         for (pair, mark) in (0..=u16::MAX).zip(pairs.iter_mut()) {
             let [first, second] = pair.to_le_bytes();
-            let at_end = [[b'\n', b' '], [b' ', b'\n']].contains(&[first, second]);
-            *mark = if at_end {
-                u8::from(options.remove_extra_whitespaces)
-            } else if first == b'\n' {
-                0
-            } else {
-                places.pairs()[usize::from(pair)] | u8::from(places.folded(first) != first)
-            };
+            let removed = options.remove_extra_whitespaces && [[b'\n', b' '], [b' ', b'\n']].contains(&[first, second]);
+            let changed = || places.pairs()[usize::from(pair)] != 0 || places.folded(first) != first;
+            *mark = u8::from(removed || first != b'\n' && changed());
         }
         LineChanges { places: Some((places, pairs)) }
     }
