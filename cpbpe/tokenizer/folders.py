@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cpbpe.engine.choice import calls_of_ours
 from cpbpe.engine.protocol import Engine
@@ -64,8 +64,13 @@ def read_folder(
     if format is table.MODEL and not given.name:
         facts = facts_of(data)
     else:
-        given, notes = _known_class(beside, format, given)
+        known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format.name == "gpt2" else None
+        if known is not None and given.pattern is None:
+            given = given._replace(pattern=known.pattern)
         read = table.read(data, format, allow_differences=allow_differences, given=given)
+        if known is not None:
+            rules = replace(read.spec.normalizer, unicode_form=known.unicode_form)
+            read = replace(read, spec=replace(read.spec, normalizer=rules))
         for assumption in () if closely else read.assumptions:
             warnings.warn(f"{folder}: {assumption}", stacklevel=calls_of_ours())
         facts, differences = facts_of_spec(read.spec), read.differences
@@ -90,17 +95,17 @@ def read_folder(
     return ReadFolder(joined, differences, tuple(dict.fromkeys(notes)), files)
 
 
-_PATTERNS = {"Qwen2Tokenizer": "qwen2"}
-"""The patterns of classes of transformers whose models may be two files that do not say it."""
+class _Known(NamedTuple):
+    """What a class of transformers does besides what is in `vocab.json` and `merges.txt`."""
+
+    pattern: str
+    """The name of its pattern."""
+    unicode_form: str
+    """The Unicode normal form that it brings texts into."""
 
 
-def _known_class(beside: Beside, format: table.Format, given: Given) -> tuple[Given, list[str]]:
-    """What is given, and the pattern of the class of transformers that a folder is for; and a note."""
-    name = beside.tokenizer_class.removesuffix("Fast")
-    if format.name != "gpt2" or given.pattern is not None or name not in _PATTERNS:
-        return given, []
-    note = f"the pattern is that of {name}, which also normalizes texts to NFC first; that is not done here"
-    return given._replace(pattern=_PATTERNS[name]), [note]
+_CLASSES = {"Qwen2Tokenizer": _Known("qwen2", "NFC")}
+"""The classes whose models may be these two files."""
 
 
 class _Joined:

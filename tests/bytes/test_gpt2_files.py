@@ -135,8 +135,10 @@ def test_a_folder_of_qwen(tmp_path: Path) -> None:
     assert tok.spec.splitter is not None
     assert (tok.spec.splitter.name, tok.eos_id) == ("qwen2", len(made("qwen2").pieces) - 1)
     assert dict(tok.vocab.added_tokens) == {"<|pad|>": len(made("qwen2").pieces)}
-    done = cpbpe.convert(folder, tmp_path / "q.model")
-    assert any("NFC" in note for note in done.notes)
+    assert tok.encode("the e\u0301") == tok.encode("the \u00e9")
+    for target in ("q.model", "tokenizer.json"):
+        cpbpe.convert(folder, tmp_path / target)
+        assert cpbpe.load(tmp_path / target).encode("the e\u0301") == tok.encode("the \u00e9")
 
 
 # --- Writing --------------------------------------------------------------------------------------
