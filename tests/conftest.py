@@ -10,6 +10,7 @@ import signal
 import pytest
 
 CORE = importlib.util.find_spec("cpbpe._core") is not None
+CHOSEN = os.environ.get("CPBPE_ENGINE")
 ENGINES = ["core", "reference"] if CORE or os.environ.get("CI") else ["reference"]
 
 
@@ -27,6 +28,7 @@ def pytest_report_header() -> str:
 @pytest.fixture(autouse=True)
 def _any_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that do not say which engine they mean run with the one there is, without its warning."""
+    assert os.environ.get("CPBPE_ENGINE") == CHOSEN, "a test before this one has left its engine behind"
     if not CORE:
         monkeypatch.setenv("CPBPE_ENGINE", "reference")
 

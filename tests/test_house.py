@@ -20,6 +20,7 @@ ROOMS = [
     ("model",),
     ("reference",),
     ("engine",),
+    ("lint",),
     ("tokenizer",),
     ("corpus",),
     ("training",),
