@@ -30,7 +30,7 @@ STRINGS = 1000
 FIRST_PASS_BYTES = 10_000_000
 
 Call = Callable[[Any], Any]
-Kind = Literal["texts", "batch", "ids", "strings", "load", "first"]
+Kind = Literal["texts", "batch", "ids", "strings", "load", "first", "unseen"]
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,7 @@ CASES = [
     Case("strings_array", "1,000 different 32-character strings to array", "strings", "array", "µs", STRINGS),
     Case("first_array", "first pass, fresh tokenizer, to array", "first", "array"),
     Case("first_list", "first pass, fresh tokenizer, to list", "first", "list"),
+    Case("unseen_array", "new texts after others of the kind, to array", "unseen", "array"),
     Case("load", "load the model", "load", "", "ms"),
     Case("load_encode", "load the model and encode one string", "load", "list", "ms"),
 ]

@@ -16,7 +16,7 @@ from typing import Any
 
 import cpbpe.compat.tiktoken as ours
 from benchmarks.memory import STRING
-from benchmarks.program import in_turn, ratio
+from benchmarks.program import show_calls
 from cpbpe.compat.tiktoken.load import load_tiktoken_bpe
 from cpbpe.text.split_patterns import PATTERNS
 
@@ -88,13 +88,7 @@ def main() -> None:
         "special_tokens": {END: max(ranks.values()) + 1, "<|endofprompt|>": max(ranks.values()) + 20},
     }
     pair = ours.Encoding("ours", **arguments), tiktoken.Encoding("theirs", **arguments)
-    for name, call in cases(text, pair[0]).items():
-        assert call(pair[0]) == call(pair[1]), name
-        calls: dict[str, Callable[[], object]] = {
-            "ours": lambda call=call: call(pair[0]),  # type: ignore[misc]
-            "theirs": lambda call=call: call(pair[1]),  # type: ignore[misc]
-        }
-        print(f"{name:<42} {ratio(in_turn(calls, options.rounds), 'theirs', 'ours'):6.1f} ×")
+    show_calls(cases(text, pair[0]), pair, options.rounds)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 import cpbpe
 from benchmarks.memory import STRING
-from benchmarks.program import in_turn, ratio
+from benchmarks.program import show_calls
 from benchmarks.run import default_model
 from cpbpe.compat import tokenizers as ours
 
@@ -75,13 +75,7 @@ def main() -> None:
         tok = cpbpe.load(options.model or default_model())
         tok.using(add_bos=True).save(path)
         pair = ours.Tokenizer.from_file(path), tokenizers.Tokenizer.from_file(path)
-    for name, call in cases(text, tok).items():
-        assert call(pair[0]) == call(pair[1]), name
-        calls: dict[str, Callable[[], object]] = {
-            "ours": lambda call=call: call(pair[0]),  # type: ignore[misc]
-            "theirs": lambda call=call: call(pair[1]),  # type: ignore[misc]
-        }
-        print(f"{name:<42} {ratio(in_turn(calls, options.rounds), 'theirs', 'ours'):6.1f} ×")
+    show_calls(cases(text, tok), pair, options.rounds)
 
 
 if __name__ == "__main__":

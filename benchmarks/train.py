@@ -33,7 +33,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
@@ -326,11 +326,10 @@ def describe(path: Path) -> Report:
     return {"sha256": digest.hexdigest(), "bytes": size, "lines": lines}
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run what is asked for."""
-    parser = argparse.ArgumentParser(description="Time training, each run in a process of its own.")
+def add_what(parser: argparse.ArgumentParser, libraries: Iterable[str]) -> None:
+    """The arguments about what is trained, of both families."""
     parser.add_argument(
-        "--library", action="append", choices=list(LIBRARIES), help="only this one (repeatable)"
+        "--library", action="append", choices=list(libraries), help="only this one (repeatable)"
     )
     parser.add_argument(
         "--corpus", action="append", choices=[*CORPORA, "mix"], help="of what text (default: mix)"
@@ -340,13 +339,31 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--vocab", action="append", type=int, help=f"pieces (repeatable; default: {VOCAB_SIZE})"
     )
-    parser.add_argument("--rules", help="sentencepiece's defaults with these normalization rules")
     parser.add_argument("--repeat", action="store_true", help="repeat the corpora, with words altered")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data", type=Path, default=DATA, help="where the corpora are")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
-    parser.add_argument("--run", choices=list(LIBRARIES), help=argparse.SUPPRESS)
+    parser.add_argument("--run", choices=list(libraries), help=argparse.SUPPRESS)
+
+
+def texts_of(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
+    """The texts that these arguments ask for; those that are made, in a folder."""
+    texts = options.text or [
+        make_repeated_text(options.data, size * 1_000_000, folder)
+        if options.repeat
+        else make_text(options.data, corpus, size * 1_000_000, folder)
+        for size in options.size or [20]
+        for corpus in options.corpus or ["mix"]
+    ]
+    return filter(None, texts)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description="Time training, each run in a process of its own.")
+    add_what(parser, LIBRARIES)
+    parser.add_argument("--rules", help="sentencepiece's defaults with these normalization rules")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     vocab_sizes = options.vocab or [VOCAB_SIZE]
@@ -372,14 +389,7 @@ def main(arguments: list[str] | None = None) -> None:
         "tables": [],
     }
     with tempfile.TemporaryDirectory() as folder:
-        texts = options.text or [
-            make_repeated_text(options.data, size * 1_000_000, Path(folder))
-            if options.repeat
-            else make_text(options.data, corpus, size * 1_000_000, Path(folder))
-            for size in options.size or [20]
-            for corpus in options.corpus or ["mix"]
-        ]
-        for text in filter(None, texts):
+        for text in texts_of(options, Path(folder)):
             for vocab_size in vocab_sizes:
                 table = {"text": text.name, "rules": options.rules, **describe(text)}
                 table |= compare(names, text, vocab_size, options.threads, options.rounds, options.rules)

@@ -27,9 +27,8 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks.corpora import CORPORA, DATA
 from benchmarks.run import commit, machine, versions
-from benchmarks.train import describe, make_repeated_text, make_text, peak_bytes
+from benchmarks.train import VOCAB_SIZE, add_what, describe, peak_bytes, texts_of
 
 Report = dict[str, Any]
 Work = Callable[[], Iterable[bytes]]
@@ -144,19 +143,10 @@ def show(title: str, table: Report) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description="Time training of byte-level models.")
-    parser.add_argument("--library", action="append", choices=list(LIBRARIES), help="only this one")
-    parser.add_argument("--corpus", action="append", choices=[*CORPORA, "mix"], help="default: mix")
-    parser.add_argument("--size", action="append", type=int, help="MB of text (repeatable; default: 20)")
-    parser.add_argument("--text", action="append", type=Path, help="a file of lines, instead (repeatable)")
-    parser.add_argument("--vocab", action="append", type=int, help="pieces (repeatable; default: 32000)")
-    parser.add_argument("--repeat", action="store_true", help="repeat the corpora, with words altered")
+    add_what(parser, LIBRARIES)
     parser.add_argument("--threads", action="append", type=int, help="repeatable; default: 2")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DATA, help="where the corpora are")
-    parser.add_argument("--out", type=Path, help="the JSON file to write")
-    parser.add_argument("--run", choices=list(LIBRARIES), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    vocab_sizes, threads = options.vocab or [32_000], options.threads or [2]
+    vocab_sizes, threads = options.vocab or [VOCAB_SIZE], options.threads or [2]
     if options.run:
         run_here(options.run, options.text[0], vocab_sizes[0], threads[0])
         return
@@ -171,14 +161,7 @@ def main(arguments: list[str] | None = None) -> None:
         "tables": [],
     }
     with tempfile.TemporaryDirectory() as folder:
-        texts = options.text or [
-            make_repeated_text(options.data, size * 1_000_000, Path(folder))
-            if options.repeat
-            else make_text(options.data, corpus, size * 1_000_000, Path(folder))
-            for size in options.size or [20]
-            for corpus in options.corpus or ["mix"]
-        ]
-        for text in filter(None, texts):
+        for text in texts_of(options, Path(folder)):
             for vocab_size in vocab_sizes:
                 for number in threads:
                     table = {"text": text.name, **describe(text)}

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from cpbpe.engine.choice import engine_name
+from cpbpe.engine.training import CoreWordCounter, WordCounter, columns_of
 from cpbpe.reference.training_values import (
     ByteCountSpec,
     ByteLearned,
@@ -20,7 +20,7 @@ from cpbpe.reference.training_values import (
 )
 
 
-class ByteCounter(Protocol):
+class ByteCounter(WordCounter, Protocol):
     """Turns texts into words with counts. Texts are bytes that may be invalid UTF-8."""
 
     def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
@@ -37,15 +37,6 @@ class ByteCounter(Protocol):
 
     def tallies(self) -> ByteTallies:
         """What was seen; a text in parts is one when it has ended."""
-
-    def distinct(self) -> int:
-        """How many different words there are."""
-
-    def memory(self) -> int:
-        """About how many bytes the words take."""
-
-    def drain(self) -> Words:
-        """Return all words and forget them; the tallies stay."""
 
 
 def make_byte_counter(spec: ByteCountSpec) -> ByteCounter:
@@ -70,23 +61,14 @@ def learn_bytes(
     answer: dict[str, Any] = _core.learn_bytes(
         words.blob, words.ends, words.counts, words.firsts, spec, threads=threads, progress=progress
     )
-    columns = {name: _column(answer[name]) for name in ("lefts", "rights", "frequencies", "symbols")}
-    return ByteLearned(pieces=tuple(answer["pieces"]), **columns)
+    return ByteLearned(**columns_of(answer))
 
 
-def _column(data: bytes) -> array[int]:
-    column = array("Q")
-    column.frombytes(data)
-    return column
-
-
-class _CoreByteCounter:
-    """The core's counter, with the values of this package instead of the core's tuples."""
-
+class _CoreByteCounter(CoreWordCounter):
     def __init__(self, spec: ByteCountSpec):
         from cpbpe import _core
 
-        self._core = _core.ByteCounter(spec.pattern or None, spec.ordered)
+        super().__init__(_core.ByteCounter(spec.pattern or None, spec.ordered))
 
     def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
         self._core.add(list(texts), None if counts is None else list(counts), threads)
@@ -102,14 +84,3 @@ class _CoreByteCounter:
 
     def tallies(self) -> ByteTallies:
         return ByteTallies(*self._core.tallies())
-
-    def distinct(self) -> int:
-        count: int = self._core.distinct()
-        return count
-
-    def memory(self) -> int:
-        size: int = self._core.memory()
-        return size
-
-    def drain(self) -> Words:
-        return Words(*self._core.drain())

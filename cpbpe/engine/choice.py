@@ -31,8 +31,11 @@ def make_engine(spec: ModelSpec) -> Engine:
 
     try:
         core: Engine = _core.Engine.from_columns(**columns_of(spec))
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         imported("cpbpe.model.validity").check(spec)  # its error says what is wrong, and with which piece
+        other = imported("cpbpe.engine.missing_core")
+        if not other.takes_columns(_core.Engine, spec.alphabet):
+            raise RuntimeError(other.another_version(_core.__file__, error)) from error
         if spec.splitter is not None:  # what `regex` takes for a pattern, the core may not
             raise ModelError(f"the pattern {spec.splitter.pattern!r}: {error}") from None
         raise RuntimeError(
@@ -67,7 +70,7 @@ def make_chunk_finder(pattern: str | None) -> Callable[[bytes, int], tuple[int, 
     """
     if pattern is None:
         return lambda text, place: (0, len(text))
-    spans = _make_spans(pattern)
+    spans = make_spans(pattern)
 
     def find(text: bytes, place: int) -> tuple[int, int]:
         done = 0
@@ -82,7 +85,7 @@ def make_chunk_finder(pattern: str | None) -> Callable[[bytes, int], tuple[int, 
     return find
 
 
-def _make_spans(pattern: str) -> Callable[[str], Any]:
+def make_spans(pattern: str) -> Callable[[str], Any]:
     """What finds the matches of a pattern that are not empty: their spans in bytes."""
     if engine_name() == "core":
         from cpbpe import _core

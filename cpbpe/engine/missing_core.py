@@ -1,4 +1,6 @@
-"""Why the compiled core is not used, and what to do about it. Used only before the slow engine runs.
+"""Why the compiled core is not used, and what to do about it.
+
+This is used only before the slow engine runs, and where the core refuses a model.
 
 There are three reasons. Usually Python imports the sources of cpbpe, because it was started in the folder
 that holds them, while the core is in the folder where cpbpe was installed. Or the core is there but cannot be
@@ -12,6 +14,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
+from typing import Any
+
+from cpbpe.engine.columns import columns_of
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
+from cpbpe.text.split_patterns import PATTERNS
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the package that was imported."""
@@ -46,6 +53,38 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
             f"Install cpbpe again with this Python, {sys.executable}"
         )
     return "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs)"
+
+
+def takes_columns(engine: Any, alphabet: str) -> bool:
+    """Whether the core's class takes the columns of a small model that is right without doubt.
+
+    A core of another version of cpbpe does not: it has other columns. (A number that both have would need
+    somebody to think of it; this also finds what nobody has thought of.)
+    """
+    pieces = [(b"<unk>", 0.0, PieceType.UNKNOWN), (b"a", -1.0, PieceType.NORMAL)]
+    spec = ModelSpec(Pieces.of(pieces))
+    if alphabet == "bytes":
+        letters = Pieces.of([(bytes([byte]), 0.0, PieceType.NORMAL) for byte in range(256)])
+        rules = NormalizerSpec("identity", b"", False, False, False)
+        spec = ModelSpec(letters, rules, alphabet="bytes", splitter=SplitSpec(PATTERNS["gpt2"], "gpt2"))
+    try:
+        engine.from_columns(**columns_of(spec))
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def another_version(core: str, error: Exception, here: str = _HERE) -> str:
+    """Two sentences: that the core is not that of these Python files, as `error` shows, and what to do.
+
+    >>> another_version("/x/_core.so", ValueError("expected tuple of length 7"), "/x")
+    'the compiled core, /x/_core.so, is of another version than the Python files in /x, and does not take \
+their models (expected tuple of length 7). Compile it again: pip install -e /'
+    """
+    return (
+        f"the compiled core, {core}, is of another version than the Python files in {here}, and does not "
+        f"take their models ({error}). Compile it again: pip install -e {os.path.dirname(here)}"
+    )
 
 
 def _way_out(reason: str) -> str:

@@ -36,7 +36,8 @@ class PythonEngine:
         self.byte_level = columns_of(spec)["byte_level"]
         self.unicode_form = spec.normalizer.unicode_form
         self.normalizer_name = spec.normalizer.name.encode()
-        self.specials = [spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id]
+        ids = (spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id)
+        self.specials = [id if id is not None and id < self.size else None for id in ids]
         self.added = list(spec.added)
         user_defined = (p.text for p in spec.pieces if p.type == PieceType.USER_DEFINED)
         self._longest_key = max(map(len, user_defined), default=1)

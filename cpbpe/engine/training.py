@@ -7,14 +7,27 @@ by name. `cpbpe.reference.training` is the plain Python engine; the core must an
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from cpbpe.engine.choice import engine_name
 from cpbpe.reference.training_values import CountSpec, Learned, LearnSpec, Progress, Skipped, Tallies, Words
 
 
-class Counter(Protocol):
+class WordCounter(Protocol):
+    """What counters of both families offer."""
+
+    def distinct(self) -> int:
+        """How many different words there are."""
+
+    def memory(self) -> int:
+        """About how many bytes the words take."""
+
+    def drain(self) -> Words:
+        """Return all words and forget them; the tallies stay."""
+
+
+class Counter(WordCounter, Protocol):
     """Turns text into words with counts. Sentences are bytes that may be invalid UTF-8."""
 
     def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
@@ -39,15 +52,6 @@ class Counter(Protocol):
     def tallies(self) -> Tallies:
         """What was seen and what was skipped."""
 
-    def distinct(self) -> int:
-        """How many different words there are."""
-
-    def memory(self) -> int:
-        """About how many bytes the words take."""
-
-    def drain(self) -> Words:
-        """Return all words and forget them; the tallies stay."""
-
 
 def make_counter(spec: CountSpec) -> Counter:
     """A counter of the best available engine, or of the one that CPBPE_ENGINE names."""
@@ -69,7 +73,7 @@ def learn(words: Words, spec: LearnSpec, threads: int = 1, progress: Progress | 
     answer: dict[str, Any] = _core.learn(
         words.blob, words.ends, words.counts, spec, threads=threads, progress=progress
     )
-    return Learned(**{name: _column(value) for name, value in answer.items()})
+    return Learned(**columns_of(answer))
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
@@ -90,8 +94,12 @@ def merge_words(parts: Sequence[Words]) -> Words:
     return Words(*_core.merge_words([(part.blob, part.ends, part.counts) for part in parts]))
 
 
+def columns_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of what was learned from what the core returns for them: u64 as bytes, lists, numbers."""
+    return {name: _column(value) for name, value in answer.items()}
+
+
 def _column(value: Any) -> Any:
-    """A field of `Learned` from what the core returns for it: u64 as bytes, a list, or a number."""
     if isinstance(value, (bytes, bytearray)):
         column = array("Q")
         column.frombytes(value)
@@ -99,13 +107,29 @@ def _column(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class _CoreCounter:
-    """The core's counter, with the values of this package instead of the core's tuples."""
+class CoreWordCounter:
+    """A counter of the core, with the values of this package instead of the core's tuples."""
 
+    def __init__(self, core: Any):
+        self._core = core
+
+    def distinct(self) -> int:
+        count: int = self._core.distinct()
+        return count
+
+    def memory(self) -> int:
+        size: int = self._core.memory()
+        return size
+
+    def drain(self) -> Words:
+        return Words(*self._core.drain())
+
+
+class _CoreCounter(CoreWordCounter):
     def __init__(self, spec: CountSpec):
         from cpbpe import _core
 
-        self._core = _core.Counter(spec)
+        super().__init__(_core.Counter(spec))
 
     def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
         self._core.add(list(sentences), None if counts is None else list(counts))
@@ -129,14 +153,3 @@ class _CoreCounter:
         columns = skipped.items()
         left_out = {reason: Skipped(n, size, tuple(examples)) for reason, (n, size, examples) in columns}
         return Tallies(sentences, total, left_out, broken)
-
-    def distinct(self) -> int:
-        count: int = self._core.distinct()
-        return count
-
-    def memory(self) -> int:
-        size: int = self._core.memory()
-        return size
-
-    def drain(self) -> Words:
-        return Words(*self._core.drain())

@@ -10,12 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import wraps
 from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any
 
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import counted, given, listed, named, spelled
+from cpbpe.training.option_checks import check_type, check_unicode, checked_strings, names_checked
 from cpbpe.training.option_table import page
 from cpbpe.training.options_refused import REFUSED, advice
 
@@ -32,26 +32,11 @@ MAX_SENTENCE_LENGTH = 1 << 30
 ARGUMENTS = ("threads", "format", "field", "column", "memory_limit", "progress")
 """What `cpbpe.train` takes besides the options: how to work, which the model does not depend on."""
 
-T = TypeVar("T")
-
 _MAX_PIECE_BYTES = 7999
 _BYTE_NAMES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
-def _names_checked(kind: type[T]) -> type[T]:
-    """A decorator for `TrainOptions`, which passes unknown names to `refuse_unknown`."""
-    made = kind.__init__
-
-    @wraps(made)
-    def initialize(self: T, *values: Any, **options: Any) -> None:
-        refuse_unknown(options)
-        made(self, *values, **options)
-
-    kind.__init__ = initialize  # type: ignore[assignment]
-    return kind
-
-
-@_names_checked
+@names_checked(lambda names: refuse_unknown(names))
 @dataclass(frozen=True, repr=False)
 class TrainOptions:
     """How to train. The defaults are those of Llama 2; see `PRESETS` for the others.
@@ -301,20 +286,10 @@ def special_counts(placed: Mapping[int, tuple[str, int]]) -> list[str]:
 def _check_types(options: TrainOptions) -> None:
     for item in fields(options):
         value = getattr(options, item.name)
-        kind = str(item.type)
-        if kind == "bool" and not isinstance(value, bool):
-            raise TypeError(f"{named(item.name)} must be True or False, not {value!r}")
-        if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"{named(item.name)} must be an integer, not {value!r}")
+        check_type(item.name, value, str(item.type))
         bits = 64 if item.name in ("input_sentence_size", "seed") else 32
-        if kind == "int" and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        if item.type == "int" and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             raise TrainingError(f"{named(item.name)} does not fit into {bits} bits: {value}")
-        if kind == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            raise TypeError(f"{named(item.name)} must be a number, not {value!r}")
-        if kind == "str":
-            if not isinstance(value, str):
-                raise TypeError(f"{named(item.name)} must be text (str), not {value!r}")
-            _check_unicode(item.name, value)
     if options.pretokenizer is not None and not callable(options.pretokenizer):
         raise TypeError(
             f"pretokenizer must be a function from str to a list of str, not {options.pretokenizer!r}"
@@ -381,31 +356,12 @@ def _check_piece(name: str, piece: str) -> None:
         raise TrainingError(f"{named(name)}: {piece[:20]!r}... is longer than {_MAX_PIECE_BYTES} bytes")
 
 
-def _check_unicode(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise TrainingError(f"{named(name)}: {text[:40]!r} is not valid Unicode: {error.reason}") from None
-
-
 def _float32(value: float) -> float:
     """The number as the model file holds it."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         return float("inf")
-
-
-def checked_strings(name: str, value: object) -> tuple[str, ...]:
-    """Several texts as a tuple."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{named(name)} must be a list of str, not {value!r}")
-    items = tuple(value)
-    for item in items:
-        if not isinstance(item, str):
-            raise TypeError(f"{named(name)} must be a list of str, but it contains {item!r}")
-        _check_unicode(name, item)
-    return items
 
 
 def _rules(name: str, value: object) -> tuple[tuple[str, str], ...]:
@@ -428,7 +384,7 @@ def _rules(name: str, value: object) -> tuple[tuple[str, str], ...]:
             raise TrainingError(
                 f"{named(name)}: {pair!r} contains a NUL character (U+0000), which no rule can hold"
             )
-        _check_unicode(name, source + target)
+        check_unicode(name, source + target)
         if rules.setdefault(source, target) != target:
             raise TrainingError(f"{named(name)}: two rules for {source!r}, {rules[source]!r} and {target!r}")
     return tuple(rules.items())

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
 use crate::memory::{with_room, Grow};
-use crate::text::normalize::{Normalizer, NormalizerOptions, Source, Spaces};
+use crate::text::normalize::{Normalizer, Source, Spaces};
+use crate::text::normalizer_options::NormalizerOptions;
 use crate::text::utf8;
 use crate::vocab::vocabulary::byte_of;
 use crate::vocab::{piece_type, Vocab};
@@ -38,7 +39,8 @@ impl Decoder {
         denormalizer: Option<Arc<Normalizer>>,
         keep_space: bool,
     ) -> Decoder {
-        Decoder { vocab, texts: Arc::default(), denormalizer, beginning: Beginning::new(options, keep_space) }
+        let beginning = Beginning::new(options, keep_space || vocab.byte_level.is_some());
+        Decoder { vocab, texts: Arc::default(), denormalizer, beginning }
     }
 
     /// The same for other options of the normalizer.
@@ -47,7 +49,7 @@ impl Decoder {
             vocab: self.vocab.clone(),
             texts: self.texts.clone(),
             denormalizer: self.denormalizer.clone(),
-            beginning: Beginning::new(options, keep_space),
+            beginning: Beginning::new(options, keep_space || self.vocab.byte_level.is_some()),
         }
     }
 
@@ -208,7 +210,8 @@ pub(crate) enum TextKind {
 /// How the beginning of a text is treated.
 #[derive(Clone, Copy)]
 struct Beginning {
-    /// Drop a space in front: the model adds one, or removes those that are there.
+    /// Drop a space in front: the model adds one, or removes those that are there. (Byte-level models keep what their
+    /// pieces have, as tokenizers does.)
     drops_space: bool,
     /// Drop the space of every piece until there is text.
     drops_all: bool,

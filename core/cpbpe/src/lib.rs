@@ -75,6 +75,6 @@ pub use split::{Batch, Chunks, Splitter};
 pub use text::finder::Finder;
 pub use text::forms::Form;
 pub use text::lines::Lines;
-pub use text::normalize::NormalizerOptions;
+pub use text::normalizer_options::NormalizerOptions;
 pub use text::utf8::repair_into;
 pub use vocab::{ByteLevelOptions, Columns};

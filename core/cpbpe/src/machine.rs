@@ -191,7 +191,7 @@ pub use vector::Vector;
 #[cfg(target_arch = "x86_64")]
 pub mod vector {
     use super::*;
-    use crate::vocab::characters::{Characters, LAST};
+    use crate::vocab::characters::{Characters, ID, LAST};
     use std::arch::x86_64::*;
 
     /// x86-64 with AVX-512. See `has_vectors`.
@@ -252,9 +252,17 @@ pub mod vector {
             }
         }
 
-        /// Write the entries of the characters of a block that begin at these bits, and then anything.
+        /// Write the ids of the characters of a block that begin at these bits, and then anything. Returns what else is in
+        /// their entries, a bit for each of them and one of `flags`, and then any bits.
         #[inline(always)]
-        pub fn entries(characters: &Characters, text: &[u8; BLOCK + MORE], starts: u64, to: &mut [u32; BLOCK]) {
+        pub fn entries<const N: usize>(
+            characters: &Characters,
+            text: &[u8; BLOCK + MORE],
+            starts: u64,
+            flags: [u32; N],
+            to: &mut [u32; BLOCK],
+        ) -> [u64; N] {
+            let mut found = [0; N];
             let (table, default) = characters.table();
             debug_assert_eq!(table.len(), LAST as usize + 1);
             let count = starts.count_ones() as usize;
@@ -288,25 +296,30 @@ pub mod vector {
                     let entries = _mm512_i32gather_epi32::<4>(code, table.as_ptr().cast());
                     let none = _mm512_testn_epi32_mask(entries, entries);
                     let entries = _mm512_mask_mov_epi32(entries, none, _mm512_set1_epi32(default as i32));
-                    _mm512_storeu_si512(to.as_mut_ptr().cast(), entries);
+                    _mm512_storeu_si512(to.as_mut_ptr().cast(), bits(entries, ID as i32));
+                    for (found, flag) in found.iter_mut().zip(flags) {
+                        let set = _mm512_test_epi32_mask(entries, _mm512_set1_epi32(flag as i32));
+                        *found |= u64::from(set) << (16 * part);
+                    }
                 }
             }
+            found
         }
 
-        /// The bits of these entries that are named in `flags`, collected.
+        /// Move those of some numbers whose bits are set to the front.
         #[inline(always)]
-        pub fn collect(entries: &[u32; BLOCK], flags: [u32; 4]) -> [u64; 4] {
-            let mut bits = [0; 4];
-            for (i, part) in entries.chunks_exact(16).enumerate() {
-                // SAFETY: 16 entries can be read; see `load`.
-                let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
-                for (bits, flag) in bits.iter_mut().zip(flags) {
-                    // SAFETY: see `load`.
-                    let set = unsafe { _mm512_test_epi32_mask(part, _mm512_set1_epi32(flag as i32)) };
-                    *bits |= u64::from(set) << (16 * i);
+        pub fn keep(bits: u64, numbers: &mut [u32; BLOCK]) {
+            let mut to = 0;
+            for part in 0..BLOCK / 16 {
+                let bits = (bits >> (16 * part)) as u16;
+                // SAFETY: 16 numbers are read, and written to where they were or before; see `load`.
+                unsafe {
+                    let numbers = numbers.as_mut_ptr();
+                    let some = _mm512_loadu_si512(numbers.add(16 * part).cast());
+                    _mm512_storeu_si512(numbers.add(to).cast(), _mm512_maskz_compress_epi32(bits, some));
                 }
+                to += bits.count_ones() as usize;
             }
-            bits
         }
 
         /// The bits whose places are set in `places`, side by side.
@@ -316,11 +329,11 @@ pub mod vector {
             unsafe { _pext_u64(bits, places) }
         }
 
-        /// Write those bytes whose bits are set, side by side, and then anything.
+        /// The reverse of `extract`: the lowest bits, one at each place that is set in `places`.
         #[inline(always)]
-        pub fn select(bits: u64, bytes: &[u8; BLOCK], to: &mut [u8; BLOCK]) {
+        pub fn deposit(bits: u64, places: u64) -> u64 {
             // SAFETY: see `load`.
-            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(bits, load(bytes))) }
+            unsafe { _pdep_u64(bits, places) }
         }
     }
 

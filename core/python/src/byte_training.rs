@@ -4,18 +4,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use cpbpe::memory::collected;
 use cpbpe::train::bytes::{self, ByteLearnSpec, OrderedWords, Ties};
-use cpbpe::train::{Tuning, WordsRef};
-use cpbpe::watch::Monitor;
+use cpbpe::train::WordsRef;
 use cpbpe::Error;
 
 use crate::errors::{exception, halted};
-use crate::training::{column, field, watched, word_columns};
+use crate::training::{column, counted, counting, field, size_of_all, tuning_of, watched, word_columns, LITTLE};
 use crate::values::{bytes as to_bytes, bytes_of, list};
-
-/// Work on fewer bytes than this is done directly, without a thread that watches.
-const LITTLE: usize = 1 << 20;
 
 /// The columns of Python's `Words`: blob, ends, counts and firsts.
 type OrderedColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -30,21 +25,6 @@ fn ordered_columns(py: Python<'_>, words: OrderedWords) -> PyResult<OrderedColum
 pub struct ByteCounter {
     /// In a box, because the interpreter does not align objects as it asks for (see `lib.rs`).
     counter: Box<bytes::ByteCounter>,
-}
-
-impl ByteCounter {
-    /// Do some work with the counter on text of this size.
-    fn work(
-        &mut self,
-        py: Python<'_>,
-        size: usize,
-        work: impl FnOnce(&mut bytes::ByteCounter, &Monitor) -> Result<(), Error> + Send,
-    ) -> PyResult<()> {
-        if size < LITTLE {
-            return work(&mut self.counter, &Monitor::default()).map_err(exception);
-        }
-        watched(py, None, |monitor| work(&mut self.counter, monitor))
-    }
 }
 
 #[pymethods]
@@ -62,27 +42,21 @@ impl ByteCounter {
         threads: usize,
     ) -> PyResult<()> {
         let texts = bytes_of(texts)?;
-        if counts.as_ref().is_some_and(|counts| counts.len() != texts.len()) {
-            return Err(PyValueError::new_err("there must be one count for each text"));
-        }
-        let texts = collected(texts.iter().map(|text| text.as_bytes())).map_err(halted)?;
-        let size = texts.iter().map(|text| text.len()).sum();
-        self.work(py, size, |counter, monitor| {
-            let count = |at: usize| counts.as_ref().map_or(1, |counts| counts[at]);
-            counter.add(texts.iter().enumerate().map(|(at, &text)| (text, count(at))), threads, monitor)
-        })
+        let size = size_of_all(&texts);
+        let texts = counted(&texts, counts)?;
+        counting(py, &mut *self.counter, size, |counter, monitor| counter.add(texts, threads, monitor))
     }
 
     fn add_lines(&mut self, py: Python<'_>, data: &[u8], threads: usize) -> PyResult<()> {
-        self.work(py, data.len(), |counter, monitor| counter.add_lines(data, threads, monitor))
+        counting(py, &mut *self.counter, data.len(), |counter, monitor| counter.add_lines(data, threads, monitor))
     }
 
     fn add_part(&mut self, py: Python<'_>, data: &[u8], threads: usize) -> PyResult<()> {
-        self.work(py, data.len(), |counter, monitor| counter.add_part(data, threads, monitor))
+        counting(py, &mut *self.counter, data.len(), |counter, monitor| counter.add_part(data, threads, monitor))
     }
 
     fn end_text(&mut self, py: Python<'_>, threads: usize) -> PyResult<()> {
-        self.work(py, LITTLE, |counter, monitor| counter.end_text(threads, monitor))
+        counting(py, &mut *self.counter, LITTLE, |counter, monitor| counter.end_text(threads, monitor))
     }
 
     /// Texts, bytes, empty texts, and texts that are not UTF-8.
@@ -139,8 +113,7 @@ fn learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<ByteLearnSpec> {
 
 /// Learn merges from words.
 #[pyfunction]
-#[pyo3(signature = (blob, ends, counts, firsts, spec, *, threads, progress, small = Tuning::DEFAULT.small,
-    guess = Tuning::DEFAULT.guess, parts_from = Tuning::DEFAULT.parts_from))]
+#[pyo3(signature = (blob, ends, counts, firsts, spec, *, threads, progress, **tuning))]
 #[allow(clippy::too_many_arguments)]
 pub fn learn_bytes<'py>(
     py: Python<'py>,
@@ -151,13 +124,11 @@ pub fn learn_bytes<'py>(
     spec: &Bound<'py, PyAny>,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
-    small: usize,
-    guess: u64,
-    parts_from: usize,
+    tuning: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let words = WordsRef::new(blob, ends, counts).map_err(exception)?;
     let spec = learn_spec(spec)?;
-    let tuning = Tuning { small, guess, parts_from };
+    let tuning = tuning_of(tuning)?;
     let learned =
         watched(py, progress, |monitor| bytes::learn_bytes(&words, firsts, &spec, &tuning, threads, monitor))?;
     let fields = PyDict::new(py);

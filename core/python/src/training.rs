@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pyo3::conversion::FromPyObjectOwned;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -19,7 +19,7 @@ use crate::values::{bytes, bytes_of, list, string};
 /// How often signals are checked.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Work on fewer bytes than this is done directly, without a thread.
-const LITTLE: usize = 1 << 20;
+pub const LITTLE: usize = 1 << 20;
 
 /// Do the work in another thread; call `progress` and check for signals meanwhile. An exception of either ends it.
 pub fn watched<T: Send>(
@@ -100,15 +100,33 @@ pub fn word_columns(py: Python<'_>, words: Words) -> PyResult<WordColumns<'_>> {
     Ok((bytes(py, &words.blob)?, bytes(py, &words.ends)?, bytes(py, &words.counts)?))
 }
 
-/// Sentences with their counts, each of which is 1 if none are given.
-fn counted<'a>(
-    sentences: &'a [Bound<'_, PyBytes>],
+/// Do some work with a counter on text of this size.
+pub fn counting<C: Send>(
+    py: Python<'_>,
+    counter: &mut C,
+    size: usize,
+    work: impl FnOnce(&mut C, &Monitor) -> Result<(), Error> + Send,
+) -> PyResult<()> {
+    if size < LITTLE {
+        return work(counter, &Monitor::default()).map_err(exception);
+    }
+    watched(py, None, |monitor| work(counter, monitor))
+}
+
+/// The bytes in all texts.
+pub fn size_of_all(texts: &[Bound<'_, PyBytes>]) -> usize {
+    texts.iter().map(|text| text.as_bytes().len()).sum()
+}
+
+/// Texts with their counts, each of which is 1 if none are given.
+pub fn counted<'a>(
+    texts: &'a [Bound<'_, PyBytes>],
     counts: Option<Vec<u64>>,
 ) -> PyResult<impl Iterator<Item = (&'a [u8], u64)> + Send> {
-    if counts.as_ref().is_some_and(|counts| counts.len() != sentences.len()) {
-        return Err(PyValueError::new_err("there must be one count for each sentence"));
+    if counts.as_ref().is_some_and(|counts| counts.len() != texts.len()) {
+        return Err(PyValueError::new_err("there must be one count for each text"));
     }
-    let texts = collected(sentences.iter().map(|sentence| sentence.as_bytes())).map_err(halted)?;
+    let texts = collected(texts.iter().map(|text| text.as_bytes())).map_err(halted)?;
     let counts = (0..texts.len()).map(move |at| counts.as_ref().map_or(1, |counts| counts[at]));
     Ok(texts.into_iter().zip(counts))
 }
@@ -132,26 +150,18 @@ impl Counter {
 
     fn add(&mut self, py: Python<'_>, sentences: &Bound<'_, PyList>, counts: Option<Vec<u64>>) -> PyResult<()> {
         let sentences = bytes_of(sentences)?;
-        let size: usize = sentences.iter().map(|sentence| sentence.as_bytes().len()).sum();
+        let size = size_of_all(&sentences);
         let mut sentences = counted(&sentences, counts)?;
-        let mut count = |monitor: &Monitor| {
+        counting(py, &mut *self.counter, size, |counter, monitor| {
             sentences.try_for_each(|(sentence, count)| {
                 monitor.check()?;
-                Ok(self.counter.add(sentence, count, monitor)?)
+                Ok(counter.add(sentence, count, monitor)?)
             })
-        };
-        if size < LITTLE {
-            count(&Monitor::default()).map_err(exception)
-        } else {
-            watched(py, None, count)
-        }
+        })
     }
 
     fn add_block(&mut self, py: Python<'_>, data: &[u8], threads: usize) -> PyResult<()> {
-        if data.len() < LITTLE {
-            return self.counter.add_block(data, threads, &Monitor::default()).map_err(halted);
-        }
-        watched(py, None, |monitor| Ok(self.counter.add_block(data, threads, monitor)?))
+        counting(py, &mut *self.counter, data.len(), |counter, monitor| Ok(counter.add_block(data, threads, monitor)?))
     }
 
     fn prepare<'py>(&mut self, py: Python<'py>, sentences: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
@@ -226,10 +236,23 @@ pub fn merge_words<'py>(py: Python<'py>, parts: Vec<WordColumns<'py>>) -> PyResu
     word_columns(py, merged)
 }
 
+/// The tuning, of which Python names what is not as usual.
+pub fn tuning_of(names: Option<&Bound<'_, PyDict>>) -> PyResult<Tuning> {
+    let mut tuning = Tuning::DEFAULT;
+    for (name, value) in names.into_iter().flatten() {
+        match name.extract::<String>()?.as_str() {
+            "small" => tuning.small = value.extract()?,
+            "guess" => tuning.guess = value.extract()?,
+            "parts_from" => tuning.parts_from = value.extract()?,
+            _ => return Err(PyTypeError::new_err("the tuning has small, guess and parts_from")),
+        }
+    }
+    Ok(tuning)
+}
+
 /// Learn merges from words.
 #[pyfunction]
-#[pyo3(signature = (blob, ends, counts, spec, *, threads, progress, small = Tuning::DEFAULT.small,
-    guess = Tuning::DEFAULT.guess, parts_from = Tuning::DEFAULT.parts_from))]
+#[pyo3(signature = (blob, ends, counts, spec, *, threads, progress, **tuning))]
 #[allow(clippy::too_many_arguments)]
 pub fn learn<'py>(
     py: Python<'py>,
@@ -239,13 +262,11 @@ pub fn learn<'py>(
     spec: &Bound<'py, PyAny>,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
-    small: usize,
-    guess: u64,
-    parts_from: usize,
+    tuning: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let words = WordsRef::new(blob, ends, counts).map_err(exception)?;
+    let words = WordsRef::checked(blob, ends, counts, threads).map_err(exception)?;
     let spec = learn_spec(spec)?;
-    let tuning = Tuning { small, guess, parts_from };
+    let tuning = tuning_of(tuning)?;
     let learned = watched(py, progress, |monitor| train::learn(&words, &spec, &tuning, threads, monitor))?;
     let (all, merges) = (learned.characters, learned.merges);
     let fields = PyDict::new(py);

@@ -29,7 +29,7 @@ impl Objects {
         Ok(Objects(collected(none).map_err(halted)?.into_boxed_slice()))
     }
 
-    /// A list of the objects of ids, all of which are below the count.
+    /// A list of the objects of ids. One that is not below the count is that of an added token, and gets a new object.
     #[inline]
     pub fn list<'py, T>(
         &self,
@@ -43,7 +43,10 @@ impl Objects {
         unsafe {
             let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
             for (i, &id) in (0..).zip(ids) {
-                let place = &self.0[id as usize];
+                let Some(place) = self.0.get(id as usize) else {
+                    ffi::PyList_SetItem(list.as_ptr(), i, make(id)?.into_ptr());
+                    continue;
+                };
                 let mut object = place.load(Ordering::Acquire);
                 if object.is_null() {
                     object = Self::keep(place, make(id)?);

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import wraps
 from inspect import cleandoc
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from cpbpe.errors import TrainingError
 from cpbpe.model.spec import SplitSpec
 from cpbpe.spelling import named, spelled
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
 from cpbpe.training.byte_level.option_table import GROUPS, REFUSED
+from cpbpe.training.option_checks import check_type, checked_strings, names_checked
 from cpbpe.training.option_table import page
-from cpbpe.training.options import ARGUMENTS, NAMES, checked_strings
+from cpbpe.training.options import ARGUMENTS, NAMES
 from cpbpe.training.options_refused import advice
 
 TIES = ("tokenizers", "minbpe")
@@ -27,23 +27,8 @@ BYTE_ORDERS = ("gpt2", "values")
 """In which order bytes get their ids: as in GPT-2's vocabulary, or 0 to 255."""
 BYTES = 256
 
-T = TypeVar("T")
 
-
-def _names_checked(kind: type[T]) -> type[T]:
-    """A decorator for `ByteTrainOptions`, which passes unknown names to `refuse_unknown`."""
-    made = kind.__init__
-
-    @wraps(made)
-    def initialize(self: T, *values: Any, **options: Any) -> None:
-        refuse_unknown(options)
-        made(self, *values, **options)
-
-    kind.__init__ = initialize  # type: ignore[assignment]
-    return kind
-
-
-@_names_checked
+@names_checked(lambda names: refuse_unknown(names))
 @dataclass(frozen=True, repr=False)
 class ByteTrainOptions:
     """How to train a byte-level model. The defaults are those of GPT-4; see `BYTE_PRESETS` for the others.
@@ -148,15 +133,10 @@ def refuse_unknown(options: Iterable[str]) -> None:
 def _check(options: ByteTrainOptions) -> None:
     # 1. Types.
     for item in fields(options):
-        value, kind = getattr(options, item.name), str(item.type)
-        if kind == "bool" and not isinstance(value, bool):
-            raise TypeError(f"{named(item.name)} must be True or False, not {value!r}")
-        if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"{named(item.name)} must be an integer, not {value!r}")
-        if kind == "int" and not 0 <= value < 1 << 31:
+        value = getattr(options, item.name)
+        check_type(item.name, value, str(item.type))
+        if item.type == "int" and not 0 <= value < 1 << 31:
             raise TrainingError(f"{named(item.name)} must be 0 to {(1 << 31) - 1}, not {value}")
-        if kind == "str" and not isinstance(value, str):
-            raise TypeError(f"{named(item.name)} must be text (str), not {value!r}")
     # 2. Choices.
     for name, allowed in (("ties", TIES), ("byte_order", BYTE_ORDERS)):
         if getattr(options, name) not in allowed:

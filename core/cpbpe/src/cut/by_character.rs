@@ -6,7 +6,7 @@
 use crate::cut::chunks::{character_before, four_at, is_space, number};
 use crate::cut::words::{Cutter, Words, BATCH, MAX_WORDS};
 use crate::machine::{Machine, Plain, BLOCK};
-use crate::vocab::characters::{code_point, AFTER, BEFORE, ONE, UNKNOWN};
+use crate::vocab::characters::{code_point, AFTER, BEFORE, ID, ONE, UNKNOWN};
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
@@ -15,28 +15,28 @@ pub(super) const ROOM: usize = BATCH + BLOCK;
 
 /// The singles of a batch that was cut by characters.
 pub struct CharacterSingles {
-    /// The entries of its characters, after that of the last one before the batch. (Of UNKNOWN characters side by side
-    /// only the first is here.)
-    pub entries: [u32; ROOM + 1],
-    /// The places in `entries` where words begin, and those, minus 1, where they end.
+    /// The ids of its characters, as if they were singles, after that of the last one before the batch. (Of UNKNOWN
+    /// characters side by side only the first is here.)
+    pub ids: [u32; ROOM + 1],
+    /// The places in `ids` where words begin, and those, minus 1, where they end.
     pub(super) begins: [u8; MAX_WORDS],
     /// See `begins`.
     pub(super) ends: [u8; MAX_WORDS],
     /// Whether a word was open where the batch begins.
     opened: bool,
-    /// The place in `entries` where the singles after the last word end.
+    /// The place in `ids` where the singles after the last word end.
     end: usize,
 }
 
 impl CharacterSingles {
     pub fn new() -> CharacterSingles {
         let none = [0; MAX_WORDS];
-        CharacterSingles { entries: [0; ROOM + 1], begins: none, ends: none, opened: false, end: 0 }
+        CharacterSingles { ids: [0; ROOM + 1], begins: none, ends: none, opened: false, end: 0 }
     }
 }
 
 impl Words {
-    /// The places in `entries` of the singles before a word, or after the last one. `done`: up to where in the text ids
+    /// The places in `ids` of the singles before a word, or after the last one. `done`: up to where in the text ids
     /// have been appended, before the first word.
     #[inline(always)]
     pub fn character_singles(&self, i: usize, done: usize) -> (usize, usize) {
@@ -50,11 +50,11 @@ impl Words {
         (from, to.max(from))
     }
 
-    /// Whether an UNKNOWN character is the first single after the word before a word.
+    /// Whether the first single after the word before a word is a character with this id.
     #[inline(always)]
-    pub fn is_unknown_after(&self, i: usize) -> bool {
+    pub fn is_after(&self, i: usize, id: Option<u32>) -> bool {
         let (from, to) = if self.by_character { self.character_singles(i, 0) } else { (0, 0) };
-        from < to && self.characters.entries[from] & UNKNOWN != 0
+        from < to && Some(self.characters.ids[from]) == id
     }
 }
 
@@ -103,7 +103,7 @@ impl Cutter<'_> {
         let mut last_code = if first == 0 { u32::MAX } else { code_point(four_at(padded, last)?) };
         let mut was_cut = self.open.is_none();
         let mut was_unknown = was_cut && last_entry & UNKNOWN != 0;
-        singles.entries[0] = last_entry;
+        singles.ids[0] = last_entry & ID;
         // 2. Go from character to character. Where words begin and end is unpredictable, so it is always written, and
         //    counted if it is so.
         let (mut begun, mut ended, mut kept) = (usize::from(!was_cut), 0, 0);
@@ -138,7 +138,7 @@ impl Cutter<'_> {
                 begun += usize::from(begins);
                 ended += usize::from(ends);
             }
-            singles.entries[1 + kept] = entry;
+            singles.ids[1 + kept] = entry & ID;
             // (Of UNKNOWN characters side by side, only the first counts.)
             let unknown = entry & UNKNOWN != 0;
             kept += usize::from(i < count && !(unknown & was_unknown));
@@ -222,7 +222,7 @@ pub(super) struct Found {
     pub ended: usize,
     /// Where the first one began.
     pub start: usize,
-    /// The place in `entries` where the singles end, if no word is open.
+    /// The place in `ids` where the singles end, if no word is open.
     pub end: usize,
     /// Where the last character begins.
     pub last: usize,

@@ -1,17 +1,15 @@
-//! From text of long characters to words, 64 characters at a time; see `cut/by_character.rs`.
+//! From text of long characters to words, block by block; see `cut/by_character.rs`.
 //!
-//! Everything is as in `cut/words.rs`, but bit i stands for the character i, not for the byte i.
+//! Everything is as in `cut/words.rs`, but bit i stands for the character i of the block, not for its byte i. All that is
+//! known about a block stays in registers. (To write down the characters of a batch first, and then to read them 64 at a
+//! time, took twice as long: most of it was waiting for what had just been written.)
 
 use crate::cut::by_character::{Found, ROOM};
 use crate::cut::chunks::{four_at, number};
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::machine::{Machine, Vector, BLOCK};
-use crate::vocab::characters::{AFTER, BEFORE, ONE, UNKNOWN};
+use crate::vocab::characters::{AFTER, BEFORE, ID, ONE, UNKNOWN};
 
-/// How many places of characters may be written.
-const PLACES: usize = ROOM + BLOCK;
-/// Groups of 64 characters, and what may be written after the last.
-const GROUPS: usize = ROOM / BLOCK + 1;
 /// What is asked about characters.
 const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
 
@@ -19,135 +17,110 @@ impl Cutter<'_> {
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
     #[inline(always)]
     pub(super) fn next_by_mask(&mut self, words: &mut Words) -> Option<()> {
-        let first = self.base;
-        // 1. What is known about the last character before the batch, and about those in it?
-        let (last, last_entry) = self.last_character()?;
-        let batch = self.read(&mut words.characters.entries)?;
+        let (first, padded) = (self.base, self.padded);
         let singles = &mut words.characters;
-        singles.entries[0] = last_entry;
-        let is_end = self.base > self.length;
-        // 2. Group by group: which characters begin and end words?
-        let mut before = Before::new(last_entry, self.open.is_some(), first > 0 && self.padded[first - 1] >= 0x80);
+        // 1. What is known about the last character before the batch?
+        let (first_last, last_entry) = self.last_character()?;
+        let mut last = first_last;
+        singles.ids[0] = last_entry & ID;
+        let mut before = Before::new(last_entry, self.open.is_some(), first > 0 && padded[first - 1] >= 0x80);
         let (mut begun, mut ended, mut kept) = (usize::from(self.open.is_some()), 0, 0);
         let mut first_begins = false;
-        for group in 0..(batch.count + usize::from(is_end)).div_ceil(BLOCK) {
-            let base = group * BLOCK;
-            let flags = Vector::collect(singles.entries[1 + base..].first_chunk()?, FLAGS);
-            let joined = |pairs| self.joined(&batch, group, last, first, pairs);
-            let Group { begins, ends, keep } = before.next(&batch, group, flags, is_end, joined)?;
-            Vector::select(begins, batch.after[base..].first_chunk()?, words.begins[begun..].first_chunk_mut()?);
-            Vector::select(ends, batch.places[1 + base..].first_chunk()?, words.ends[ended..].first_chunk_mut()?);
+        let stop = (first + BATCH).min(self.length + 1);
+        while self.base < stop {
+            // 2. The characters of the next block, and what is known about each.
+            let base = self.base;
+            let text = padded[base..].first_chunk()?;
+            let block = text.first_chunk::<BLOCK>()?;
+            let left = self.length - base;
+            let is_end = left < BLOCK;
+            let [others, mut starts] = Vector::kinds(block);
+            if is_end {
+                starts &= (1 << left) - 1;
+            }
+            let cuts = Vector::cuts(self.joinable, block, if base == 0 { 0 } else { padded[base - 1] });
+            let ids = singles.ids[1 + kept..].first_chunk_mut()?;
+            let flags = Vector::entries(&self.joinable.characters, text, starts, FLAGS, ids);
+            let [cuts, long] = [cuts, others].map(|bits| Vector::extract(bits, starts));
+            let block = Block { count: starts.count_ones(), flags, cuts, long, is_end };
+            // 3. Which of them begin and end words?
+            let joined = |pairs| self.joined(pairs, starts, last);
+            let Group { begins, ends, keep } = before.next(&block, joined)?;
+            // 4. Write the places of these. Bit i of the begins stands for the character before the character i.
+            let from = base - first;
+            words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
+            let at = begun + (begins & 1) as usize;
+            let to = words.begins[at..].first_chunk_mut()?;
+            Vector::places(Vector::deposit(begins >> 1, starts), (from + 1) as u8, to);
+            let starts_and_end = starts | u64::from(is_end).wrapping_shl(left as u32);
+            Vector::places(Vector::deposit(ends, starts_and_end), from as u8, words.ends[ended..].first_chunk_mut()?);
             Vector::places(Vector::extract(begins, keep), kept as u8, singles.begins[begun..].first_chunk_mut()?);
             Vector::places(Vector::extract(ends, keep), kept as u8, singles.ends[ended..].first_chunk_mut()?);
-            first_begins |= group == 0 && begins & 1 != 0;
+            first_begins |= base == first && begins & 1 != 0;
             begun += begins.count_ones() as usize;
             ended += ends.count_ones() as usize;
-            kept += keep_some(&mut singles.entries[1..], base, batch.count, keep, kept);
+            // 5. Of UNKNOWN characters side by side, only the first counts.
+            let inside = block.inside();
+            if keep & inside == inside {
+                kept += block.count as usize;
+            } else {
+                Vector::keep(keep & inside, ids);
+                kept += (keep & inside).count_ones() as usize;
+            }
+            if starts != 0 {
+                last = base + starts.ilog2() as usize;
+            }
+            self.base += BLOCK;
         }
         // (The first character of all is before the batch.)
-        let before_batch = if first_begins { last } else { first + usize::from(words.begins[0]).max(1) - 1 };
+        let before_batch = if first_begins { first_last } else { first + usize::from(words.begins[0]).max(1) - 1 };
         let start = self.open.unwrap_or(before_batch);
-        let end = kept + usize::from(is_end);
-        let last = first + usize::from(batch.places[batch.count]);
+        let end = kept + usize::from(self.base > self.length);
         self.finish(words, Found { begun, ended, start, end, last });
         Some(())
     }
 
-    /// Read the characters of the next batch, and write what is known about each.
+    /// Of the characters of a block whose bits are set, those that some piece has after the character before them.
+    /// `starts`: where the characters begin. `last`: where the one before the block does.
     #[inline(always)]
-    fn read(&mut self, entries: &mut [u32; ROOM + 1]) -> Option<Characters> {
-        let (first, padded) = (self.base, self.padded);
-        let mut batch = Characters::new();
-        let stop = (first + BATCH).min(self.length + 1);
-        while self.base < stop {
-            let block = padded[self.base..].first_chunk::<BLOCK>()?;
-            let left = self.length - self.base;
-            let [others, mut starts] = Vector::kinds(block);
-            if left < BLOCK {
-                starts &= (1 << left) - 1;
-            }
-            let mask = Vector::cuts(self.joinable, block, if self.base == 0 { 0 } else { padded[self.base - 1] });
-            let count = batch.count;
-            Vector::places(starts, (self.base - first) as u8, batch.places[1 + count..].first_chunk_mut()?);
-            let text = padded[self.base..].first_chunk()?;
-            Vector::entries(&self.joinable.characters, text, starts, entries[1 + count..].first_chunk_mut()?);
-            put(&mut batch.cuts, count, Vector::extract(mask, starts));
-            put(&mut batch.long, count, Vector::extract(others, starts));
-            batch.count += starts.count_ones() as usize;
-            self.base += BLOCK;
-        }
-        if self.base > self.length {
-            batch.places[1 + batch.count] = (self.length - first) as u8;
-        }
-        for (after, place) in batch.after.iter_mut().zip(batch.places) {
-            *after = place.wrapping_add(1);
-        }
-        Some(batch)
-    }
-
-    /// Of the characters of a group whose bits are set, those that some piece has after the character before them.
-    #[inline(always)]
-    fn joined(&self, batch: &Characters, group: usize, last: usize, first: usize, pairs: u64) -> Option<u64> {
+    fn joined(&self, pairs: u64, starts: u64, last: usize) -> Option<u64> {
+        let place = |i: u32| self.base + Vector::deposit(1 << i, starts).trailing_zeros() as usize;
         let (mut rest, mut joined) = (pairs, pairs);
         while rest != 0 {
-            let i = rest.trailing_zeros() as usize;
+            let i = rest.trailing_zeros();
             rest &= rest - 1;
-            let at = group * BLOCK + i;
-            let left = if at == 0 { last } else { first + usize::from(batch.places[at]) };
-            let right = first + usize::from(batch.places[at + 1]);
-            let pair = self.joinable.pair(number(four_at(self.padded, left)?), number(four_at(self.padded, right)?));
+            let left = if i == 0 { last } else { place(i - 1) };
+            let [left, right] = [left, place(i)].map(|at| four_at(self.padded, at));
+            let pair = self.joinable.pair(number(left?), number(right?));
             joined ^= u64::from(!pair) << i;
         }
         Some(joined)
     }
 }
 
-/// The characters of a batch.
-struct Characters {
+/// The characters of a block.
+struct Block {
     /// How many there are.
-    count: usize,
-    /// Where each is, counted from where the batch begins, after a place for the last one before the batch; and the end
-    /// of the text.
-    places: [u8; PLACES],
-    /// The same, plus 1.
-    after: [u8; PLACES],
+    count: u32,
+    /// What is known about them; see `FLAGS`. (As in what follows, only the bits of characters count.)
+    flags: [u64; 4],
     /// The cuts before characters that bytes allow.
-    cuts: [u64; GROUPS],
+    cuts: u64,
     /// Which characters are not ASCII.
-    long: [u64; GROUPS],
+    long: u64,
+    /// Whether the text ends in the block.
+    is_end: bool,
 }
 
-impl Characters {
-    fn new() -> Characters {
-        Characters { count: 0, places: [0; PLACES], after: [0; PLACES], cuts: [0; GROUPS], long: [0; GROUPS] }
+impl Block {
+    /// The bits of its characters.
+    #[inline(always)]
+    fn inside(&self) -> u64 {
+        (1u64.wrapping_shl(self.count)).wrapping_sub(1) | u64::from(self.count < 64).wrapping_sub(1)
     }
 }
 
-/// Write bits behind others.
-#[inline(always)]
-fn put(all: &mut [u64; GROUPS], at: usize, bits: u64) {
-    let (group, shift) = (at / BLOCK, at % BLOCK);
-    all[group] |= bits << shift;
-    all[group + 1] |= bits >> 1 >> (BLOCK - 1 - shift);
-}
-
-/// Move those of the entries of a group whose bits are set to `kept`, behind those of the groups before it. Returns how
-/// many.
-#[inline(always)]
-fn keep_some(entries: &mut [u32], base: usize, count: usize, keep: u64, kept: usize) -> usize {
-    let all = (count - base).min(BLOCK);
-    if kept == base && keep == u64::MAX {
-        return all;
-    }
-    let mut to = kept;
-    for i in 0..all {
-        entries[to] = entries[base + i];
-        to += (keep >> i & 1) as usize;
-    }
-    to - kept
-}
-
-/// What is known about the character before a group.
+/// What is known about the character before a block.
 struct Before {
     /// Whether some piece has another character after it.
     joins: bool,
@@ -159,7 +132,7 @@ struct Before {
     long: bool,
 }
 
-/// Which characters of a group begin words (by the character after), which follow on words, and which count.
+/// Which characters of a block begin words (by the character after), which follow on words, and which count.
 struct Group {
     begins: u64,
     ends: u64,
@@ -173,39 +146,35 @@ impl Before {
         Before { joins, odd: !one, unknown: unknown && !open, cut: !open, long }
     }
 
-    /// Take a group. `joined`: of some characters, which are joined with the one before.
+    /// Take a block. `joined`: of some characters, which are joined with the one before.
     #[inline(always)]
-    fn next(
-        &mut self,
-        batch: &Characters,
-        group: usize,
-        flags: [u64; 4],
-        is_end: bool,
-        joined: impl Fn(u64) -> Option<u64>,
-    ) -> Option<Group> {
-        let left = batch.count - group * BLOCK;
-        let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
-        let [before, after, one, unknown] = flags.map(|bits| bits & inside);
+    fn next(&mut self, block: &Block, joined: impl Fn(u64) -> Option<u64>) -> Option<Group> {
+        let inside = block.inside();
+        let [before, after, one, unknown] = block.flags.map(|bits| bits & inside);
         let odd = !one & inside;
         if odd & unknown != 0 {
             return None; // U+2581
         }
         // 1. Which are joined with the one before? (Bytes are enough for two characters of one byte.)
-        let long = batch.long[group];
-        let may_be = after & (before << 1 | u64::from(self.joins)) & !batch.cuts[group];
+        let long = block.long;
+        let may_be = after & (before << 1 | u64::from(self.joins)) & !block.cuts;
         let pairs = may_be & (long | long << 1 | u64::from(self.long));
-        let mask = !(may_be & !pairs | joined(pairs)?);
+        let joined = if pairs == 0 { 0 } else { joined(pairs)? };
+        let mask = !(may_be & !pairs | joined);
         // 2. As in `cut/words.rs`. (Nothing begins at the end.)
         let cut_before = mask << 1 | u64::from(self.cut);
         let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
-        let valid = if is_end && left < BLOCK { inside << 1 | 1 } else { inside };
+        let valid = if block.is_end { inside << 1 | 1 } else { inside };
         let begins = (cut_before & !mask | odd_singles) & valid;
         let ends = (mask & !cut_before | odd_singles) & valid;
         // 3. Of UNKNOWN characters side by side, only the first counts.
         let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
-        let top = |bits: u64| bits >> (left.clamp(1, BLOCK) - 1) & 1 != 0;
+        let top = |bits: u64| bits >> (block.count.max(1) - 1) & 1 != 0;
         let [joins, odd, unknown] = [before, odd, unknown].map(top);
         *self = Before { joins, odd, unknown, cut: top(mask), long: top(long) };
         Some(Group { begins, ends, keep })
     }
 }
+
+/// The ids of a batch have room for those of any four blocks, and what may be written after the last one.
+const _: () = assert!(ROOM >= BATCH + BLOCK);

@@ -5,7 +5,7 @@
 //! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
 use crate::cache::key::Singles;
-use crate::cache::{self, BatchLookup, Bytes, Cache, Entries, Found, Ids, Key, PackedIds, Source, MAX_CHUNK};
+use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Ids, Key, PackedIds, Source, MAX_CHUNK};
 use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
 use crate::encode::id_sink::IdSink;
@@ -19,12 +19,13 @@ use crate::machine::{Machine, Plain, BLOCK};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Choices};
 use crate::text::utf8;
-use crate::vocab::characters::UNKNOWN;
 use crate::vocab::{Joinable, Vocab};
 use crate::watch::Check;
 
 /// How many bytes after a text may be read: a block, and the bytes of a key that begins at its end.
 const PAD: usize = BLOCK + 16;
+/// As many ids may be written after the last one.
+const _: () = assert!(PAD >= cache::SPARE);
 /// Texts up to this length are copied to a buffer where they can be padded.
 const SMALL: usize = 1024;
 /// A batch has room for its words.
@@ -213,16 +214,16 @@ impl<O: Output> Encoder<'_, O> {
     ) -> Result<usize, Halt> {
         let words = &batch.words;
         if words.by_character {
-            let source = Entries(&words.characters.entries[1..]);
+            let ids = &words.characters.ids;
             // The first run of singles may begin with the character before the batch.
             let (mut from, to) = words.character_singles(0, done);
-            let first = &words.characters.entries;
-            if from < to && first[from] & UNKNOWN != 0 && self.out.last_id() == self.vocab.fused {
+            let fused = self.vocab.fused;
+            if from < to && fused.is_some() && Some(ids[from]) == fused && self.out.last_id() == fused {
                 from += 1; // UNKNOWN characters side by side are one
             }
             // SAFETY: `run` made room.
-            unsafe { self.out.append_singles(Singles::new(0, to - from), Entries(&first[from..])) };
-            return self.look_up_in(padded, batch, lookup, source);
+            unsafe { self.out.append_singles(Singles::new(0, to - from), Ids(&ids[from..])) };
+            return self.look_up_in(padded, batch, lookup, Ids(&ids[1..]));
         }
         if M::MASKS {
             let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
@@ -276,7 +277,8 @@ impl<O: Output> Encoder<'_, O> {
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
-            if self.vocab.fused.is_some() && words.is_unknown_after(at) && self.out.last_id() == self.vocab.fused {
+            let fused = self.vocab.fused;
+            if fused.is_some() && words.is_after(at, fused) && self.out.last_id() == fused {
                 self.out.drop_last(); // UNKNOWN characters side by side are one
             }
         }

@@ -122,8 +122,10 @@ impl Engine {
             Some(options) if !options.charsmap.is_empty() => Some(Arc::new(Normalizer::new(options)?)),
             _ => None,
         };
-        if columns.byte_level.is_some() && (denormalizer.is_some() || as_in_file.changes_text()) {
-            return Err(Error::InvalidModel("a byte-level model has a normalizer that changes text"));
+        if columns.byte_level.is_some() && (denormalizer.is_some() || !as_in_file.only_prefixes()) {
+            return Err(Error::InvalidModel(
+                "a byte-level model has a normalizer that does more than to put a space in front",
+            ));
         }
         if columns.byte_level.is_none() && as_in_file.options.unicode_form.is_some() {
             return Err(Error::InvalidModel("a model that is not byte-level has a Unicode normal form"));
@@ -345,7 +347,7 @@ impl Engine {
         let plain = match (&self.vocab.byte_level, self.normalizer.options.unicode_form) {
             (Some(_), None) => true, // `from_columns` allows no rules
             (Some(_), Some(form)) => {
-                return text.is_ascii() || std::str::from_utf8(text).is_ok_and(|text| form.is_stable(text));
+                return (valid || std::str::from_utf8(text).is_ok()) && form.is_normal(text);
             }
             (None, _) => self.vocab.joinable.is_some() && self.normalizer.is_plain(),
         };

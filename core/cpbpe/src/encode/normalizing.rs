@@ -16,23 +16,24 @@ impl Engine {
     /// in front, U+FFFD for each byte that belongs to no character, and the Unicode normal form of the model.
     pub(crate) fn normalize_bytes<O: Origins>(
         &self,
-        (text, _): Input,
+        (text, valid): Input,
         check: Check,
         normalized: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<(), Halt> {
         normalized.grow(text.len() + 1)?;
-        if self.normalizer.options.add_dummy_prefix && !text.is_empty() {
+        if self.normalizer.prefixes_bytes(text) {
             normalized.push(b' ');
             origins.add(1, 0)?;
         }
-        match (self.normalizer.options.unicode_form, std::str::from_utf8(text)) {
-            (None, _) => repair_bytes(text, check, normalized, origins)?,
-            (Some(form), Ok(text)) => form.normalize(text, |at| at, check, normalized, origins)?,
-            (Some(form), Err(_)) => {
+        match self.normalizer.options.unicode_form {
+            None => repair_bytes(text, check, normalized, origins)?,
+            Some(form) if valid || std::str::from_utf8(text).is_ok() => {
+                form.normalize(text, |at| at, check, normalized, origins)?;
+            }
+            Some(form) => {
                 let (mut repaired, mut places) = (Vec::new(), Vec::new());
                 repair_bytes(text, check, &mut repaired, &mut places)?;
-                let repaired = String::from_utf8_lossy(&repaired); // (it is UTF-8 now)
                 form.normalize(&repaired, |at| places[at], check, normalized, origins)?;
             }
         }

@@ -28,10 +28,9 @@ const _: () = assert!(BATCH <= cache::BATCH);
 const MAX_BYTES: u32 = 1 << 14;
 /// Whether to go on is checked once in this many batches.
 const CHECK_BATCHES: usize = 16;
-/// How many ids may be written after the last one.
-const ROOM: usize = 16;
 /// How many bytes after a chunk may be read.
-const PAD: usize = 16;
+const PAD: usize = cache::STEP;
+const _: () = assert!(PAD >= 16); // (keys need so many)
 
 /// The words of a batch.
 struct WordBatch {
@@ -132,7 +131,7 @@ impl<O: Output> SplitEncoder<'_, O> {
 
     #[inline(always)]
     fn run_on<M: Machine>(&mut self, text: &[u8], pending: &mut SplitPending) -> Result<(), Halt> {
-        self.out.reserve_ids(text.len() + ROOM)?;
+        self.out.reserve_ids(text.len() + cache::SPARE)?;
         let SplitPending { batches: [now, before], lookup, cut } = pending;
         let (mut now, mut before) = (now, before);
         before.clear();
@@ -174,7 +173,7 @@ impl<O: Output> SplitEncoder<'_, O> {
         loop {
             // 1. As many words as are known, with the singles before each.
             let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source };
-            // SAFETY: `run_on` reserved an id for each byte of the text, and `ROOM` more. `text` is padded.
+            // SAFETY: `run_on` reserved an id for each byte of the text, and `SPARE` more. `text` is padded.
             at += unsafe { self.out.append_cached(self.cache, found) };
             // 2. The singles before the next word, or after the last one.
             // SAFETY: as above.

@@ -1,6 +1,6 @@
 use super::vector::MORE;
 use super::*;
-use crate::vocab::characters::{code_point, Characters};
+use crate::vocab::characters::{code_point, Characters, AFTER, BEFORE, ID, ONE, UNKNOWN};
 
 /// The steps of `Vector` must be those of `Plain`.
 #[test]
@@ -49,13 +49,11 @@ fn machines_agree() {
         let set = |bits: u64| (0..64).filter(move |i| bits >> i & 1 != 0);
         let extracted = set(places).enumerate().fold(0, |all, (i, place)| all | (bits >> place & 1) << i);
         assert_eq!(Vector::extract(bits, places), extracted);
-        Vector::select(bits, &block, &mut vector);
-        assert!(set(bits).map(|i| block[i]).eq(vector[..count].iter().copied()));
-        let entries: [u32; BLOCK] = std::array::from_fn(|_| next() as u32);
-        let flags = [1 << 3, 1 << 30, 1 << 31, 3 << 8];
-        let collected =
-            flags.map(|flag| entries.iter().rev().fold(0, |bits, entry| bits << 1 | u64::from(entry & flag != 0)));
-        assert_eq!(Vector::collect(&entries, flags), collected);
+        assert_eq!(Vector::deposit(extracted, places), bits & places);
+        let numbers: [u32; BLOCK] = std::array::from_fn(|_| next() as u32);
+        let mut kept = numbers;
+        Vector::keep(bits, &mut kept);
+        assert!(set(bits).map(|i| numbers[i]).eq(kept[..count].iter().copied()));
         let from = next() as u32 >> 1;
         let sizes: [u32; CHUNKS] = std::array::from_fn(|_| 1 + (next() as u32 >> (next() % 32)) % (1 << 24));
         let mut end = from;
@@ -95,11 +93,15 @@ fn machines_read_the_same_characters() {
         for at in (0..text.len() - BLOCK - MORE).step_by(BLOCK) {
             let text: &[u8; BLOCK + MORE] = text[at..].first_chunk().unwrap();
             let starts = Vector::kinds(text.first_chunk().unwrap())[1];
-            let mut entries = [0; BLOCK];
-            Vector::entries(&characters, text, starts, &mut entries);
+            let mut ids = [0; BLOCK];
+            let flags = [BEFORE, AFTER, ONE, UNKNOWN];
+            let found = Vector::entries(&characters, text, starts, flags, &mut ids);
             let places = (0..BLOCK).filter(|i| starts >> i & 1 != 0);
-            let slow = places.map(|i| characters.entry(code_point(*text[i..].first_chunk().unwrap())));
-            assert!(slow.eq(entries[..starts.count_ones() as usize].iter().copied()));
+            for (k, i) in places.enumerate() {
+                let entry = characters.entry(code_point(*text[i..].first_chunk().unwrap()));
+                assert_eq!(ids[k], entry & ID);
+                assert_eq!(found.map(|bits| bits >> k & 1 != 0), flags.map(|flag| entry & flag != 0));
+            }
         }
     }
 }

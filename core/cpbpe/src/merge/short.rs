@@ -25,9 +25,25 @@ struct Symbols {
 }
 
 impl Symbols {
+    /// Every byte is a symbol.
+    const BYTES: Symbols = {
+        let mut symbols =
+            Symbols { count: MAX, begins: [0; MAX + 1], ends: [0; MAX], before: [0; MAX + 1], after: [0; MAX] };
+        let mut i = 0;
+        while i < MAX {
+            symbols.begins[i] = i as u8;
+            (symbols.ends[i], symbols.after[i], symbols.before[i + 1]) = (i as u8 + 1, i as u8 + 1, i as u8);
+            i += 1;
+        }
+        symbols
+    };
+
     /// The symbols of a text before anything is merged: its characters, or its bytes.
     #[inline(always)]
-    fn new(vocab: &Vocab, text: &[u8]) -> Symbols {
+    fn new(vocab: &Vocab, text: &[u8], is_ascii: bool) -> Symbols {
+        if is_ascii {
+            return Symbols { count: text.len(), ..Symbols::BYTES };
+        }
         let mut symbols =
             Symbols { count: 0, begins: [0; MAX + 1], ends: [0; MAX], before: [0; MAX + 1], after: [0; MAX] };
         let mut count = 0;
@@ -94,13 +110,14 @@ pub fn merge<S: Sink>(
     };
 
     // 1. Every character or byte is a symbol. (`ids` are those of merged symbols; characters are looked up in step 4.)
-    let mut symbols = Symbols::new(vocab, text);
+    let is_ascii = text.is_ascii();
+    let mut symbols = Symbols::new(vocab, text, is_ascii);
     let count = symbols.count;
     let mut ids = [NONE; MAX];
 
     // 2. For each symbol: which piece does it form with the next one?
     let mut joined = [NONE; MAX];
-    if text.is_ascii() {
+    if is_ascii {
         for (joined, pair) in joined.iter_mut().zip(text.windows(2)) {
             *joined = pieces.find_ascii(pair[0], pair[1]);
         }

@@ -1,7 +1,8 @@
 //! Which lines of a text normalizing may change, other than by a space in front. Most lines of most texts it does not.
 
 use crate::memory::boxed;
-use crate::text::normalize::{Normalizer, NormalizerOptions};
+use crate::text::normalize::Normalizer;
+use crate::text::normalizer_options::NormalizerOptions;
 use crate::text::places::{marked_pairs, Places, BLOCK};
 
 /// For one normalizer that puts a space in front of each text, and has no user-defined pieces.

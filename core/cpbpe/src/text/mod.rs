@@ -8,6 +8,7 @@ pub mod forms;
 pub mod line_changes;
 pub mod lines;
 pub mod normalize;
+pub mod normalizer_options;
 pub mod origins;
 pub mod places;
 pub mod utf8;

@@ -13,7 +13,7 @@ use crate::lazy::Lazy;
 use crate::memory::Grow;
 use crate::text::charsmap::Charsmap;
 use crate::text::finder::{Keys, Walk};
-use crate::text::forms::Form;
+use crate::text::normalizer_options::NormalizerOptions;
 use crate::text::origins::Origins;
 use crate::text::places::{Places, BLOCK};
 use crate::text::utf8::{self, is_continuation, REPLACEMENT, SPACE};
@@ -21,42 +21,6 @@ use crate::watch::{Check, NO_CHECK};
 
 /// Whether to go on is checked once in this many bytes of text, each of which may become a long replacement.
 const CHECK_BYTES: usize = 1 << 12;
-
-/// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NormalizerOptions {
-    /// What the model calls its rules.
-    pub name: Vec<u8>,
-    /// The compiled rules, empty when there are none.
-    pub charsmap: Vec<u8>,
-    /// Put a space in front.
-    pub add_dummy_prefix: bool,
-    /// Drop spaces at both ends, make runs one.
-    pub remove_extra_whitespaces: bool,
-    /// Write a space as U+2581.
-    pub escape_whitespaces: bool,
-    /// `add_dummy_prefix` puts the space at the end.
-    pub suffix: bool,
-    /// Put a space in front also of what begins with one.
-    pub prefix_before_space: bool,
-    /// The Unicode normal form, for byte-level models.
-    pub unicode_form: Option<Form>,
-}
-
-impl Default for NormalizerOptions {
-    fn default() -> Self {
-        NormalizerOptions {
-            name: Vec::new(),
-            charsmap: Vec::new(),
-            add_dummy_prefix: true,
-            remove_extra_whitespaces: true,
-            escape_whitespaces: true,
-            suffix: false,
-            prefix_before_space: true,
-            unicode_form: None,
-        }
-    }
-}
 
 /// How spaces are written in normalized text.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -141,15 +105,24 @@ impl Normalizer {
         self.options.add_dummy_prefix && (self.options.prefix_before_space || !self.begins_with_space(text))
     }
 
+    /// Whether a text gets a dummy prefix in a byte-level model. Its normal form counts, if it is brought into one.
+    pub fn prefixes_bytes(&self, text: &[u8]) -> bool {
+        let begins_with_space = || match self.options.unicode_form {
+            Some(form) => utf8::valid_length(text, 0) > 0 && form.begins_with_space(text),
+            None => text[0] == b' ',
+        };
+        self.options.add_dummy_prefix && !text.is_empty() && (self.options.prefix_before_space || !begins_with_space())
+    }
+
     /// Whether a text begins with a space, or with what a space is written as.
     fn begins_with_space(&self, text: &[u8]) -> bool {
         text.first() == Some(&b' ') || self.options.escape_whitespaces && text.starts_with(SPACE)
     }
 
-    /// Whether it does anything to valid text.
-    pub fn changes_text(&self) -> bool {
-        let NormalizerOptions { add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, .. } = self.options;
-        self.charsmap.is_some() || add_dummy_prefix || remove_extra_whitespaces || escape_whitespaces
+    /// Whether nothing is done to valid text but to put a space in front. (A Unicode normal form is not its business.)
+    pub fn only_prefixes(&self) -> bool {
+        let NormalizerOptions { suffix, remove_extra_whitespaces, escape_whitespaces, .. } = self.options;
+        self.charsmap.is_none() && !suffix && !remove_extra_whitespaces && !escape_whitespaces
     }
 
     /// Whether normalized text is always UTF-8, if the user-defined pieces are.

@@ -42,6 +42,25 @@ pub fn valid_length(text: &[u8], at: usize) -> usize {
     }
 }
 
+/// The character at `at` of a text that is UTF-8, without checking that again; `None` at its end.
+#[inline]
+pub fn character_at(text: &[u8], at: usize) -> Option<char> {
+    let code = match *text.get(at..)? {
+        [one @ ..0x80, ..] => u32::from(one),
+        [one @ ..0xE0, two, ..] => u32::from(one & 0x1F) << 6 | low(two),
+        [one @ ..0xF0, two, three, ..] => u32::from(one & 0xF) << 12 | low(two) << 6 | low(three),
+        [one, two, three, four, ..] => u32::from(one & 7) << 18 | low(two) << 12 | low(three) << 6 | low(four),
+        _ => return None,
+    };
+    char::from_u32(code)
+}
+
+/// The bits that a byte after the first adds to a character.
+#[inline(always)]
+fn low(byte: u8) -> u32 {
+    u32::from(byte & 0x3F)
+}
+
 /// The bytes of one character as a number; of more than four, the first four.
 pub const fn character(bytes: &[u8]) -> u32 {
     let (mut value, mut i) = (0, 0);
@@ -116,6 +135,15 @@ pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_are_decoded() {
+        for character in '\0'..=char::MAX {
+            let mut bytes = [0; 4];
+            assert_eq!(character_at(character.encode_utf8(&mut bytes).as_bytes(), 0), Some(character));
+        }
+        assert_eq!(character_at("é".as_bytes(), 2), None);
+    }
 
     #[test]
     fn one_replacement_for_each_bad_byte() {

@@ -47,6 +47,12 @@ impl SymbolOccurrences {
         self.seen.iter().map(|&symbol| (symbol, self.get(symbol)))
     }
 
+    /// The symbol that `iter` reaches this many steps after it began.
+    #[inline]
+    pub fn symbol(&self, step: usize) -> Option<SymbolNumber> {
+        self.seen.get(step).copied()
+    }
+
     fn absorb(&mut self, other: &SymbolOccurrences) {
         for (symbol, occurrences) in other.iter() {
             self.add(symbol, occurrences);

@@ -6,25 +6,41 @@ use std::collections::HashSet;
 use crate::error::Error;
 use crate::memory::zeros;
 use crate::train::limits::{BOUNDARY, UNKNOWN};
-use crate::train::threads::CHECK_INTERVAL;
+use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::values::{Characters, LearnSpec};
 use crate::train::words::WordsRef;
 use crate::watch::Monitor;
 
+/// Fewer words than this are not worth a thread.
+const PARALLEL: usize = 1 << 15;
+
 /// How often each code point occurs in the text. An error if the text, including repetitions, has 2**63 bytes or
 /// more, so that no sum of counts can overflow from here on.
-pub fn count_characters(words: &WordsRef, monitor: &Monitor) -> Result<Vec<u64>, Error> {
-    let mut counts: Vec<u64> = zeros(0x11_0000)?;
-    let mut bytes = 0u128;
-    for at in 0..words.len() {
-        if at % CHECK_INTERVAL == 0 {
-            monitor.advance(at)?;
+pub fn count_characters(words: &WordsRef, threads: usize, monitor: &Monitor) -> Result<Vec<u64>, Error> {
+    let parts = if words.len() < PARALLEL { 1 } else { threads.max(1) };
+    let count_part = |number: usize| {
+        let mut counts: Vec<u64> = zeros(0x11_0000)?;
+        let (mut bytes, mut highest) = (0u128, '\0');
+        for at in words.len() * number / parts..words.len() * (number + 1) / parts {
+            if at % CHECK_INTERVAL == 0 {
+                monitor.advance(at)?;
+            }
+            let (word, count) = words.get(at);
+            bytes += word.len() as u128 * u128::from(count);
+            for c in word.chars() {
+                counts[c as usize] = counts[c as usize].wrapping_add(count);
+                highest = highest.max(c);
+            }
         }
-        let (word, count) = words.get(at);
-        bytes += word.len() as u128 * u128::from(count);
-        for c in word.chars() {
-            counts[c as usize] = counts[c as usize].wrapping_add(count);
-        }
+        Ok((counts, bytes, highest))
+    };
+    let counted: Result<Vec<(Vec<u64>, u128, char)>, Error> = in_threads(0..parts, count_part).into_iter().collect();
+    let mut counted = counted?.into_iter();
+    let (mut counts, mut bytes, _) = counted.next().unwrap_or_default();
+    for (others, more, highest) in counted {
+        bytes += more;
+        // (Most of the table is empty, and takes no memory as long as nobody reads it.)
+        counts.iter_mut().zip(&others[..=highest as usize]).for_each(|(sum, more)| *sum = sum.wrapping_add(*more));
     }
     if bytes > i64::MAX as u128 {
         return Err(Error::BytesOverflow);
@@ -67,4 +83,28 @@ pub fn accept_characters(counts: &[u64], spec: &LearnSpec) -> Characters {
     }
     let nuls = count('\0');
     Characters { accepted, dropped, boundaries: count(BOUNDARY), nuls, total: total + nuls }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::words::Words;
+
+    #[test]
+    fn many_words_are_counted_in_threads() {
+        let mut words = Words::default();
+        for number in 0..PARALLEL as u32 + 5 {
+            let c = char::from_u32(number * 7 % 0xD800).unwrap();
+            words.push(format!("a{c}").as_bytes(), u64::from(number)).unwrap();
+        }
+        words.push("\u{10FFFF}".as_bytes(), 3).unwrap();
+        let monitor = Monitor::default();
+        let one = count_characters(&words.view(), 1, &monitor).unwrap();
+        let a = (PARALLEL as u64 + 4) * (PARALLEL as u64 + 5) / 2;
+        assert!(one[usize::from(b'a')] >= a && one[0x10_FFFF] == 3 && one[7] >= 1);
+        assert_eq!(count_characters(&words.view(), 3, &monitor).unwrap(), one);
+        words.push(b"a", u64::MAX / 2).unwrap();
+        let [one, three] = [1, 3].map(|threads| count_characters(&words.view(), threads, &monitor));
+        assert!(matches!((one, three), (Err(Error::BytesOverflow), Err(Error::BytesOverflow))));
+    }
 }

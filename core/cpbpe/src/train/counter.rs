@@ -126,8 +126,9 @@ impl Counter {
         // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and
         // together.
         let (mut words, mut bytes) = (0, 0);
+        let finished = in_threads(&mut self.workers, |worker| self.cutter.finish(worker, monitor));
+        finished.into_iter().collect::<Result<(), Halt>>()?;
         for worker in &mut self.workers {
-            self.cutter.finish(worker, monitor)?;
             words += worker.table.distinct();
             worker.table.check()?;
             bytes += worker.table.memory();

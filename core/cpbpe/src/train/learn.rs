@@ -63,7 +63,7 @@ pub fn learn(
 ) -> Result<Learned, Error> {
     // 1. Accept characters.
     monitor.enter(LearnPhase::Characters, words.len());
-    let characters = accept_characters(&count_characters(words, monitor)?, spec);
+    let characters = accept_characters(&count_characters(words, threads, monitor)?, spec);
     let mut learned = Learned { characters, merges: Merges::default() };
     learned.merges.symbols.push(learned.characters.total);
     let accepted = &learned.characters.accepted[..];
@@ -75,7 +75,8 @@ pub fn learn(
         return Ok(learned);
     }
 
-    // 3. Write the text as symbols. With little text, merges are small, and several parts would cost a fifth more.
+    // 3. Write the text as symbols. With little text, merges are small, and several parts would cost a fifth more. (Dividing
+    //    it up to the first merge and then making one part of all took as long, and a twelfth more memory.)
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
@@ -122,6 +123,10 @@ impl Learner<'_, TrackedPairs> {
                 self.count_and_track(Some(self.next_threshold(merges.pieces.len(), limit)))?;
                 continue;
             };
+            // (While it is merged, the text of the next one is fetched.)
+            if let Some(next) = self.tracked.likely_next() {
+                self.parts.iter().for_each(|part| part.fetch_first(next));
+            }
             let TrackedPair { frequency, .. } = self.tracked.get(number);
             let piece = self.tracked.piece(number);
             let mut symbols = merges.symbols.last().copied().unwrap_or(0);

@@ -8,6 +8,7 @@
 //! one only costs time.
 
 use crate::error::{Error, Halt};
+use crate::memory::zeros;
 use crate::train::changes::{Merge, MergeChanges, NewPair, NewPairs};
 use crate::train::occurrences::{PairCounts, WeightBounds};
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber};
@@ -20,6 +21,9 @@ use crate::watch::Monitor;
 /// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
 /// thousand places. A quarter of all places are in merges with more than this many.)
 const PARALLEL: usize = 1 << 12;
+
+/// Pairs are fetched this many steps before they are looked up.
+const AHEAD: usize = 8;
 
 /// The symbols of a text, and the pairs of them that are tracked.
 pub trait Pairs {
@@ -106,7 +110,11 @@ impl<'a, P: Pairs> Learner<'a, P> {
         let merged = changes.merged;
 
         // 4. Before each place, a pair (neighbour, left) has disappeared, and a pair (neighbour, new) has appeared.
-        for (neighbour, occurrences) in changes.before.iter() {
+        for (step, (neighbour, occurrences)) in changes.before.iter().enumerate() {
+            if let Some(later) = changes.before.symbol(step + AHEAD) {
+                self.tracked.numbers().fetch(later, left);
+                self.tracked.numbers().fetch(later, new);
+            }
             self.tracked.lower(neighbour, left, occurrences.weight);
             if let Some(number) = self.tracked.track(neighbour, new, occurrences.weight)? {
                 self.new_pairs.before.push(NewPair { neighbour, number });
@@ -114,7 +122,11 @@ impl<'a, P: Pairs> Learner<'a, P> {
         }
         // 5. After each place, (right, neighbour) has disappeared, and (new, neighbour) has appeared; if the neighbour
         //    was then merged itself, (new, new) has replaced that.
-        for (neighbour, occurrences) in changes.after.iter() {
+        for (step, (neighbour, occurrences)) in changes.after.iter().enumerate() {
+            if let Some(later) = changes.after.symbol(step + AHEAD) {
+                self.tracked.numbers().fetch(right, later);
+                self.tracked.numbers().fetch(new, later);
+            }
             self.tracked.lower(right, neighbour, occurrences.weight);
             let moments = if neighbour == left { changes.new_beside_new.weight } else { 0 };
             if let Some(number) = self.tracked.track(new, neighbour, occurrences.weight - moments)? {
@@ -149,9 +161,19 @@ impl<'a, P: Pairs> Learner<'a, P> {
         // 3. Track.
         let threshold = threshold.unwrap_or_else(|| self.first_threshold(&counts));
         self.tracked.restart(&counts, threshold)?;
+        let numbers = self.tracked.numbers();
+        // (All parts are alike, and a sixteenth more is enough for nearly all places.)
+        let parts = self.parts.len() as u32;
+        let more = if parts == 1 { 0 } else { 16 };
+        let mut rooms = zeros(self.tracked.count())?;
+        for (left, right, occurrences) in counts.iter() {
+            if let Some(room) = rooms.get_mut(numbers.get(left, right) as usize) {
+                let places = occurrences.places.div_ceil(parts);
+                *room = places + places.checked_div(more).unwrap_or(0);
+            }
+        }
         drop(counts);
-        let (numbers, count) = (self.tracked.numbers(), self.tracked.count());
-        in_threads(&mut self.parts, |part| part.track_all(numbers, count, monitor)).into_iter().collect()
+        in_threads(&mut self.parts, |part| part.track_all(numbers, &rooms, monitor)).into_iter().collect()
     }
 
     /// Upper bounds of the weights of all pairs.

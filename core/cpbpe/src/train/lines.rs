@@ -191,7 +191,7 @@ fn spaces_and_newlines(block: &[u8; BLOCK]) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::normalize::NormalizerOptions;
+    use crate::text::normalizer_options::NormalizerOptions;
     use crate::train::limits::PieceLimits;
     use crate::train::values::CountSpec;
     use std::collections::BTreeMap;

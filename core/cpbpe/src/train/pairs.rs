@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::error::Halt;
 use crate::memory::filled;
+use crate::prefetch::prefetch;
 use crate::watch::NO_CHECK;
 
 /// The number of a symbol. 1 and up are the accepted characters, in their order; after them come the symbols that
@@ -91,6 +92,12 @@ impl<V: Copy + PartialEq> PairMap<V> {
         }
     }
 
+    /// Fetch the place where a pair is, or would be.
+    #[inline]
+    pub fn fetch(&self, left: SymbolNumber, right: SymbolNumber) {
+        prefetch(self.slots.as_ptr().wrapping_add(self.first_slot(packed(left, right))));
+    }
+
     /// The value of a pair, to be changed. The pair is added to the table if it was not in it.
     #[inline]
     pub fn get_or_insert(&mut self, left: SymbolNumber, right: SymbolNumber) -> Result<&mut V, Halt> {
@@ -118,12 +125,18 @@ impl<V: Copy + PartialEq> PairMap<V> {
         dense.chain(hashed).filter(|(_, _, value)| *value != self.absent)
     }
 
+    /// The slot at which a pair is looked for first.
+    #[inline]
+    fn first_slot(&self, pair: u64) -> usize {
+        // Symbols are small numbers that we assign ourselves, so nobody can choose them to collide.
+        let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (hash ^ hash >> 32) as usize & (self.slots.len() - 1)
+    }
+
     #[inline]
     fn slot(&self, pair: u64) -> usize {
         let mask = self.slots.len() - 1;
-        // Symbols are small numbers that we assign ourselves, so nobody can choose them to collide.
-        let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut at = (hash ^ hash >> 32) as usize & mask;
+        let mut at = self.first_slot(pair);
         while self.slots[at].0 != pair && self.slots[at].0 != 0 {
             at = (at + 1) & mask;
         }

@@ -11,6 +11,7 @@
 
 use crate::error::{Error, Halt};
 use crate::memory::{probe, with_room, Grow};
+use crate::prefetch::prefetch;
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
 use crate::train::occurrences::{Occurrences, PairCounts, WeightBounds};
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, NO_SYMBOL, UNTRACKED};
@@ -18,7 +19,8 @@ use crate::train::runs::Runs;
 use crate::train::threads::CHECK_INTERVAL;
 use crate::watch::Monitor;
 
-/// This many places are fetched before they are worked on. It divides CHECK_INTERVAL.
+/// The text is fetched this many places before it is changed, so that the processor does not have to wait for memory. (When
+/// 32 places were fetched and then worked on, learning took 1.1 times as long.)
 const AHEAD: usize = 32;
 
 /// One part of the text.
@@ -110,10 +112,13 @@ impl TextPart {
         Ok(counts)
     }
 
-    /// Forget which pairs were tracked, and track those that have a number (below `count`).
-    pub fn track_all(&mut self, numbers: &PairMap<PairNumber>, count: usize, monitor: &Monitor) -> Result<(), Error> {
-        let mut places: Vec<Vec<u32>> = with_room(count)?;
-        places.resize_with(count, Vec::new);
+    /// Forget which pairs were tracked, and track those that have a number, an index into `rooms`, which says how many
+    /// places they have, about.
+    pub fn track_all(&mut self, numbers: &PairMap<PairNumber>, rooms: &[u32], monitor: &Monitor) -> Result<(), Error> {
+        let mut places: Vec<Vec<u32>> = with_room(rooms.len())?;
+        for &room in rooms {
+            places.push(with_room(room as usize)?);
+        }
         self.each_pair(monitor, |left, right, place, _| {
             let number = numbers.get(left, right);
             if number != UNTRACKED {
@@ -127,6 +132,20 @@ impl TextPart {
         Ok(())
     }
 
+    /// Fetch the text at these places.
+    #[inline]
+    fn fetch(&self, places: &[u32]) {
+        places.iter().for_each(|&place| prefetch(self.text.as_ptr().wrapping_add(place as usize)));
+    }
+
+    /// Fetch the text at the first places of a pair that will probably be merged next.
+    #[inline]
+    pub fn fetch_first(&self, number: PairNumber) {
+        if let Some(places) = self.places.get(number as usize) {
+            self.fetch(&places[..places.len().min(AHEAD)]);
+        }
+    }
+
     /// Replace a tracked pair everywhere, from left to right, and record in `changes` what changed.
     pub fn merge(&mut self, merge: Merge, monitor: &Monitor) -> Result<(), Error> {
         let Merge { number, left, right, new } = merge;
@@ -138,44 +157,43 @@ impl TextPart {
         let mut places = std::mem::take(&mut self.places[number as usize]);
         let mut kept = 0;
         let mut run = 0;
-        for from in (0..places.len()).step_by(AHEAD) {
-            if from % CHECK_INTERVAL == 0 {
+        self.fetch(&places[..places.len().min(AHEAD)]);
+        for at in 0..places.len() {
+            if at % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }
-            // 1. Nothing depends on what is read here, so the processor runs ahead and fetches many places at once.
-            let block = from..places.len().min(from + AHEAD);
-            let touched = places[block.clone()].iter().fold(0, |touched, &place| touched ^ self.text[place as usize]);
-            std::hint::black_box(touched);
-            for at in block {
-                // 2. Check that the pair is still here. Another pair may have been merged here, or this one overlaps
-                //    itself, as in aaa.
-                let place = places[at];
-                let begin = place as usize;
-                let middle = begin + left_length as usize;
-                let end = middle + right_length as usize;
-                if self.text[begin] != left || self.text[middle] != right {
-                    continue;
-                }
-                // 3. Record what changes for its neighbours.
-                let (before, after) = (self.text[begin - 1], self.text[end]);
-                run = self.runs.find(run, place);
-                let occurrence = Occurrences::once(self.runs.count(run));
-                self.changes.merged.add(occurrence);
-                if before == new {
-                    self.changes.new_beside_new.add(occurrence);
-                } else if before != NO_SYMBOL {
-                    self.changes.before.add(before, occurrence);
-                }
-                if after != NO_SYMBOL {
-                    self.changes.after.add(after, occurrence);
-                }
-                // 4. Replace it.
-                self.text[middle] = NO_SYMBOL;
-                self.text[begin] = new;
-                self.text[end - 1] = new;
-                places[kept] = place;
-                kept += 1;
+            // 1. Fetch a later place.
+            if let Some(later) = places.get(at + AHEAD..at + AHEAD + 1) {
+                self.fetch(later);
             }
+            // 2. Check that the pair is still here. Another pair may have been merged here, or this one overlaps
+            //    itself, as in aaa.
+            let place = places[at];
+            let begin = place as usize;
+            let middle = begin + left_length as usize;
+            let end = middle + right_length as usize;
+            if self.text[begin] != left || self.text[middle] != right {
+                continue;
+            }
+            // 3. Record what changes for its neighbours.
+            let (before, after) = (self.text[begin - 1], self.text[end]);
+            run = self.runs.find(run, place);
+            let occurrence = Occurrences::once(self.runs.count(run));
+            self.changes.merged.add(occurrence);
+            if before == new {
+                self.changes.new_beside_new.add(occurrence);
+            } else if before != NO_SYMBOL {
+                self.changes.before.add(before, occurrence);
+            }
+            if after != NO_SYMBOL {
+                self.changes.after.add(after, occurrence);
+            }
+            // 4. Replace it.
+            self.text[middle] = NO_SYMBOL;
+            self.text[begin] = new;
+            self.text[end - 1] = new;
+            places[kept] = place;
+            kept += 1;
         }
         places.truncate(kept);
         self.merged = places;
@@ -210,6 +228,9 @@ impl TextPart {
         for (at, &place) in merged.iter().enumerate() {
             if at % CHECK_INTERVAL == 0 {
                 monitor.check()?;
+            }
+            if let Some(later) = merged.get(at + AHEAD..at + AHEAD + 1) {
+                self.fetch(later);
             }
             let before = self.text[place as usize - 1];
             let number = self.numbers_before[before as usize];
@@ -295,7 +316,7 @@ mod tests {
         part.push(word, 5).unwrap();
         let mut numbers = PairMap::new(UNTRACKED);
         *numbers.get_or_insert(left, right).unwrap() = 0;
-        part.track_all(&numbers, 1, &monitor).unwrap();
+        part.track_all(&numbers, &[1], &monitor).unwrap();
         part.merge(Merge { number: 0, left, right, new: NEW }, &monitor).unwrap();
         part
     }

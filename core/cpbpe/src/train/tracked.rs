@@ -1,4 +1,7 @@
 //! The pairs that are tracked during merging, each with its frequency, and which of them is the best.
+//!
+//! `Tracked` is what all kinds of models share. A `Ranking` is what differs: `PieceRanking` here is that of the
+//! SentencePiece family, `bytes/tracked.rs` has that of byte-level models.
 
 use crate::error::Halt;
 use crate::memory::Grow;
@@ -7,22 +10,42 @@ use crate::train::limits::{PieceLimits, PieceProfile, ALWAYS_ALONE};
 use crate::train::occurrences::PairCounts;
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, SymbolTexts, UNTRACKED};
 use crate::train::queue::{PairQueue, QueuedPair, TrackedPair};
+use crate::train::text::TextPart;
+
+/// Which pairs can become pieces, and which of them is the best.
+pub trait Ranking {
+    /// How many symbols there are, including NO_SYMBOL.
+    fn symbols(&self) -> usize;
+    /// Add a new symbol made of two.
+    fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber);
+    /// Whether a pair can become a piece.
+    fn joins(&self, left: SymbolNumber, right: SymbolNumber) -> bool;
+    /// Empty the queue, and forget all pairs.
+    fn clear(&mut self);
+    /// Put a pair into the queue.
+    fn push(&mut self, number: PairNumber, pairs: &[TrackedPair], texts: &SymbolTexts) -> Result<(), Halt>;
+    /// Take out the best pair, or one that has become rarer than `cutoff` and stood before it in the queue.
+    fn pop(
+        &mut self,
+        pairs: &[TrackedPair],
+        texts: &SymbolTexts,
+        cutoff: u64,
+        parts: &[TextPart],
+    ) -> Option<PairNumber>;
+}
 
 /// All symbols, and the pairs of them that are tracked.
-pub struct TrackedPairs {
-    /// Which strings can become pieces.
-    limits: PieceLimits,
+pub struct Tracked<R> {
+    /// Knows which pairs can be merged, and has a queue of those that are at least as frequent as `cutoff`; some may have
+    /// become rarer since.
+    pub ranking: R,
     /// The text of every symbol.
     texts: SymbolTexts,
-    /// The profile of every symbol, which decides what it can be joined with.
-    profiles: Vec<PieceProfile>,
     /// By number, all pairs that were tracked since the last restart, including merged ones.
     pairs: Vec<TrackedPair>,
     /// The numbers of the pairs.
     numbers: PairMap<PairNumber>,
-    /// The pairs that can be merged and are at least as frequent as `cutoff`; some may have become rarer since.
-    queue: PairQueue,
-    /// The other pairs that can be merged, in no order.
+    /// The pairs that can be merged and are not in the queue, in no order.
     ///
     /// All of these are rarer than `cutoff`: pairs only become rarer. So as long as the best of the queue reaches the
     /// cutoff, it is the best of all. When none does, the cutoff is lowered, and what reaches it enters the queue. Most
@@ -36,76 +59,47 @@ pub struct TrackedPairs {
     threshold: u64,
 }
 
-impl TrackedPairs {
-    /// No pairs yet, of symbols that have one character each.
-    pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> Result<TrackedPairs, Halt> {
-        let classes = limits.char_classes()?;
+impl<R: Ranking> Tracked<R> {
+    /// No pairs yet, of symbols with these texts, the first of which is that of NO_SYMBOL.
+    pub fn of(ranking: R, symbols: impl Iterator<Item = impl AsRef<[u8]>>) -> Tracked<R> {
         let mut texts = SymbolTexts::default();
-        texts.push(b""); // NO_SYMBOL
-        let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)];
-        for (c, _) in accepted {
-            texts.push(c.encode_utf8(&mut [0; 4]).as_bytes());
-            // Limits are about compact text.
-            let compact = if *c == '\u{2581}' { ' ' } else { *c };
-            profiles.push(PieceProfile::of_character(classes.of(compact)));
-        }
-        Ok(TrackedPairs {
-            limits,
+        symbols.for_each(|text| texts.push(text.as_ref()));
+        Tracked {
+            ranking,
             texts,
-            profiles,
             pairs: Vec::new(),
             numbers: PairMap::new(UNTRACKED),
-            queue: PairQueue::default(),
             waiting: Vec::new(),
             cutoff: u64::MAX,
             threshold: 0,
-        })
+        }
     }
 
-    /// The texts of both its symbols.
-    pub fn piece(&self, number: PairNumber) -> Vec<u8> {
+    /// The texts of both symbols of a pair.
+    pub fn text(&self, number: PairNumber) -> Vec<u8> {
         let TrackedPair { left, right, .. } = self.get(number);
         [self.texts.get(left), self.texts.get(right)].concat()
     }
 
-    /// Put a pair into the queue, or among those that wait.
-    #[inline]
-    fn enqueue(&mut self, number: PairNumber) -> Result<(), Halt> {
-        if self.pairs[number as usize].frequency >= self.cutoff {
-            return self.push_to_queue(number);
-        }
-        self.waiting.grow(1)?;
-        self.waiting.push(number);
-        Ok(())
-    }
-
-    fn push_to_queue(&mut self, number: PairNumber) -> Result<(), Halt> {
-        let pair = self.pairs[number as usize];
-        let length = self.profiles[pair.left as usize].then(&self.profiles[pair.right as usize]).length;
-        self.queue.push(QueuedPair::new(number, &pair, length, &self.texts), &self.pairs, &self.texts)
-    }
-
     /// Take out the best pair, if there is one that reaches the threshold.
-    pub fn pop_best(&mut self) -> Result<Option<PairNumber>, Halt> {
+    pub fn pop_best_in(&mut self, parts: &[TextPart]) -> Result<Option<PairNumber>, Halt> {
         loop {
-            while let Some(best) = self.queue.peek() {
-                let frequency = self.pairs[best.number as usize].frequency;
-                if frequency == best.frequency {
-                    self.queue.pop(&self.pairs, &self.texts);
-                    return Ok(Some(best.number));
+            while let Some(number) = self.ranking.pop(&self.pairs, &self.texts, self.cutoff, parts) {
+                if self.pairs[number as usize].frequency >= self.cutoff {
+                    return Ok(Some(number));
                 }
-                // It has become rarer since it was added.
-                if frequency < self.cutoff {
-                    self.queue.pop(&self.pairs, &self.texts);
-                    self.enqueue(best.number)?;
-                } else {
-                    self.queue.update(frequency, &self.pairs, &self.texts);
-                }
+                self.wait(number)?;
             }
             if !self.lower_cutoff()? {
                 return Ok(None);
             }
         }
+    }
+
+    fn wait(&mut self, number: PairNumber) -> Result<(), Halt> {
+        self.waiting.grow(1)?;
+        self.waiting.push(number);
+        Ok(())
     }
 
     /// Lower the cutoff, so that the best of the waiting pairs enters the queue, and those that are at least half as
@@ -120,7 +114,7 @@ impl TrackedPairs {
         waiting.retain(|&number| {
             let frequency = self.pairs[number as usize].frequency;
             if frequency >= self.cutoff && pushed.is_ok() {
-                pushed = self.push_to_queue(number);
+                pushed = self.ranking.push(number, &self.pairs, &self.texts);
             }
             // (What is rarer than the threshold is not tracked any more.)
             frequency < self.cutoff && frequency >= self.threshold
@@ -130,12 +124,12 @@ impl TrackedPairs {
     }
 }
 
-impl Pairs for TrackedPairs {
+impl<R: Ranking> Pairs for Tracked<R> {
     fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
         self.threshold = threshold;
         self.pairs.clear();
         self.numbers = PairMap::new(UNTRACKED);
-        self.queue = PairQueue::default();
+        self.ranking.clear();
         self.waiting.clear();
         self.cutoff = u64::MAX;
         for (left, right, occurrences) in counts.iter() {
@@ -149,7 +143,7 @@ impl Pairs for TrackedPairs {
     }
 
     fn symbols(&self) -> usize {
-        self.profiles.len()
+        self.ranking.symbols()
     }
 
     fn count(&self) -> usize {
@@ -166,18 +160,18 @@ impl Pairs for TrackedPairs {
 
     #[inline]
     fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Result<Option<PairNumber>, Halt> {
-        if frequency < self.threshold {
-            return Ok(None);
-        }
-        let (left_profile, right_profile) = (&self.profiles[left as usize], &self.profiles[right as usize]);
-        if self.limits.join(left_profile, right_profile).is_none() {
+        if frequency < self.threshold || !self.ranking.joins(left, right) {
             return Ok(None);
         }
         let number = self.pairs.len() as PairNumber;
         self.pairs.grow(1)?;
         self.pairs.push(TrackedPair { left, right, frequency });
         *self.numbers.get_or_insert(left, right)? = number;
-        self.enqueue(number)?;
+        if frequency >= self.cutoff {
+            self.ranking.push(number, &self.pairs, &self.texts)?;
+        } else {
+            self.wait(number)?;
+        }
         Ok(Some(number))
     }
 
@@ -193,10 +187,92 @@ impl Pairs for TrackedPairs {
     }
 
     fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
-        let new = self.profiles.len() as SymbolNumber;
+        let new = self.symbols() as SymbolNumber;
         self.texts.push_pair(left, right);
-        self.profiles.push(self.profiles[left as usize].then(&self.profiles[right as usize]));
+        self.ranking.add_symbol(left, right);
         new
+    }
+}
+
+/// The ranking of the SentencePiece family.
+pub struct PieceRanking {
+    /// Which strings can become pieces.
+    limits: PieceLimits,
+    /// The profile of every symbol, which decides what it can be joined with.
+    profiles: Vec<PieceProfile>,
+    /// The queue.
+    queue: PairQueue,
+}
+
+/// All symbols of a model of the SentencePiece family, and the pairs of them that are tracked.
+pub type TrackedPairs = Tracked<PieceRanking>;
+
+impl TrackedPairs {
+    /// No pairs yet, of symbols that have one character each.
+    pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> Result<TrackedPairs, Halt> {
+        let classes = limits.char_classes()?;
+        let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)]; // NO_SYMBOL
+        for (c, _) in accepted {
+            // Limits are about compact text.
+            let compact = if *c == '\u{2581}' { ' ' } else { *c };
+            profiles.push(PieceProfile::of_character(classes.of(compact)));
+        }
+        let texts = accepted.iter().map(|(c, _)| c.to_string());
+        let ranking = PieceRanking { limits, profiles, queue: PairQueue::default() };
+        Ok(Tracked::of(ranking, std::iter::once(String::new()).chain(texts)))
+    }
+
+    /// The text of a pair.
+    pub fn piece(&self, number: PairNumber) -> Vec<u8> {
+        self.text(number)
+    }
+
+    /// The pair that will be the best, unless it has become rarer, or a new one is better.
+    pub fn likely_next(&self) -> Option<PairNumber> {
+        self.ranking.queue.peek().map(|pair| pair.number)
+    }
+
+    /// Take out the best pair, if there is one that reaches the threshold.
+    pub fn pop_best(&mut self) -> Result<Option<PairNumber>, Halt> {
+        self.pop_best_in(&[])
+    }
+}
+
+impl Ranking for PieceRanking {
+    fn symbols(&self) -> usize {
+        self.profiles.len()
+    }
+
+    fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) {
+        self.profiles.push(self.profiles[left as usize].then(&self.profiles[right as usize]));
+    }
+
+    #[inline]
+    fn joins(&self, left: SymbolNumber, right: SymbolNumber) -> bool {
+        self.limits.join(&self.profiles[left as usize], &self.profiles[right as usize]).is_some()
+    }
+
+    fn clear(&mut self) {
+        self.queue = PairQueue::default();
+    }
+
+    fn push(&mut self, number: PairNumber, pairs: &[TrackedPair], texts: &SymbolTexts) -> Result<(), Halt> {
+        let pair = pairs[number as usize];
+        let length = self.profiles[pair.left as usize].then(&self.profiles[pair.right as usize]).length;
+        self.queue.push(QueuedPair::new(number, &pair, length, texts), pairs, texts)
+    }
+
+    fn pop(&mut self, pairs: &[TrackedPair], texts: &SymbolTexts, cutoff: u64, _: &[TextPart]) -> Option<PairNumber> {
+        while let Some(best) = self.queue.peek() {
+            let frequency = pairs[best.number as usize].frequency;
+            if frequency == best.frequency || frequency < cutoff {
+                self.queue.pop(pairs, texts);
+                return Some(best.number);
+            }
+            // It has become rarer since it was added.
+            self.queue.update(frequency, pairs, texts);
+        }
+        None
     }
 }
 

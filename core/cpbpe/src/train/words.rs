@@ -6,8 +6,11 @@ use std::collections::BinaryHeap;
 
 use crate::error::{Error, Halt};
 use crate::memory::Grow;
-use crate::train::threads::CHECK_INTERVAL;
+use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::watch::Monitor;
+
+/// Checking fewer bytes than this is not worth a thread.
+const PARALLEL: usize = 1 << 20;
 
 /// Words sorted by their bytes, none of them twice. The columns are those of `Words` in `training_values.py`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,13 +40,25 @@ impl Words {
         self.counts.extend_from_slice(&count.to_le_bytes());
     }
 
-    /// Append words that all come later in the order.
-    pub fn append(&mut self, later: &Words) {
-        let begin = self.blob.len() as u64;
-        self.blob.extend_from_slice(&later.blob);
-        let ends = (0..later.ends.len() / 8).map(|at| number(&later.ends, at) + begin);
-        self.ends.extend(ends.flat_map(u64::to_le_bytes));
-        self.counts.extend_from_slice(&later.counts);
+    /// The words of several lists, one list after another; each word comes after all before it in the order.
+    pub fn concatenated(lists: Vec<Words>) -> Result<Words, Error> {
+        let (bytes, words) = lists.iter().fold((0, 0), |sum, list| (sum.0 + list.blob.len(), sum.1 + list.ends.len()));
+        let mut lists = lists.into_iter();
+        let mut all = lists.next().unwrap_or_default();
+        all.blob.grow(bytes - all.blob.len())?;
+        all.ends.grow(words - all.ends.len())?;
+        all.counts.grow(words - all.counts.len())?;
+        for list in lists {
+            let begin = all.blob.len() as u64;
+            let from = all.ends.len();
+            all.ends.extend_from_slice(&list.ends);
+            for end in all.ends[from..].chunks_exact_mut(8) {
+                end.copy_from_slice(&(number(end, 0) + begin).to_le_bytes());
+            }
+            all.blob.extend_from_slice(&list.blob);
+            all.counts.extend_from_slice(&list.counts);
+        }
+        Ok(all)
     }
 
     /// The same words, unless a count does not fit into a signed number. (Counts are added up without a check, and
@@ -84,23 +99,36 @@ pub struct WordsRef<'a> {
 impl<'a> WordsRef<'a> {
     /// Check columns: they must fit together, and every word must be UTF-8.
     pub fn new(blob: &'a [u8], ends: &'a [u8], counts: &'a [u8]) -> Result<WordsRef<'a>, Error> {
-        let blob = std::str::from_utf8(blob).map_err(|_| Error::InvalidWords)?;
-        let words = WordsRef { blob, ends, counts };
-        if ends.len() != counts.len() || ends.len() % 8 != 0 {
-            return Err(Error::InvalidWords);
-        }
-        let mut begin = 0;
-        for at in 0..words.len() {
-            let end = usize::try_from(number(ends, at)).map_err(|_| Error::InvalidWords)?;
-            if end < begin || !blob.is_char_boundary(end) {
-                return Err(Error::InvalidWords);
-            }
-            begin = end;
-        }
-        if begin == blob.len() {
-            Ok(words)
+        WordsRef::checked(blob, ends, counts, 1)
+    }
+
+    /// The same, on up to two threads.
+    pub fn checked(blob: &'a [u8], ends: &'a [u8], counts: &'a [u8], threads: usize) -> Result<WordsRef<'a>, Error> {
+        // 1. Every end begins a character or ends the text, if that is UTF-8.
+        let fit = || {
+            let mut begin = 0;
+            let fit = ends.chunks_exact(8).all(|end| {
+                let end = number(end, 0);
+                let ascends = end >= begin;
+                begin = end;
+                ascends && usize::try_from(end).is_ok_and(|end| blob.get(end).is_none_or(|byte| byte & 0xC0 != 0x80))
+            });
+            fit && begin == blob.len() as u64 && ends.len() == counts.len() && ends.len() % 8 == 0
+        };
+        // 2. It is UTF-8.
+        let (fit, blob) = if threads > 1 && blob.len() >= PARALLEL {
+            let checks = [true, false];
+            let mut results = in_threads(checks, |first| match first {
+                true => (fit(), None),
+                false => (true, Some(std::str::from_utf8(blob))),
+            });
+            (results[0].0, results.pop().and_then(|result| result.1).unwrap_or_else(|| std::str::from_utf8(blob)))
         } else {
-            Err(Error::InvalidWords)
+            (fit(), std::str::from_utf8(blob))
+        };
+        match blob {
+            Ok(blob) if fit => Ok(WordsRef { blob, ends, counts }),
+            _ => Err(Error::InvalidWords),
         }
     }
 
@@ -161,4 +189,49 @@ pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error
         merged.push(word.as_bytes(), total)?;
     }
     Ok(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns that are checked on one thread and on two.
+    fn is_valid(blob: &[u8], ends: &[u8], counts: &[u8]) -> bool {
+        let [one, two] = [1, 2].map(|threads| WordsRef::checked(blob, ends, counts, threads).is_ok());
+        assert_eq!(one, two);
+        one
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_refused_on_any_number_of_threads() {
+        for repeated in [1, PARALLEL] {
+            let blob = "aé漢".repeat(repeated).into_bytes();
+            let last = blob.len() as u64;
+            let column = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+            let valid = |ends: &[u64]| is_valid(&blob, &column(ends), &column(&vec![1; ends.len()]));
+            assert!(valid(&[1, 3, last]) && valid(&[0, 1, 1, last]) && valid(&[last]));
+            let outside = [[2, last], [3, last - 1], [3, 1], [3, last + 1], [last + 1, last], [last, u64::MAX]];
+            assert!(outside.iter().all(|ends| !valid(ends)) && !valid(&[]));
+            // Fewer counts than ends, and half an end.
+            assert!(!is_valid(&blob, &column(&[1, last]), &column(&[1])));
+            assert!(!is_valid(&blob, &column(&[last])[..7], &column(&[1])[..7]));
+            // Text that is not UTF-8.
+            let mut broken = blob.clone();
+            broken[blob.len() / 6 * 6 - 1] = b'a';
+            assert!(!is_valid(&broken, &column(&[last]), &column(&[1])));
+        }
+        assert!(is_valid(b"", b"", b""));
+    }
+
+    #[test]
+    fn lists_become_one() {
+        let list = |words: &[&str]| {
+            let mut list = Words::default();
+            words.iter().for_each(|word| list.push(word.as_bytes(), word.len() as u64).unwrap());
+            list
+        };
+        let lists = [&["a", "ab"][..], &[], &["b", "漢"], &["字"]].map(list);
+        assert_eq!(Words::concatenated(lists.to_vec()).unwrap(), list(&["a", "ab", "b", "漢", "字"]));
+        assert_eq!(Words::concatenated(Vec::new()).unwrap(), Words::default());
+    }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::text::normalize::NormalizerOptions;
+use crate::text::normalizer_options::NormalizerOptions;
 use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::piece_type::{BYTE, NORMAL};
 

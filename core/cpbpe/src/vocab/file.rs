@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::text::forms::Form;
-use crate::text::normalize::NormalizerOptions;
+use crate::text::normalizer_options::NormalizerOptions;
 use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::columns::Columns;
 use crate::vocab::piece_type::NORMAL;

@@ -2,7 +2,9 @@
 //!
 //! Merging looks up texts all the time, and mostly in vain. So texts of up to 16 bytes are handled as one number of
 //! 128 bits, without a branch for the length, and a slot of the table holds part of the hash, so that a text that is
-//! not a piece is rarely compared with one. For two ASCII characters there is a table of all answers.
+//! not a piece is rarely compared with one. Most pieces that merging makes on its way are short, and what is known about
+//! such a piece, its text included, is in one line of the machine's caches. For two ASCII characters there is a table of
+//! all answers.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -25,21 +27,35 @@ const LONG: usize = 4 * WINDOW;
 /// 32 bytes, so that they are in one line of the machine's caches.
 type Slots = [u32; 8];
 
-/// What is known about a piece.
+/// What is known about a piece. It ends where the next one begins.
 struct PieceInfo {
+    /// See `head`. The highest bit tells whether merging may make the piece.
+    head: u64,
     /// Where its text begins.
     begin: u32,
     /// See `Pieces::rank`.
     rank: u32,
-    length: u16,
-    kind: u8,
+}
+
+/// How many bytes of a text are in its head.
+const HEAD: usize = 7;
+const MERGEABLE: u64 = 1 << 63;
+
+/// The first bytes of a text, and in the bits above them how many it has, if they are no more than `WINDOW`.
+#[inline(always)]
+fn head(value: u128, length: usize) -> u64 {
+    value as u64 & ((1 << (8 * HEAD)) - 1) | (length as u64) << (8 * HEAD)
 }
 
 /// The pieces of a vocabulary, by id and by text.
 pub struct Pieces {
     /// The texts of all pieces, one after the other, and `WINDOW` bytes.
     blob: Vec<u8>,
+    /// Where the last of the texts ends.
+    text_end: usize,
     infos: Vec<PieceInfo>,
+    /// The type of each.
+    kinds: Vec<u8>,
     /// Open addressing, eight slots at a time. The low `id_bits` of a slot are the id plus one; above them is as much
     /// of the hash as there is room for.
     slots: Vec<Slots>,
@@ -77,7 +93,9 @@ impl Pieces {
         let slots = (count * 2 / 8).next_power_of_two();
         Pieces {
             blob: Vec::with_capacity(bytes + WINDOW),
+            text_end: 0,
             infos: Vec::with_capacity(count),
+            kinds: Vec::with_capacity(count),
             slots: vec![[0; 8]; slots],
             id_bits: usize::BITS - count.leading_zeros(),
             seed: RandomState::new().hash_one(count),
@@ -90,14 +108,17 @@ impl Pieces {
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>), kind: u8, score: f32) -> Result<(), Error> {
         let begin = self.blob.len();
         write(&mut self.blob);
-        let length = self.blob.len() - begin;
+        self.text_end = self.blob.len();
+        let length = self.text_end - begin;
         let key = score.to_bits();
         // The order of floats by sign and magnitude, reversed: the highest score gets the lowest rank.
         let rank = if key >> 31 == 0 { !(key | 1 << 31) } else { key };
-        let (Ok(begin), Ok(length)) = (u32::try_from(begin), u16::try_from(length)) else {
+        let (Ok(begin), Ok(_)) = (u32::try_from(begin), u16::try_from(length)) else {
             return Err(Error::InvalidModel("its pieces are too long"));
         };
-        self.infos.push(PieceInfo { begin, rank, length, kind });
+        let mergeable = if is_mergeable(kind) { MERGEABLE } else { 0 };
+        self.infos.push(PieceInfo { head: mergeable, begin, rank }); // `finish` writes the rest
+        self.kinds.push(kind);
         Ok(())
     }
 
@@ -128,14 +149,20 @@ impl Pieces {
         Ok(())
     }
 
-    /// The hash of a piece when there are WINDOW bytes after the last one.
+    /// The hash of a piece when there are WINDOW bytes after the last one. Its head is written as well.
     #[inline]
-    fn hash_ahead(&self, id: u32) -> u64 {
-        let info = &self.infos[id as usize];
-        let (begin, length) = (info.begin as usize, usize::from(info.length));
+    fn hash_ahead(&mut self, id: u32) -> u64 {
+        let (begin, length) = self.place(id);
         match self.blob[begin..].first_chunk() {
-            Some(window) if length <= WINDOW => self.hash_words(u128::from_le_bytes(*window) & MASKS[length]),
-            _ => self.hash(self.text(id)),
+            Some(window) if length <= WINDOW => {
+                let value = u128::from_le_bytes(*window) & MASKS[length];
+                self.infos[id as usize].head |= head(value, length);
+                self.hash_words(value)
+            }
+            _ => {
+                self.infos[id as usize].head |= !MERGEABLE; // that of no text
+                self.hash(self.text(id))
+            }
         }
     }
 
@@ -197,20 +224,28 @@ impl Pieces {
     /// The text of a piece.
     #[inline]
     pub fn text(&self, id: u32) -> &[u8] {
-        let info = &self.infos[id as usize];
-        &self.blob[info.begin as usize..][..usize::from(info.length)]
+        let (begin, length) = self.place(id);
+        &self.blob[begin..][..length]
+    }
+
+    /// Where the text of a piece begins, and how long it is.
+    #[inline(always)]
+    fn place(&self, id: u32) -> (usize, usize) {
+        let begin = self.infos[id as usize].begin as usize;
+        let end = self.infos.get(id as usize + 1).map_or(self.text_end, |next| next.begin as usize);
+        (begin, end - begin)
     }
 
     /// The type of a piece.
     #[inline]
     pub fn kind(&self, id: u32) -> u8 {
-        self.infos[id as usize].kind
+        self.kinds[id as usize]
     }
 
     /// Whether merging may make this piece.
     #[inline]
     pub fn mergeable(&self, id: u32) -> bool {
-        is_mergeable(self.kind(id))
+        self.infos[id as usize].head & MERGEABLE != 0
     }
 
     /// The rank of a mergeable piece: the lowest rank merges first.
@@ -316,10 +351,12 @@ impl Pieces {
     #[inline(always)]
     fn is_window(&self, id: u32, value: u128, length: usize) -> bool {
         let info = &self.infos[id as usize];
-        let text = self.blob[info.begin as usize..].first_chunk();
         // (A longer text that ends in zeros differs in its length.)
-        usize::from(info.length) == length
-            && text.is_some_and(|text| u128::from_le_bytes(*text) & MASKS[length] == value)
+        if info.head & !MERGEABLE != head(value, length) {
+            return false;
+        }
+        let text = || self.blob[info.begin as usize..].first_chunk();
+        length <= HEAD || text().is_some_and(|text| u128::from_le_bytes(*text) & MASKS[length] == value)
     }
 
     /// Prepare to look up the first `length` bytes of a window: prefetch the memory that it takes.
@@ -413,6 +450,32 @@ mod tests {
         for again in [0, 14, 15, 16, 17, 198, 2000] {
             let twice = [&rows[..], &rows[again..=again]].concat();
             assert!(pieces(&twice).is_err(), "{again}");
+        }
+    }
+
+    /// (The hash of another text is nearly always another one, too, so looking texts up would hardly ever show this.)
+    #[test]
+    fn a_text_that_differs_in_one_byte_is_not_the_piece() {
+        let texts: Vec<Vec<u8>> =
+            (1..=WINDOW + 2).map(|length| (0..length).map(|i| b'a' + i as u8).collect()).collect();
+        let rows: Vec<(&[u8], u8)> =
+            (0..).zip(&texts).map(|(i, text)| (&text[..], if i % 3 == 0 { CONTROL } else { NORMAL })).collect();
+        let pieces = pieces(&rows).unwrap();
+        for (id, (text, kind)) in (0..).zip(rows) {
+            assert_eq!((pieces.text(id), pieces.kind(id), pieces.mergeable(id)), (text, kind, kind == NORMAL));
+            let is_it = |text: &[u8]| pieces.is_window(id, window(text), text.len());
+            if text.len() > WINDOW {
+                assert!(!is_it(&text[..WINDOW]));
+                continue;
+            }
+            assert!(is_it(text) && !is_it(&text[1..]) && !is_it(&text[..text.len() - 1]));
+            for i in 0..text.len() {
+                let mut other = text.to_vec();
+                other[i] ^= 1;
+                assert!(!is_it(&other), "{other:?}");
+            }
+            let longer = [text, b"\0"].concat();
+            assert!(longer.len() > WINDOW || !is_it(&longer));
         }
     }
 

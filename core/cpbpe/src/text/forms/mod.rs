@@ -4,19 +4,19 @@
 //! for, and copied at once; ASCII without looking at each. What is rewritten is a *segment*: some characters that are not
 //! stable, and the stable one before them, which may be composed with them.
 
+mod scan;
 mod segment;
 mod tables;
+
+use std::ops::Range;
 
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::text::origins::Origins;
+use crate::text::utf8::{character_at, is_continuation};
 use crate::watch::Check;
 use segment::Segment;
 
-/// After this many bytes of ASCII it is worth to look at `BLOCK` of them at once.
-const FEW: usize = 4;
-/// This many bytes are compared together.
-const BLOCK: usize = 32;
 /// Whether to go on is checked once in this many bytes.
 const CHECK_BYTES: usize = 1 << 16;
 
@@ -53,113 +53,119 @@ impl Form {
         matches!(self, Form::Nfkc | Form::Nfkd)
     }
 
-    /// Whether nothing in a text needs to be rewritten. (It may be false although nothing changes.)
-    pub fn is_stable(self, text: &str) -> bool {
-        self.next_change(text, 0) == text.len()
+    /// Whether a text, which is UTF-8, is in this form. (It may be false if there is no memory to find out.)
+    pub fn is_normal(self, text: &[u8]) -> bool {
+        matches!(Rewrites::new(self, text).next(), Ok(None))
     }
 
-    /// The next place from `at` on with a character that is not stable; the end if there is none.
-    fn next_change(self, text: &str, mut at: usize) -> usize {
-        // A character of two bytes is stable if the first of them is lower than this. (And bytes inside of characters are
-        // only looked at if the first byte is lower: then they are lower, too, or the characters before have been passed.)
-        let first = match self {
-            Form::Nfc => 0xCC,
-            Form::Nfd => 0xC3,
-            Form::Nfkc | Form::Nfkd => 0xC2,
-        };
-        let bytes = text.as_bytes();
-        let mut low = 0; // how many such bytes came one after the other
-        while at < bytes.len() {
-            if bytes[at] < first {
-                (at, low) = (at + 1, low + 1);
-                if low == FEW {
-                    at += lower(&bytes[at..], first);
-                    low = 0;
-                }
-                continue;
-            }
-            low = 0;
-            // The first bytes of a character tell its block, in which often nothing changes in any character.
-            let (length, block) = match bytes[at..] {
-                [one @ ..0xE0, _, ..] => (2, usize::from(one & 0x1F)),
-                [one @ ..0xF0, two, _, ..] => (3, usize::from(one & 0xF) << 6 | usize::from(two & 0x3F)),
-                [one, two, three, ..] => {
-                    let high = usize::from(one & 7) << 6 | usize::from(two & 0x3F);
-                    (4, high << 6 | usize::from(three & 0x3F))
-                }
-                _ => break,
-            };
-            if tables::CHANGES.get(block).is_some_and(|changes| changes & 1 << self as u8 != 0)
-                && text[at..].chars().next().is_some_and(|character| self.changes(character))
-            {
-                return at;
-            }
-            at += length;
-        }
-        bytes.len()
+    /// Whether the normal form of a text, which is not empty and begins with a character, begins with a space. (Marks may
+    /// change places, but nothing gets in front of a space, and nothing is composed with it.)
+    pub fn begins_with_space(self, text: &[u8]) -> bool {
+        let Some(first) = character_at(text, 0) else { return false };
+        let decomposition = Properties::of(first).decomposition(self.replaces());
+        first == ' ' || decomposition.is_some_and(|text| text.starts_with(' '))
     }
 
-    /// Whether a character is not stable.
-    #[inline(always)]
-    fn changes(self, character: char) -> bool {
-        Properties::of(character).changes & 1 << self as u8 != 0
+    /// The bit of this form in the tables.
+    fn bit(self) -> u8 {
+        1 << self as u8
     }
 
-    /// Append the normal form of a text to `out`. `origin` says where each place of the text came from, and its end.
+    /// Append the normal form of a text, which is UTF-8, to `out`. `origin` says where each place of the text came from, and its end.
     pub fn normalize<O: Origins>(
         self,
-        text: &str,
+        text: &[u8],
         origin: impl Fn(usize) -> usize,
         check: Check,
         out: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<(), Halt> {
         out.grow(text.len())?;
-        let mut segment = Segment::new(self);
-        let mut done = 0;
+        let mut rewrites = Rewrites::new(self, text);
         loop {
-            // 1. Copy what is stable, but for the last character before one that is not.
-            let change = self.next_change(text, done);
-            let before = text[done..change].chars().next_back().filter(|_| change < text.len());
-            let begin = change - before.map_or(0, char::len_utf8);
+            let done = rewrites.done;
+            let change = rewrites.next()?;
+            let begin = change.as_ref().map_or(text.len(), |change| change.start);
             for from in (done..begin).step_by(CHECK_BYTES) {
                 check()?;
                 let part = from..begin.min(from + CHECK_BYTES);
                 out.grow(part.len())?;
-                out.extend_from_slice(&text.as_bytes()[part.clone()]);
-                part.into_iter().try_for_each(|at| origins.add(1, origin(at)))?;
-            }
-            if change == text.len() {
-                return Ok(());
-            }
-            // 2. Rewrite the segment, up to the next character that is stable.
-            segment.clear();
-            let mut end = begin;
-            for character in text[begin..].chars() {
-                if end > change && !self.changes(character) {
-                    break;
+                out.extend_from_slice(&text[part.clone()]);
+                if O::KEEPS {
+                    part.into_iter().try_for_each(|at| origins.add(1, origin(at)))?;
                 }
-                segment.add(character, end)?;
-                end += character.len_utf8();
             }
+            let Some(change) = change else { return Ok(()) };
             check()?;
-            segment.finish(text, end, &origin, out, origins)?;
-            done = end;
+            rewrites.segment.write(text, change.end, &origin, out, origins)?;
         }
     }
 }
 
-/// How many bytes at the beginning of a text are lower than `first`.
-fn lower(text: &[u8], first: u8) -> usize {
-    let mut at = 0;
-    for block in text.chunks_exact(BLOCK) {
-        // (Without a branch for each byte, so that the compiler compares all of them at once.)
-        if block.iter().fold(false, |any, &byte| any | (byte >= first)) {
-            break;
-        }
-        at += BLOCK;
+/// Finds the segments of a text that change.
+struct Rewrites<'a> {
+    form: Form,
+    text: &'a [u8],
+    /// How much of the text has been looked at.
+    done: usize,
+    /// The last segment that was rewritten.
+    segment: Segment,
+}
+
+impl<'a> Rewrites<'a> {
+    fn new(form: Form, text: &'a [u8]) -> Rewrites<'a> {
+        Rewrites { form, text, done: 0, segment: Segment::new(form) }
     }
-    at + text[at..].iter().take_while(|&&byte| byte < first).count()
+
+    /// The next segment whose normal form is another text, or comes from other places. `segment` has that form.
+    fn next(&mut self) -> Result<Option<Range<usize>>, Halt> {
+        loop {
+            // 1. The next character that is not stable, those after it, and the one before it.
+            let change = self.form.next_change(self.text, self.done);
+            let (mut end, mut in_order, mut class) = (change, true, 0);
+            while let Some(character) = character_at(self.text, end) {
+                let properties = Properties::of(character);
+                if properties.changes & self.form.bit() == 0 {
+                    break;
+                }
+                in_order &= properties.only_moves(self.form) && class <= properties.class;
+                class = properties.class;
+                end += character.len_utf8();
+            }
+            let mut begin = change;
+            while begin > self.done && (begin == change || is_continuation(self.text[begin])) {
+                begin -= 1;
+            }
+            self.done = end;
+            if end == change {
+                return Ok(None);
+            }
+            // 2. Marks that are never composed, and are in order, stay as they are. So do Thai and most of Arabic.
+            if in_order {
+                continue;
+            }
+            // 3. Anything else is tried.
+            self.segment.clear();
+            let mut at = begin;
+            while let Some(character) = character_at(&self.text[..end], at) {
+                self.segment.add(character, at)?;
+                at += character.len_utf8();
+            }
+            self.segment.make()?;
+            if !self.segment.is_same(characters(&self.text[..end], begin)) {
+                return Ok(Some(begin..end));
+            }
+        }
+    }
+}
+
+/// The characters of a text, which is UTF-8, from `at` on, each with its place.
+fn characters(text: &[u8], mut at: usize) -> impl Iterator<Item = (usize, char)> + '_ {
+    std::iter::from_fn(move || {
+        let character = character_at(text, at)?;
+        at += character.len_utf8();
+        Some((at - character.len_utf8(), character))
+    })
 }
 
 /// What the tables say about a character.
@@ -167,7 +173,8 @@ fn lower(text: &[u8], first: u8) -> usize {
 struct Properties {
     /// The combining class.
     class: u8,
-    /// A bit for each form in which the character is not stable.
+    /// A bit for each form in which the character is not stable; and above these, one for each in which it is a mark that
+    /// only changes its place, if anything.
     changes: u8,
     /// Where in the texts its canonical decomposition is, and the compatible one; empty if it has none.
     canonical: (u16, u8),
@@ -194,6 +201,11 @@ impl Properties {
         }
     }
 
+    /// Whether it is a mark that changes at most its place among others.
+    fn only_moves(self, form: Form) -> bool {
+        self.changes & form.bit() << Form::ALL.len() != 0
+    }
+
     /// What the character is composed of.
     fn decomposition(self, replaces: bool) -> Option<&'static str> {
         let (begin, length) = if replaces { self.compatible } else { self.canonical };
@@ -209,7 +221,7 @@ mod tests {
 
     fn normalized(form: Form, text: &str) -> (String, Vec<usize>) {
         let (mut out, mut origins) = (Vec::new(), Vec::new());
-        form.normalize(text, |at| at, NO_CHECK, &mut out, &mut origins).unwrap();
+        form.normalize(text.as_bytes(), |at| at, NO_CHECK, &mut out, &mut origins).unwrap();
         (String::from_utf8(out).unwrap(), origins)
     }
 

@@ -72,15 +72,8 @@ impl Segment {
         }
     }
 
-    /// Append the normal form of what was added, up to `end` of the text; see `Form::normalize`.
-    pub fn finish<O: Origins>(
-        &mut self,
-        text: &str,
-        end: usize,
-        origin: impl Fn(usize) -> usize,
-        out: &mut Vec<u8>,
-        origins: &mut O,
-    ) -> Result<(), Halt> {
+    /// Bring what was added into the normal form.
+    pub fn make(&mut self) -> Result<(), Halt> {
         // 1. Marks side by side get the order of their classes.
         for marks in self.parts.split_mut(|part| part.class == 0) {
             if !marks.is_sorted_by_key(|mark| mark.class) {
@@ -91,7 +84,25 @@ impl Segment {
         if self.form.composes() {
             self.compose();
         }
-        // 3. Write, and say where each came from. Between parts whose places are mixed nothing can be told apart.
+        Ok(())
+    }
+
+    /// Whether that is what was added: these characters, each from its own place.
+    pub fn is_same(&self, mut characters: impl Iterator<Item = (usize, char)>) -> bool {
+        let mut same = |part: &Part| part.first == part.last && characters.next() == Some((part.first, part.character));
+        self.parts.iter().all(&mut same) && characters.next().is_none()
+    }
+
+    /// Append it to `out`. `end` is that of the text that it was made of; see `Form::normalize`.
+    pub fn write<O: Origins>(
+        &mut self,
+        text: &[u8],
+        end: usize,
+        origin: impl Fn(usize) -> usize,
+        out: &mut Vec<u8>,
+        origins: &mut O,
+    ) -> Result<(), Halt> {
+        // (Between parts whose places are mixed nothing can be told apart.)
         if O::KEEPS {
             self.lowest.clear();
             self.lowest.grow(self.parts.len() + 1)?;
@@ -115,7 +126,7 @@ impl Segment {
             if begins {
                 begin = self.lowest[number];
             }
-            if begins && ends && part.first == part.last && text.as_bytes()[part.first..].starts_with(bytes) {
+            if begins && ends && part.first == part.last && text[part.first..].starts_with(bytes) {
                 (begin..begin + bytes.len()).try_for_each(|at| origins.add(1, origin(at)))?;
             } else {
                 origins.add(bytes.len(), origin(begin))?;

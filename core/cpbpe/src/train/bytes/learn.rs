@@ -84,7 +84,7 @@ pub fn learn_bytes(
     while learned.pairs.len() < spec.merges {
         monitor.advance(learned.pairs.len())?;
         // 3. Take the best pair. If all tracked pairs have become too rare, track more pairs first.
-        let Some(number) = learner.tracked.pop_best(&learner.parts)? else {
+        let Some(number) = learner.tracked.pop_best_in(&learner.parts)? else {
             if learner.tracked.threshold() <= least {
                 break;
             }
