@@ -247,3 +247,13 @@ def test_empty_units() -> None:
     assert charsmap.longest_key(100, follow_empty=True) is None
     with pytest.raises(ModelError, match="no end"):
         list(charsmap.rules(1 << 20, 1000, follow_empty=True))
+
+
+def test_a_trie_that_was_good_is_checked_again_with_other_replacements() -> None:
+    """Answers are kept: one of them must not be given for less text."""
+    blob = charsmaps.make({b"a": b"b", b"c": b"dd"})
+    (size,) = struct.unpack_from("<I", blob)
+    for _ in range(2):
+        Charsmap(blob)
+        with pytest.raises(ModelError, match="points outside of it"):
+            Charsmap(blob[: 4 + size] + b"\0")

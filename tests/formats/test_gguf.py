@@ -8,7 +8,6 @@ from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.gguf import differences, read, write
 from cpbpe.model.formats.gguf.llamacpp import LlamaCpp
 from cpbpe.model.spec import Carried, NormalizerSpec
-from tests.bytes.models import model as byte_level
 from tests.support import budget, gguf_files, tiers, zoo
 from tests.support.json_files import spec_of, texts_for
 
@@ -234,10 +233,3 @@ def test_what_llama_cpp_does_is_named_when_a_file_is_converted(tmp_path: object)
     assert any(
         note.startswith("not as in llama.cpp: llama.cpp finds the CONTROL") for note in conversion.notes
     )
-
-
-@pytest.mark.parametrize("allow", [False, True])
-def test_byte_level_models_are_refused(allow: bool) -> None:
-    """Also if differences are allowed: it would not be the same model, but none."""
-    with pytest.raises(cpbpe.ConversionError, match="this model is byte-level: save it as a folder"):
-        write(byte_level(), allow_differences=allow)

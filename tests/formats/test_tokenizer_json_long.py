@@ -9,7 +9,7 @@ texts on which lists of pairs and scores can differ at all (see `cpbpe.model.pai
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -43,9 +43,8 @@ def lines() -> list[str]:
     return found
 
 
-def hard_texts(spec: ModelSpec, count: int, chance: random.Random) -> Iterator[str]:
+def hard_texts(pairs: Sequence[tuple[str, str]], count: int, chance: random.Random) -> Iterator[str]:
     """Texts xyz of two listed pairs (x, y) and (y, z), and with a beginning and an end."""
-    pairs = Merging(Names(spec)).pairs
     if not pairs:
         return
     begins = defaultdict(list)
@@ -62,13 +61,13 @@ def hard_texts(spec: ModelSpec, count: int, chance: random.Random) -> Iterator[s
         yield text.replace("▁", " ") if chance.random() < 0.8 else text
 
 
-def all_texts(spec: ModelSpec, count: int) -> Iterator[str]:
-    """Texts of every kind."""
+def all_texts(spec: ModelSpec, pairs: Sequence[tuple[str, str]], count: int) -> Iterator[str]:
+    """Texts of every kind. `pairs` are those that the file lists for the model."""
     chance = random.Random(budget.SEED)
     pieces = [text.decode(errors="replace") for text in spec.pieces.texts]
     yield from chance.choices(lines(), k=count // 4)
     yield from texts_for(spec, count // 4, budget.SEED)
-    yield from hard_texts(spec, count // 4, chance)
+    yield from hard_texts(pairs, count // 4, chance)
     for _ in range(count // 4):
         yield "".join(chance.choices(pieces, k=chance.randint(1, 6))).replace("▁", " ")
 
@@ -91,10 +90,11 @@ def test_the_same_ids_or_a_text_that_shows_it(name: str) -> None:
     assert again.differences == ()
     assert again.spec.pieces.texts == spec.pieces.texts
     assert write(again.spec).data == data
-    assert in_order(spec) == in_order(again.spec)
+    pairs = listed(spec)
+    assert in_order(pairs) == in_order(listed(again.spec))
     # 2. Both libraries, and the model that was read again.
     other, back = theirs(data), Tokenizer.from_spec(again.spec)
-    texts = all_texts(spec, budget.examples(160))
+    texts = all_texts(spec, pairs, budget.examples(160))
     while batch := list(islice(texts, BATCH)):
         ids = tok.encode_batch(batch, threads=1)
         found = [encoding.ids for encoding in other.encode_batch(batch, add_special_tokens=False)]
@@ -104,7 +104,11 @@ def test_the_same_ids_or_a_text_that_shows_it(name: str) -> None:
         assert tok.decode_batch(ids) == other.decode_batch(ids) == back.decode_batch(ids)
 
 
-def in_order(spec: ModelSpec) -> list[str]:
-    """The pieces that can be made, the best score first; of equals, the one that has to be first."""
-    merging = Merging(Names(spec))
-    return [x + y for x, y in merging.pairs]
+def listed(spec: ModelSpec) -> Sequence[tuple[str, str]]:
+    """The pairs that make the pieces, the best score first; of equals, the one that has to be first."""
+    return Merging(Names(spec)).pairs
+
+
+def in_order(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """The pieces that can be made, in the order of their pairs."""
+    return [x + y for x, y in pairs]

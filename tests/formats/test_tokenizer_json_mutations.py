@@ -130,6 +130,26 @@ def byte_level() -> Json:
     return content
 
 
+def prefixed() -> Json:
+    """The same with a space in front of texts, and in a normal form."""
+    step = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    return {**byte_level(), "normalizer": {"type": "NFC"}, "pre_tokenizer": step}
+
+
+def punctuated() -> Json:
+    """The same with other steps that cut."""
+    split = {
+        "type": "Split",
+        "pattern": {"String": "ab"},
+        "behavior": "MergedWithPrevious",
+        "invert": False,
+    }
+    marks = {"type": "Punctuation", "behavior": "Contiguous"}
+    step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    steps = [split, marks, {"type": "Digits", "individual_digits": True}, step]
+    return {**byte_level(), "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps}}
+
+
 FORMS: dict[str, Callable[[], Json]] = {
     "plain": plain,
     "metaspace": metaspace,
@@ -137,6 +157,8 @@ FORMS: dict[str, Callable[[], Json]] = {
     "ours": ours,
     "byte fallback": lambda: plain(fallback=True),
     "byte level": byte_level,
+    "prefixed": prefixed,
+    "punctuated": punctuated,
 }
 VALUES: list[Any] = [
     None,
@@ -177,7 +199,7 @@ def test_changed_values(form: str) -> None:
     chance = random.Random(f"{budget.SEED} {form}")
     text = json.dumps(FORMS[form]())
     outcomes = {"refused": 0, "exact": 0, "different": 0}
-    for _ in range(budget.examples(300)):
+    for _ in range(budget.examples(40 if form == "punctuated" else 300)):
         content = json.loads(text)
         for _ in range(chance.choice([1, 1, 1, 2, 3])):
             _change(content, chance)

@@ -129,11 +129,11 @@ def walk(source: _Source, wanted: Callable[[str], bool]) -> Iterator[tuple[str, 
         try:
             key = raw.decode()
         except UnicodeDecodeError:
-            wrong(f"{source.place} is {_shown(raw)}, which is not UTF-8")
+            wrong(f"{source.place} is {shown(raw)}, which is not UTF-8")
         if key in seen:
-            wrong(f"the key {_shown(key)} occurs twice")
+            wrong(f"the key {shown(key)} occurs twice")
         seen.add(key)
-        source.place = f"the value of {_shown(key)}"
+        source.place = f"the value of {shown(key)}"
         type = source.unpack("I")
         if wanted(key):
             yield key, Value(*_value(source, type))
@@ -253,7 +253,8 @@ def _unknown(source: _Source, type: int) -> NoReturn:
     wrong(f"{source.place} has the type {type}, which GGUF does not have (0 to {len(_NAMES) - 1})")
 
 
-def _shown(value: Sequence[Any]) -> str:
+def shown(value: Sequence[Any]) -> str:
+    """A value for a message, which may be as long as the file."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
 

@@ -7,6 +7,7 @@ PRE = "tokenizer.ggml.pre"
 TOKENS = "tokenizer.ggml.tokens"
 SCORES = "tokenizer.ggml.scores"
 TYPES = "tokenizer.ggml.token_type"
+MERGES = "tokenizer.ggml.merges"
 ADD_BOS = "tokenizer.ggml.add_bos_token"
 ADD_EOS = "tokenizer.ggml.add_eos_token"
 ADD_PREFIX = "tokenizer.ggml.add_space_prefix"
@@ -15,8 +16,16 @@ CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
 TEMPLATE = "tokenizer.chat_template"
 TEMPLATES = "tokenizer.chat_templates"
 ARCHITECTURE = "general.architecture"
+FORM = "cpbpe.unicode_form"
+"""Our own: the Unicode normal form that a byte-level model brings texts into, or nothing. Without this key it
+is that of the models whose name the file has under PRE, see `pre_names`."""
+PREFIX = "cpbpe.add_prefix_space"
+"""Our own: whether a byte-level model puts a space in front of texts that do not begin with one."""
 SPLIT_NUMBER = "split.no"
 SPLIT_COUNT = "split.count"
+
+BYTE_LEVEL = "gpt2"
+"""What MODEL is for byte-level BPE."""
 
 ROLES = {
     "bos": "tokenizer.ggml.bos_token_id",

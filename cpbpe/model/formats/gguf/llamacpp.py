@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from cpbpe.lazy import kept
+from cpbpe.model.formats.gguf import byte_level_llamacpp
 from cpbpe.model.formats.tokenizer_json.names import MAX_USER_DEFINED_MATCHES, absent_character
 from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make
@@ -45,6 +46,8 @@ _ENDS = frozenset([
 
 def differences(spec: ModelSpec) -> list[Difference]:
     """Why llama.cpp gives other ids to some texts, each with a text; empty if it gives the same to all."""
+    if spec.alphabet == "bytes":
+        return byte_level_llamacpp.differences(spec)
     return [*LlamaCpp(spec).differences()]
 
 
