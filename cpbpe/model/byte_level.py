@@ -52,8 +52,13 @@ def unsaid(spec: ModelSpec) -> Iterator[Difference]:
     if form:
         reason = f"the model brings text into the Unicode normal form {form}, and the file does not say it"
         yield Difference(reason, NOT_IN_FORM[form])
-    if replace(spec.normalizer, name="", unicode_form="") != replace(AS_IT_IS, name=""):
+    rest = replace(
+        spec.normalizer, name="", unicode_form="", add_dummy_prefix=False, prefix_before_space=True
+    )
+    if rest != replace(AS_IT_IS, name=""):
         yield Difference("the model rewrites text before it is cut, and the file does not say it")
+    if spec.normalizer.add_dummy_prefix:
+        yield Difference("the model puts a space in front of texts, and the file does not say it", "a")
     own = spec.splitter
     if own is not None and replace(own, name="") != SplitSpec(own.pattern):
         yield Difference("the model cuts text by more than one pattern, and the file does not say it")

@@ -46,6 +46,24 @@ _LLAMA3 = (
     "<|image|>",
     *(f"<|reserved_special_token_{number}|>" for number in range(2, 246)),
 )
+_LLAMA4_KINDS = (
+    "<|begin_of_text|>",
+    "<|end_of_text|>",
+    *_FILL,
+    *("<|header_start|>", "<|header_end|>", "<|eom|>", "<|eot|>", "<|step|>"),
+    *(f"<|text_post_train_reserved_special_token_{number}|>" for number in range(6)),
+    *("<|python_start|>", "<|python_end|>", "<|finetune_right_pad|>"),
+    *(f"<|text_post_train_reserved_special_token_{number}|>" for number in range(8, 69)),
+    *("<|image_start|>", "<|image_end|>"),
+    *(f"<|vision_reserved_special_token_{number}|>" for number in range(2)),
+    *("<|tile_x_separator|>", "<|tile_y_separator|>"),
+    *(f"<|vision_reserved_special_token_{number}|>" for number in range(2, 6)),
+    *("<|image|>", "<|vision_reserved_special_token_6|>", "<|patch|>"),
+    *(f"<|vision_reserved_special_token_{number}|>" for number in range(7, 1048)),
+    *(f"<|reasoning_reserved_special_token_{number}|>" for number in range(8)),
+    *("<|reasoning_thinking_start|>", "<|reasoning_thinking_end|>"),
+)
+_LLAMA4 = (*_LLAMA4_KINDS, *(f"<|reserved_special_token_{n}|>" for n in range(2048 - len(_LLAMA4_KINDS))))
 _QWEN = (_END, "<|im_start|>", "<|im_end|>", *(f"<|extra_{number}|>" for number in range(205)))
 
 _WELL_KNOWN: dict[str, Known] = {
@@ -64,6 +82,10 @@ _WELL_KNOWN: dict[str, Known] = {
     # Llama 3: its tokenizer.model. The names are those of Llama 3.1 and 3.2.
     "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": Known(
         "llama3", _numbered(128000, *_LLAMA3), "<|begin_of_text|>", "<|end_of_text|>"
+    ),
+    # Llama 4: its tokenizer.model.
+    "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed": Known(
+        "o200k", _numbered(200000, *_LLAMA4), "<|begin_of_text|>", "<|end_of_text|>"
     ),
     # qwen.tiktoken: Qwen, the first generation.
     "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186": Known(

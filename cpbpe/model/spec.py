@@ -264,7 +264,7 @@ class ModelSpec:
 
     @property
     def bos_id(self) -> int | None:
-        """The CONTROL piece that begins a text."""
+        """The CONTROL piece that begins a text; in a byte-level model, it may be an added token."""
         return self._special(1, PieceType.CONTROL)
 
     @property
@@ -278,5 +278,8 @@ class ModelSpec:
         return self._special(3, PieceType.CONTROL)
 
     def _special(self, place: int, type: PieceType) -> int | None:
-        id = self.ids.get(self.special_pieces[place], self.unknown_id)
+        name = self.special_pieces[place]
+        if self.alphabet == "bytes" and name not in self.ids:
+            return dict(self.added).get(name) if type == PieceType.CONTROL else None
+        id = self.ids.get(name, self.unknown_id)
         return id if id is not None and self.pieces.types[id] == type else None

@@ -56,16 +56,17 @@ def check_alphabet(spec: ModelSpec) -> None:
     plain = NormalizerSpec(
         spec.normalizer.name,
         b"",
-        add_dummy_prefix=False,
+        add_dummy_prefix=spec.normalizer.add_dummy_prefix,
         remove_extra_whitespaces=False,
         escape_whitespaces=False,
+        prefix_before_space=spec.normalizer.prefix_before_space,
         unicode_form=spec.normalizer.unicode_form,
     )
     if spec.normalizer != plain or spec.denormalizer is not None:
         raise ModelError(
-            "a byte-level model has no normalizer and no denormalizer, but for a unicode_form: pass "
-            "normalizer=NormalizerSpec(add_dummy_prefix=False, remove_extra_whitespaces=False, "
-            "escape_whitespaces=False)"
+            "a byte-level model has no normalizer and no denormalizer, but for a unicode_form and a space in "
+            "front (add_dummy_prefix): pass normalizer=NormalizerSpec(add_dummy_prefix=False, "
+            "remove_extra_whitespaces=False, escape_whitespaces=False)"
         )
 
 

@@ -32,6 +32,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
@@ -54,6 +55,35 @@ def _offset(unit: int) -> int:
     return (unit >> 10) << ((unit & 0x200) >> 6)
 
 
+def _units(trie: bytes) -> array[int]:
+    units = array("I", trie)
+    if sys.byteorder == "big":
+        units.byteswap()
+    return units
+
+
+@lru_cache(maxsize=4)
+def _first_bad_unit(trie: bytes, limit: int) -> int | None:
+    """The first unit that a walk could leave the array from, or whose value has no replacement below `limit`.
+
+    The last few answers are kept: a model is checked before its engine is made, which checks it again, and
+    many models have the charsmap of the same named rules. This is most of the time that it takes to load one.
+    """
+    units = _units(trie)
+    size = len(units)
+    if units[_ROOT] & _LABEL or units[_ROOT] & _ENDS_KEY or not _offset(units[_ROOT]):
+        return 0
+    for node, unit in enumerate(units):
+        if unit & _LEAF:
+            if unit & ~_LEAF >= limit:
+                return node
+            continue
+        base = node ^ _offset(unit)
+        if base | 0xFF >= size or (unit & _ENDS_KEY and not units[base] & _LEAF):
+            return node
+    return None
+
+
 class Charsmap:
     r"""The rules of one blob. See `tests/support/charsmaps.py` for one written by hand.
 
@@ -73,33 +103,16 @@ class Charsmap:
             raise ModelError(f"{problem}a trie of {size} bytes in a blob of {len(blob)}")
         if size < 1024 or size % 1024:
             raise ModelError(f"{problem}the trie's size, {size}, is not a multiple of 1024")
-        self._units = array("I", blob[4 : 4 + size])
-        if sys.byteorder == "big":
-            self._units.byteswap()
+        self._units = _units(blob[4 : 4 + size])
         self._replacements = blob[4 + size :]
         if self._replacements[-1] != 0:
             raise ModelError(f"{problem}the last replacement does not end in NUL")
-        bad = None if trusted else self._first_bad_unit()
+        bad = None if trusted else _first_bad_unit(blob[4 : 4 + size], len(self._replacements))
         if bad is not None:
             raise ModelError(f"{problem}unit {bad} of the trie points outside of it")
         # Most characters of most texts begin no key, and this shows it at once.
         self._first_nodes = [self._child(_ROOT, byte) for byte in range(256)]
         self._with_children: dict[int, bool] = {}
-
-    def _first_bad_unit(self) -> int | None:
-        """The first unit that a walk could leave the array from, or whose value has no replacement."""
-        units, size, limit = self._units, len(self._units), len(self._replacements)
-        if units[_ROOT] & _LABEL or units[_ROOT] & _ENDS_KEY or not _offset(units[_ROOT]):
-            return 0
-        for node, unit in enumerate(units):
-            if unit & _LEAF:
-                if unit & ~_LEAF >= limit:
-                    return node
-                continue
-            base = node ^ _offset(unit)
-            if base | 0xFF >= size or (unit & _ENDS_KEY and not units[base] & _LEAF):
-                return node
-        return None
 
     # --- One step ---------------------------------------------------------------------------------
 

@@ -255,6 +255,19 @@ def is_stable(form: str, character: str) -> bool:
     return form in ("NFD", "NFKD") or character not in _seconds()
 
 
+def only_moves(form: str, character: str) -> bool:
+    """Whether a character is a mark that stays as it is, and changes at most its place among other marks.
+
+    Such marks are in order if none has a lower class than the mark before it, and then nothing changes.
+
+    >>> [only_moves("NFC", character) for character in "e\u0301\u0e48"], only_moves("NFD", "\u0301")
+    ([False, False, True], True)
+    """
+    if not combining_class(character) or decomposed(character, form in ("NFKC", "NFKD")) != character:
+        return False
+    return form in ("NFD", "NFKD") or character not in _seconds()
+
+
 @cache
 def _seconds() -> frozenset[str]:
     """The characters that may be composed with one before them."""

@@ -8,12 +8,10 @@ Nobody needs this file to use them. A test compares the tables with what this co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from textwrap import fill
 
-from cpbpe.text.unicode_forms import FORMS, combining_class, compositions, decomposed, is_stable
+from cpbpe.text.unicode_forms import FORMS, combining_class, compositions, decomposed, is_stable, only_moves
 
 FILE = Path(__file__).parents[2] / "core/cpbpe/src/text/forms/tables.rs"
 """The file in a copy of the repository."""
@@ -28,8 +26,9 @@ _IN_LINE = 13
 """This many characters are written in a line."""
 
 _Property = tuple[int, ...]
-"""A combining class; a bit for each form in which the character may change; and where its canonical and its
-compatible decomposition begin among all texts, and how long they are. Without one the length is 0."""
+"""A combining class; a bit for each form in which the character may change, and a higher one for each in
+which only its place may; and where its canonical and its compatible decomposition begin among all texts, and
+how long they are. Without one the length is 0."""
 
 
 def tables() -> str:
@@ -55,6 +54,7 @@ def tables() -> str:
                     texts += text.encode()
                 where += [places[text], len(text.encode())]
             changes = sum((not is_stable(form, character)) << bit for bit, form in enumerate(FORMS))
+            changes |= sum(only_moves(form, character) << bit for bit, form in enumerate(FORMS, len(FORMS)))
             found = (combining_class(character), changes, *where)
             number = numbers.setdefault(found, len(properties))
             if number == len(properties):
@@ -79,8 +79,13 @@ def _written(
 ) -> str:
     escapes = [f"\\u{{{ord(character):x}}}" for character in texts.decode()]
     lines = ["".join(escapes[at : at + _IN_LINE]) for at in range(0, len(escapes), _IN_LINE)]
-    changes = [reduce(or_, (properties[number][1] for number in block)) for block in blocks]
-    rows = ("[" + ",".join(map(str, block)) + "]" for block in blocks)
+    masks = (
+        [
+            sum((properties[number][1] >> form & 1) << place for place, number in enumerate(block))
+            for block in blocks
+        ]
+        for form in range(len(FORMS))
+    )
     return "\n".join(
         [
             "//! Written by `python -m cpbpe.text.unicode_tables`. Do not edit.",
@@ -88,11 +93,12 @@ def _written(
             "",
             "/// The number of each block of 64 characters.",
             _array("INDEX", "u8", len(index), map(str, index)),
-            "/// For each of them, the forms in which any of its characters may change.",
-            _array("CHANGES", "u8", len(index), map(str, (changes[block] for block in index))),
+            "/// For each form and block, a bit for each character that may change.",
+            _array("CHANGES", f"[u64; {len(blocks)}]", len(FORMS), map(_list, masks)),
             "/// The number of the properties of each character of a block.",
-            _array("BLOCKS", f"[u16; {_BLOCK}]", len(blocks), rows),
-            "/// Combining class, forms in which a character may change, and its decompositions in `TEXTS`.",
+            _array("BLOCKS", f"[u16; {_BLOCK}]", len(blocks), map(_list, blocks)),
+            "/// Combining class, forms in which a character may change (lower bits) or only its place may",
+            "/// (upper bits), and its decompositions in `TEXTS`.",
             _array("PROPERTIES", "(u8, u8, u16, u8, u16, u8)", len(properties), map(_row, properties)),
             "/// What is composed: the first character, the second, and both.",
             _array("PAIRS", "(u32, u32, u32)", len(pairs), map(_row, pairs)),
@@ -107,6 +113,10 @@ def _written(
 
 def _row(numbers: Iterable[int]) -> str:
     return "(" + ",".join(map(str, numbers)) + ")"
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, numbers)) + "]"
 
 
 def _array(name: str, type: str, length: int, items: Iterable[str]) -> str:

@@ -321,6 +321,20 @@ def is_lossless(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.is_lossless()
 
 
+def lint(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    if tok.vocab_size < 1000:
+        report = tok.lint()
+        assert "odd-scores" not in report
+        assert report.reachable <= report.pieces == tok.vocab_size
+
+
+def witness(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    for id in (tok.encode("the")[0], tok.encode("é")[0]):
+        text = tok.witness(id)
+        assert text is not None
+        assert id in tok.encode(text)
+
+
 def settings(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.settings.trainer["model_type"] == "bpe"
     assert tok.file_options == {}
@@ -355,7 +369,7 @@ CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {
                 decode_batch,
             ),
             *(decode_pieces, stream_decoder, using, with_special_tokens, from_spec, save, vocab, id_to_piece),
-            *(piece_to_id, inspect, completions, is_lossless, settings),
+            *(piece_to_id, inspect, completions, is_lossless, lint, witness, settings),
         )
     },
     "tokenize": encode_pieces,

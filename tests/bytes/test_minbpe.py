@@ -15,6 +15,7 @@ from cpbpe.compat.minbpe.base import apply_merges
 from cpbpe.reference.byte_level.patterns import cut
 from tests.bytes import oracles
 from tests.bytes.making import CLASSES, any_text, texts
+from tests.conftest import ENGINES
 from tests.support import corpus, processes, wheels
 from tests.support.budget import SEED, examples, quick
 
@@ -71,6 +72,43 @@ def test_basic_merges_and_ids() -> None:
     assert list(tokenizer.merges) == [pair for pair, _ in oracles.train([text.encode()], 34)]
     for sample in texts(examples(150), CLASSES):
         assert tokenizer.encode(sample) == oracles.encode(sample.encode(), tokenizer.merges)
+
+
+def test_merges_of_small_texts(engine: str) -> None:
+    """Overlapping pairs, ties, repetitions; both classes, until no pair is left."""
+    rng = random.Random(SEED)
+    for _ in range(examples(120)):
+        letters = rng.choice(["a", "ab", "abc ", "the cat's 12\r\n", "é漢字 a", "😀 \u0345ſ'Ss\x85\u2028"])
+        text = "".join(
+            letter * rng.choice([1, 1, 2, 5]) for letter in rng.choices(letters, k=rng.randint(0, 40))
+        )
+        pattern = rng.choice([None, minbpe.GPT2_SPLIT_PATTERN, r"\w+|\s", r"[a-z]+"])
+        tokenizer: Any
+        for tokenizer in (BasicTokenizer(), RegexTokenizer(pattern)):
+            chunks = cut(tokenizer.pattern, text) if tokenizer.pattern else [text]
+            learned = oracles.train([chunk.encode() for chunk in chunks], rng.choice([3, 1000]))
+            tokenizer.train(text, 256 + len(learned))
+            assert list(tokenizer.merges) == [pair for pair, _ in learned], (text, pattern)
+
+
+@pytest.mark.parametrize("pattern", [None, minbpe.GPT2_SPLIT_PATTERN, r"\p{L}+|\P{L}+"])
+def test_both_engines_give_the_same(
+    pattern: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files, merges, what is printed before an error; with characters on which versions of Unicode differ."""
+    text = LINES[:6000] + "".join(map(chr, range(0x1C80, 0x1CC8))) * 3 + "".join(CLASSES)
+    results: dict[str, list[Any]] = {engine: [] for engine in ENGINES}
+    for engine in ENGINES:
+        monkeypatch.setenv("CPBPE_ENGINE", engine)
+        for tokenizer in (RegexTokenizer(pattern), BasicTokenizer()):
+            tokenizer.train(text, 400, verbose=True)
+            tokenizer.save(tmp_path / "a")
+            with pytest.raises(ValueError, match="after 2 merges no pair is left"):
+                tokenizer.train("abc", 300, verbose=True)
+            files = [(tmp_path / name).read_bytes() for name in ("a.model", "a.vocab")]
+            results[engine].append((list(tokenizer.merges.items()), list(tokenizer.vocab.items()), files))
+        results[engine].append(capsys.readouterr().out)
+    assert all(result == results["reference"] for result in results.values())
 
 
 def test_merges_can_be_anything() -> None:
@@ -368,9 +406,9 @@ def test_gpt4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_gpt4_without_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     with pytest.raises(
-        FileNotFoundError, match=r"download them with tiktoken: .*; or pass the path of cl100k_base"
+        FileNotFoundError, match=r"cl100k_base.tiktoken is not in .*; or pass its path: GPT4Tokenizer\(path\)"
     ):
         GPT4Tokenizer()
     (tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4").write_bytes(b"IQ== 0\n")
-    with pytest.raises(ValueError, match=r"is not GPT-4's cl100k_base.tiktoken, or is damaged"):
+    with pytest.raises(ValueError, match=r"is damaged, or not the file that is meant"):
         GPT4Tokenizer()

@@ -191,9 +191,10 @@ def test_cut_off_and_mutated_files() -> None:
 
 PUBLISHED = [
     ("p50k", 50281, None, 50256),
-    ("cl100k", 100277, None, None),
-    ("o200k", 200019, None, None),
+    ("cl100k", 100277, None, 100257),
+    ("o200k", 200019, None, 199999),
     ("llama3", 128256, 128000, 128001),
+    ("llama4", 202048, 200000, 200001),
     ("qwen2", 151851, None, 151643),
 ]
 

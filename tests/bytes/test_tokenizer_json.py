@@ -210,7 +210,7 @@ def file_with(*steps: Json, **changes: Any) -> Json:
 
 
 DIGITS = {"type": "Digits", "individual_digits": True}
-FORMS = {
+FORMS: dict[str, list[Json]] = {
     "GPT-2": [{**BYTE_LEVEL, "use_regex": True}],
     "StarCoder": [DIGITS, {**BYTE_LEVEL, "use_regex": True}],
     "numbers": [{**DIGITS, "individual_digits": False}, BYTE_LEVEL],
@@ -226,6 +226,12 @@ FORMS = {
     "before": [split({"String": "."}, "MergedWithPrevious"), BYTE_LEVEL],
     "after": [split({"String": " "}, "MergedWithNext"), BYTE_LEVEL],
     "together": [split({"String": "-"}, "Contiguous"), BYTE_LEVEL],
+    "before a text": [split({"String": "at"}, "MergedWithPrevious"), BYTE_LEVEL],
+    "after a text": [split({"String": "  "}, "MergedWithNext"), BYTE_LEVEL],
+    "texts together": [split({"String": "la"}, "Contiguous"), DIGITS, BYTE_LEVEL],
+    "punctuation": [{"type": "Punctuation", "behavior": "Isolated"}, BYTE_LEVEL],
+    "before punctuation": [{"type": "Punctuation", "behavior": "MergedWithPrevious"}, BYTE_LEVEL],
+    "after punctuation": [{"type": "Punctuation", "behavior": "MergedWithNext"}, DIGITS, BYTE_LEVEL],
     "ends of lines": [split(r"\s+$|a{1,2}+"), BYTE_LEVEL],
     "marks": [split(r"[[:punct:]]+|[[:digit:]\s]"), BYTE_LEVEL],
     "nothing": [BYTE_LEVEL],
@@ -251,6 +257,14 @@ REFUSED = {
     "what is between removed": (file_with(split("a", "Removed", True), BYTE_LEVEL), "between the matches"),
     "merged with the next": (file_with(split("ab", "MergedWithNext"), BYTE_LEVEL), "has the behavior"),
     "no last step": (file_with(BYTE_LEVEL, split("a")), "does not end with ByteLevel"),
+    "a space for each part": (
+        file_with(DIGITS, {**BYTE_LEVEL, "add_prefix_space": True}),
+        "puts a space in front of each part that Digits cuts",
+    ),
+    "punctuation removed": (
+        file_with({"type": "Punctuation", "behavior": "Removed"}, BYTE_LEVEL),
+        "Punctuation with the behavior 'Removed'",
+    ),
     "steps after letters": (file_with(BYTE_LEVEL, BYTE_LEVEL), "has ByteLevel twice"),
     "words": (file_with(split(r"\w+"), BYTE_LEVEL), r"has \\w, which is not the same in Oniguruma"),
     "no pattern": (file_with(split(""), BYTE_LEVEL), "the pattern of a Split is empty"),
@@ -267,7 +281,6 @@ def test_refused_by_name(case: str) -> None:
 def test_differences() -> None:
     """What some texts get otherwise, with a text."""
     plain = file_with(BYTE_LEVEL)
-    prefix = file_with({**BYTE_LEVEL, "add_prefix_space": True})
     spaces = {**plain, "added_tokens": [*plain["added_tokens"], added(701, "   ", False)]}
     merges = plain["model"]["merges"]
     first = "".join(merges[0])
@@ -275,7 +288,6 @@ def test_differences() -> None:
     id = plain["model"]["vocab"][first]
     used = {**plain, "added_tokens": [added(id, first, True), *plain["added_tokens"]]}
     for content, reason in (
-        (prefix, "it puts a space in front of every text"),
         (spaces, "it finds the added token '   ' in every text"),
         (unmade, "no merges make the token"),
         (used, "merges make"),

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from cpbpe.errors import ConversionError, ModelError
+from cpbpe.lazy import imported
 from cpbpe.model.formats.values import Written
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, Settings
 from cpbpe.text.byte_letters import to_letters
@@ -40,6 +41,8 @@ def _of_model(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
 
 
 def _of_gguf(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    if spec.alphabet == "bytes":
+        return _of_byte_level_gguf(spec, again, differs)
     size, pieces = len(spec.pieces), spec.pieces
     if len(again.pieces) != max([size, *(id + 1 for _, id in spec.added)]):
         return f"it has {len(again.pieces)} pieces, not {size}"
@@ -66,6 +69,28 @@ def _of_gguf(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
     if asked != again.carried.options or spec.carried.chat_templates != again.carried.chat_templates:
         return "what it says beside the model is not the same"
     return _of_settings(spec, again, differs)
+
+
+def _of_byte_level_gguf(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:
+    """The pieces, the special tokens and the settings. That the merges are the same is proved."""
+    if (again.pieces.texts, again.pieces.types) != (spec.pieces.texts, spec.pieces.types):
+        return "its pieces are not the same"
+    if sorted(again.added) != sorted(spec.added):
+        return "its special tokens are not the same"
+    for role in ("bos_id", "eos_id", "pad_id"):
+        if getattr(spec, role) not in (None, getattr(again, role)):
+            return f"its {role} is {getattr(again, role)}, not {getattr(spec, role)}"
+    if spec.carried.chat_templates != again.carried.chat_templates:
+        return "its chat templates are not the same"
+    if differs:
+        return ""
+    if _without_name(spec.normalizer) != _without_name(again.normalizer):
+        return "its settings are not the same"
+    names = imported("cpbpe.model.formats.gguf.pre_names")
+    if names.name_for(spec) is None:  # another pattern, which is proved to be the same for this model
+        return "" if again.splitter == names.nearest(spec).splitter else "its pattern is not the same"
+    patterns = {(model.splitter.pattern, *model.splitter.then) for model in (spec, again) if model.splitter}
+    return "" if len(patterns) == 1 else "its pattern is not the same"
 
 
 def _of_llama2c(spec: ModelSpec, again: ModelSpec, differs: bool) -> str:

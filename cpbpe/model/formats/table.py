@@ -24,7 +24,7 @@ class Format(NamedTuple):
     begins: Callable[[bytes], bool]
     """Whether data is meant to be a file of this format. (It may still be broken.)"""
     takes_given: bool = False
-    """Whether its files do not say how texts are cut: its `read` takes what a user says about it."""
+    """Whether its files may not say how texts are cut: its `read` takes what a user says about it."""
     has_files: bool = False
     """Whether a model is more than one file: its module has `files`, which gives them their paths."""
 
@@ -34,7 +34,7 @@ MODEL = Format("model", "cpbpe.model.formats.sentencepiece", (".model",), lambda
 
 OTHERS = (
     Format("minbpe", "cpbpe.model.formats.minbpe", (), sniff.is_minbpe, has_files=True),
-    Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf),
+    Format("gguf", "cpbpe.model.formats.gguf", (".gguf",), sniff.is_gguf, takes_given=True),
     Format(
         "gpt2",
         "cpbpe.model.formats.gpt2",

@@ -8,7 +8,6 @@ texts are cut before that.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from types import NoneType
 
 from cpbpe.model import validity
 from cpbpe.model.byte_level import AS_IT_IS
@@ -17,6 +16,7 @@ from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, liste
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
 from cpbpe.model.formats.tokenizer_json.cutting import is_one_chunk, splitter_of
 from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
+from cpbpe.model.formats.tokenizer_json.settings import dropout_difference
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, pairs_that_make, ranks_of
@@ -55,6 +55,13 @@ def read_byte_level(
         named = ", ".join(step["type"] for step in steps) or "none"
         wrong(f"it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is {named}")
     splitter, normalizer = splitter_of(steps), _normalizer(content)
+    if member(steps[-1], "add_prefix_space", bool, "pre_tokenizer", False):
+        if len(steps) > 1:
+            wrong(
+                f"its pre-tokenizer puts a space in front of each part that {steps[0]['type']} cuts "
+                f"(add_prefix_space of ByteLevel), and byte-level models have one only in front of a text"
+            )
+        normalizer = replace(normalizer, add_dummy_prefix=True, prefix_before_space=False)
     # 2. The pieces.
     whole = member(model, "ignore_merges", bool, "model", False)
     tokens = _Tokens(content, vocab, pairs, splitter, whole)
@@ -82,13 +89,7 @@ def read_byte_level(
     decoders = [type_of(step, "decoder") for step in steps_of(content.get("decoder"), "decoders", "decoder")]
     lengths = read_lengths(content, spec)
     differences = [*tokens.differences, *lengths.differences]
-    if member(steps[-1], "add_prefix_space", bool, "pre_tokenizer", False):
-        differences.append(Difference("it puts a space in front of every text (add_prefix_space)", "a"))
-    dropout = model.get("dropout")
-    if not isinstance(dropout, (int, float, NoneType)) or dropout is True:
-        wrong(f"model.dropout must be a number, and is {shown(dropout)}")
-    if dropout:
-        differences.append(Difference(f"it skips merges at random (dropout {dropout})"))
+    differences += dropout_difference(model)
     if not allow_differences:
         refuse(differences, "no model of cpbpe is exactly this tokenizer.json", _ALLOW)
     notes = [*tokens.notes, *lengths.notes]

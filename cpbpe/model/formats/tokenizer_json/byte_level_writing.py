@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from cpbpe.errors import ConversionError
 from cpbpe.model.formats.tokenizer_json import special
-from cpbpe.model.formats.tokenizer_json.cutting import pre_tokenizer_of
+from cpbpe.model.formats.tokenizer_json.cutting import is_only_step, pre_tokenizer_of
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.pair_ranks import Pair, by_text, candidates, differences, ordered, pairs_that_make
@@ -28,6 +28,7 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
     """The file of a byte-level model as JSON, what some texts get otherwise with it, and notes."""
     # 1. The tokens.
     names = _names(spec)
+    prefix = list(_prefix_differences(spec))
     control = {id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL}
     beyond = [(text.decode(), id) for text, id in spec.added]
     tokens = sorted([*((names[id], id) for id in control), *beyond], key=lambda token: token[1])
@@ -51,12 +52,12 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
         "padding": None,
         "added_tokens": [special.added_token(name, id) for name, id in tokens],
         "normalizer": _normalizer(spec),
-        "pre_tokenizer": pre_tokenizer_of(spec.splitter),
-        "post_processor": special.post_processor(spec, names),
+        "pre_tokenizer": pre_tokenizer_of(spec),
+        "post_processor": special.post_processor(spec, _by_id(spec, names)),
         "decoder": DECODER,
         "model": model,
     }
-    return content, found, list(_notes(spec, names, [name for name, _ in tokens]))
+    return content, [*prefix, *found], list(_notes(spec, names, [name for name, _ in tokens]))
 
 
 def _names(spec: ModelSpec) -> list[str]:
@@ -82,6 +83,11 @@ def _names(spec: ModelSpec) -> list[str]:
                 f"a letter: {other} and {id} would be one token. Give it another text first"
             )
     return names
+
+
+def _by_id(spec: ModelSpec, names: list[str]) -> dict[int, str]:
+    """What everything is called, by its id: pieces and added tokens."""
+    return {**dict(enumerate(names)), **{id: text.decode() for text, id in spec.added}}
 
 
 def _vocab(names: list[str], control: set[int], beyond: list[tuple[str, int]]) -> dict[str, int]:
@@ -127,6 +133,17 @@ def _normalizer(spec: ModelSpec) -> Json | None:
     return {"type": form} if form else None
 
 
+def _prefix_differences(spec: ModelSpec) -> Iterator[Difference]:
+    """A space in front is put by ByteLevel, for each part that steps before it have cut."""
+    rules, splitter = spec.normalizer, spec.splitter
+    if rules.add_dummy_prefix and rules.prefix_before_space:
+        yield Difference("tokenizers puts no space in front of a text that begins with one", " a")
+    if rules.add_dummy_prefix and not is_only_step(splitter):
+        yield Difference(
+            "tokenizers puts a space in front of each part of a text that the pattern has cut", "a."
+        )
+
+
 def _notes(spec: ModelSpec, names: list[str], tokens: list[str]) -> Iterator[str]:
     if tokens:
         shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
@@ -137,8 +154,9 @@ def _notes(spec: ModelSpec, names: list[str], tokens: list[str]) -> Iterator[str
     rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
     control = {text for text, type in rows if type == PieceType.CONTROL}
     guessed = special.guessed_names(control | {text for text, _ in spec.added})
+    called = _by_id(spec, names)
     ids = {"bos": spec.bos_id, "eos": spec.eos_id, "pad": spec.pad_id}
     for (kind, id), name in zip(ids.items(), guessed, strict=True):
         ends = spec.carried.options.get(f"add_{kind}", False)
-        if id is not None and spec.pieces.texts[id] != name and not ends:
-            yield f"the file does not say that {names[id]} is {kind}"
+        if id is not None and called[id] != name.decode() and not ends:
+            yield f"the file does not say that {called[id]} is {kind}"

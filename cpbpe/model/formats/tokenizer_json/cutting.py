@@ -6,6 +6,7 @@ writes every byte as a letter (see `cpbpe.text.byte_letters`), and may cut by GP
 
 from __future__ import annotations
 
+from functools import cache
 from types import MappingProxyType
 
 from cpbpe.errors import ConversionError
@@ -17,8 +18,9 @@ from cpbpe.model.formats.tokenizer_json.patterns import (
     from_theirs,
     to_theirs,
 )
+from cpbpe.model.formats.tokenizer_json.punctuation import punctuation
 from cpbpe.model.formats.tokenizer_json.spaces import Json, escaped, sequence
-from cpbpe.model.spec import SplitSpec
+from cpbpe.model.spec import ModelSpec, SplitSpec
 from cpbpe.text.split_patterns import PATTERNS, name_of
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -56,9 +58,20 @@ def _patterns_of(step: Json) -> list[str]:  # noqa: RET503 (`wrong` raises an er
         return [f"[{_NUMBERS}]" if each else f"[{_NUMBERS}]+"]
     if kind == "Split":
         return [_split(step)]
+    if kind == "Punctuation":
+        behavior = member(step, "behavior", str, "pre_tokenizer.Punctuation", "Isolated")
+        if behavior not in PUNCTUATION:
+            wrong(
+                f"its pre-tokenizer has Punctuation with the behavior {shown(behavior)}; cpbpe knows "
+                f"{', '.join(PUNCTUATION)}"
+            )
+        return [_punctuation(behavior)]
     if kind == "ByteLevel":
         wrong("its pre-tokenizer has ByteLevel twice, or goes on after it, where bytes are letters already")
-    wrong(f"its pre-tokenizer has {kind}, and cpbpe knows Split, Digits and ByteLevel in byte-level models")
+    wrong(
+        f"its pre-tokenizer has {kind}, and cpbpe knows Split, Digits, Punctuation and ByteLevel in "
+        f"byte-level models"
+    )
 
 
 def _split(step: Json) -> str:  # noqa: RET503 (likewise)
@@ -82,9 +95,11 @@ def _split(step: Json) -> str:  # noqa: RET503 (likewise)
     if behavior == "Removed":
         what = "between the matches" if inverted else "that matches"
         wrong(f"a Split of {shown(text)} removes what is {what} from texts, and byte-level models keep all")
-    single = len(text) == 1 and "String" in given
-    if single and not inverted and behavior in _MERGED:
-        return _MERGED[behavior].format(escaped_character(text))
+    if "String" in given and not inverted:
+        if len(text) == 1 and behavior in _MERGED:
+            return _MERGED[behavior].format(escaped_character(text))
+        if behavior in _MERGED_TEXTS:
+            return _MERGED_TEXTS[behavior].format(pattern)
     wrong(f"a Split of {shown(text)} has the behavior {shown(behavior)}; cpbpe knows Isolated")
 
 
@@ -93,7 +108,21 @@ _MERGED = {
     "MergedWithNext": "[{0}]?[^{0}]+|[{0}]",
     "Contiguous": "[{0}]+",
 }
-"""What a behavior is for a single character."""
+"""What a behavior is for a single character, or for one of several."""
+_MERGED_TEXTS = {
+    "MergedWithPrevious": r"(?:(?!{0})[\s\S])+(?:{0})?|{0}",
+    "MergedWithNext": r"(?:{0})?(?:(?!{0})[\s\S])+|{0}",
+    "Contiguous": "(?:{0})+",
+}
+"""What it is for a text of several."""
+PUNCTUATION = ("Isolated", *_MERGED)
+"""The behaviors of Punctuation that keep all."""
+
+
+@cache
+def _punctuation(behavior: str) -> str:
+    """The pattern of Punctuation."""
+    return _MERGED.get(behavior, "[{0}]").format(punctuation())
 
 
 def is_one_chunk(splitter: SplitSpec | None, text: str) -> bool:
@@ -120,8 +149,14 @@ def _from_theirs(text: str) -> str:
 # --- Writing --------------------------------------------------------------------------------------
 
 
-def pre_tokenizer_of(splitter: SplitSpec | None) -> Json:
+def is_only_step(splitter: SplitSpec | None) -> bool:
+    """Whether ByteLevel cuts texts alone."""
+    return splitter is None or (not splitter.then and splitter.pattern in (PATTERNS["gpt2"], GPT2))
+
+
+def pre_tokenizer_of(spec: ModelSpec) -> Json:
     """The pre-tokenizers of a byte-level model. A pattern that cannot be written is a ConversionError."""
+    splitter, prefix = spec.splitter, spec.normalizer.add_dummy_prefix
     patterns = () if splitter is None else (splitter.pattern, *splitter.then)
     steps: list[Json] = []
     uses_gpt2 = bool(patterns) and patterns[-1] in (PATTERNS["gpt2"], GPT2)
@@ -130,10 +165,14 @@ def pre_tokenizer_of(splitter: SplitSpec | None) -> Json:
         if digits is not None:
             steps.append({"type": "Digits", "individual_digits": digits})
             continue
+        behavior = next((name for name in PUNCTUATION if pattern == _punctuation(name)), None)
+        if behavior is not None:
+            steps.append({"type": "Punctuation", "behavior": behavior})
+            continue
         regex = {"Regex": _to_theirs(pattern)}
         steps.append({"type": "Split", "pattern": regex, "behavior": "Isolated", "invert": False})
     steps.append(
-        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": uses_gpt2}
+        {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": uses_gpt2}
     )
     made = sequence("pretokenizers", steps)
     assert made is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import Any
 
 from cpbpe.model import validity
@@ -14,6 +13,7 @@ from cpbpe.model.formats.tokenizer_json.byte_level import is_byte_level, read_by
 from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
 from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
 from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
+from cpbpe.model.formats.tokenizer_json.settings import dropout_difference, refuse_others
 from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json
 from cpbpe.model.formats.tokenizer_json.steps import (
     Steps,
@@ -26,18 +26,6 @@ from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
 from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 
-_OTHERS = {
-    "Unigram": "it is a Unigram model",
-    "WordPiece": "it is a WordPiece model (as in BERT)",
-    "WordLevel": "it is a WordLevel model (whole words)",
-}
-_MEMBERS = frozenset(
-    (
-        *("type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk"),
-        *("byte_fallback", "ignore_merges", "vocab", "merges"),
-    )
-)
-"""What a BPE model has."""
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 _UNKNOWN = "<unk>"
 _TRIED = 100
@@ -55,7 +43,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     # 1. The parts of the file.
     content = parsed(data)
     model = member(content, "model", dict, "")
-    _refuse_others(model)
+    refuse_others(model)
     if is_byte_level(content):
         vocab = _checked_vocab(member(model, "vocab", dict, "model"))
         pairs = _checked_merges(member(model, "merges", list, "model"), vocab, splits=False)
@@ -103,27 +91,6 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     if note := decoder_note(content, spec, Names(spec)):
         notes.append(note)
     return ReadModel(spec, tuple(differences), tuple(notes))
-
-
-def _refuse_others(model: Json) -> None:
-    """Raise a ModelError for other kinds of models, by name."""
-    kind = model.get("type")
-    if kind is None and "vocab" not in model:
-        wrong("model.type and model.vocab are missing")
-    if kind is None:
-        kind = (
-            "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordLevel"
-        )
-        others = sorted(model.keys() - _MEMBERS)
-        if kind == "BPE" and others:  # with these the library takes it for a list of words
-            wrong(f"model.type is missing, and model has {shown(others[0])}, which no BPE model has")
-    if isinstance(kind, str) and kind in _OTHERS:
-        wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only")
-    if kind != "BPE":
-        wrong(f"model.type is {shown(kind)}, and cpbpe reads BPE models only")
-    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(name):
-            wrong(f"model.{name} is {shown(model[name])}, and pieces of cpbpe have none")
 
 
 def _special_pieces(
@@ -191,10 +158,7 @@ class _Vocabulary:
     def _settings(self) -> None:
         """What the model's own settings do that SentencePiece does not."""
         model, unknown = self.model, self.unknown
-        if not isinstance(model.get("dropout"), (int, float, NoneType)) or model.get("dropout") is True:
-            wrong(f"model.dropout must be a number, and is {shown(model['dropout'])}")
-        if model.get("dropout"):
-            self.differences.append(Difference(f"it skips merges at random (dropout {model['dropout']})"))
+        self.differences += dropout_difference(model)
         if not self.byte_fallback:
             absent = self._absent()
             if not member(model, "fuse_unk", bool, "model", False):
@@ -312,6 +276,11 @@ def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> d
     """The ranks of pairs. One that is listed twice has the last one, as in the library."""
     ranks: dict[Pair, float] = {}
     for place, merge in enumerate(merges):
+        if type(merge) is not type(merges[0]):
+            wrong(
+                f"model.merges[{place}] is {shown(merge)}, and model.merges[0] is {shown(merges[0])}: all "
+                f"of them must be texts, or all of them lists"
+            )
         pair = merge.split(" ") if isinstance(merge, str) else merge
         if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
             wrong(f"model.merges[{place}] must be two tokens, and is {shown(merge)}")

@@ -48,7 +48,7 @@ def in_gaps(spec: ModelSpec) -> dict[str, int]:
     return {text.decode(): id for text, id in spec.added}
 
 
-def post_processor(spec: ModelSpec, names: Sequence[str]) -> Json | None:
+def post_processor(spec: ModelSpec, names: Sequence[str] | Mapping[int, str]) -> Json | None:
     """What puts bos and eos around a text, and around each of a pair. `names`: what pieces are called."""
     ids = []
     for id, name in ((spec.bos_id, "bos"), (spec.eos_id, "eos")):
