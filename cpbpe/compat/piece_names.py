@@ -9,11 +9,8 @@ from __future__ import annotations
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.reference.byte_level import BYTE_ORDER
+from cpbpe.text.byte_letters import to_letters
 from cpbpe.text.utf8 import text_of
-
-_PRINTABLE = 188
-"""This many bytes are printable characters of Latin-1, and stand for themselves: the first in BYTE_ORDER."""
 
 
 class PieceNames:
@@ -21,17 +18,13 @@ class PieceNames:
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        letters = [
-            chr(byte if at < _PRINTABLE else 256 + at - _PRINTABLE) for at, byte in enumerate(BYTE_ORDER)
-        ]
-        self._letters = dict(zip(BYTE_ORDER, letters, strict=True))
 
     def __call__(self, id: int) -> str:
         """The name of a piece."""
         piece = self._engine.piece(id)
         if self._engine.byte_level is None or self._engine.kind(id) == PieceType.CONTROL:
             return text_of(piece)
-        return "".join(map(self._letters.__getitem__, piece))
+        return to_letters(piece)
 
     @kept
     def ids(self) -> dict[str, int]:

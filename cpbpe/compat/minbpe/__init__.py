@@ -2,9 +2,9 @@
 
     from cpbpe.compat.minbpe import BasicTokenizer, RegexTokenizer, GPT4Tokenizer
 
-Merges, ids and files are minbpe's. They are made by the book, `cpbpe/reference/byte_level`, in plain
-Python, which is much faster than minbpe but much slower than the core. `RegexTokenizer` and `GPT4Tokenizer`
-need the package regex.
+Merges, ids and files are minbpe's. The core makes them, if it is there, and `cpbpe/reference/byte_level`, the
+book in plain Python, if it is not, or for what only that can do. `RegexTokenizer` and `GPT4Tokenizer` need
+the package regex.
 
 What is different is on purpose: errors say what to do, though with the same classes where minbpe raises one
 itself; a loaded tokenizer cuts by the pattern of its file (minbpe goes on with the one before); a pattern

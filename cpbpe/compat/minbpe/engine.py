@@ -83,6 +83,14 @@ class FastEncoder:
         return _Built(pattern, merges, text, chunk)
 
 
+def cuts_alike(pattern: str, text: str) -> bool:
+    """Whether the core is sure to cut this text by a pattern as the package `regex` does.
+
+    For a long text: only the characters in it are looked up, but the text is gone through for them.
+    """
+    return _is_known(pattern) and (text.isascii() or not _odd_among("".join(set(text))))
+
+
 @lru_cache(8)
 def _is_known(pattern: str) -> bool:
     """Whether the core cuts by a pattern without a regular expression."""
@@ -102,12 +110,16 @@ def _odd_characters() -> frozenset[str]:
 
     Making it takes a third of a second, once in a process.
     """
-    text = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
-    data = text.encode()
+    return _odd_among("".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000))
+
+
+def _odd_among(characters: str) -> frozenset[str]:
+    data = characters.encode()
     odd: set[str] = set()
     for kind in _KINDS:
-        ours = "".join(data[begin:end].decode() for begin, end in _splitter(kind).spans(text).tolist())
-        odd |= set(ours) ^ set("".join(compiled(kind).findall(text)))
+        spans = _splitter(kind).spans(characters).tolist()
+        ours = "".join(data[begin:end].decode() for begin, end in spans)
+        odd |= set(ours) ^ set("".join(compiled(kind).findall(characters)))
     return frozenset(odd)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cpbpe.compat.minbpe.base import joined_text
 from cpbpe.compat.minbpe.engine import FastEncoder
 from cpbpe.compat.minbpe.files import write
 from cpbpe.compat.minbpe.regex import GPT4_SPLIT_PATTERN, RegexTokenizer
+from cpbpe.lazy import imported
 from cpbpe.model.formats.minbpe import BYTES, Pair, vocab_lines
 from cpbpe.reference.byte_level import ranks as ranks_of
 
@@ -22,8 +22,6 @@ GPT4_SPECIAL_TOKENS = {
     "<|fim_suffix|>": 100260,
     "<|endofprompt|>": 100276,
 }
-_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
-_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
 
 def recover_merges(mergeable_ranks: Mapping[bytes, int]) -> dict[Pair, int]:
@@ -41,22 +39,14 @@ def recover_merges(mergeable_ranks: Mapping[bytes, int]) -> dict[Pair, int]:
     return {(mergeable_ranks[left], mergeable_ranks[right]): rank for (left, right), rank in merges.items()}
 
 
-def _cached() -> bytes:
+def _published_ranks() -> dict[bytes, int]:
     """GPT-4's ranks from where tiktoken keeps them. Nothing is downloaded."""
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
-    name = hashlib.sha1(_URL.encode()).hexdigest()  # as tiktoken names it
-    path = Path(folder or Path(tempfile.gettempdir(), "data-gym-cache"), name)
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"GPT-4's ranks are not among the files of tiktoken ({path}); download them with tiktoken: "
-            f"python -c \"import tiktoken; tiktoken.get_encoding('cl100k_base')\"; or pass the path of "
-            f"cl100k_base.tiktoken: GPT4Tokenizer(path)"
-        ) from None
-    if hashlib.sha256(data).hexdigest() != _SHA256:
-        raise ValueError(f"{path} is not GPT-4's cl100k_base.tiktoken, or is damaged: download it again")
-    return data
+        gpt4: dict[str, Any] = imported("cpbpe.compat.tiktoken.openai_public").cl100k_base()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}; or pass its path: GPT4Tokenizer(path)") from None
+    ranks: dict[bytes, int] = gpt4["mergeable_ranks"]
+    return ranks
 
 
 class GPT4Tokenizer(RegexTokenizer):
@@ -71,7 +61,7 @@ class GPT4Tokenizer(RegexTokenizer):
 
     def __init__(self, path: str | os.PathLike[str] | None = None):
         super().__init__(GPT4_SPLIT_PATTERN)
-        ranks = ranks_of.read_ranks(_cached() if path is None else Path(path).read_bytes())
+        ranks = _published_ranks() if path is None else ranks_of.read_ranks(Path(path).read_bytes())
         self.byte_shuffle = {byte: ranks[bytes([byte])] for byte in range(BYTES)}
         """The id of each byte."""
         self.inverse_byte_shuffle = {idx: byte for byte, idx in self.byte_shuffle.items()}

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from cpbpe.compat.minbpe.base import Tokenizer, apply_merges, joined_text
-from cpbpe.compat.minbpe.basic import learn_merges
 from cpbpe.compat.minbpe.files import LectureError
+from cpbpe.compat.minbpe.training import learn_merges
 from cpbpe.model.formats.minbpe import vocab_of
 from cpbpe.reference.byte_level.patterns import compiled
-from cpbpe.reference.byte_level.training import count_chunks
 
 GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 GPT4_SPLIT_PATTERN = (
@@ -45,7 +44,7 @@ class RegexTokenizer(Tokenizer):
 
     def train(self, text: str, vocab_size: int, verbose: bool = False) -> None:
         """Learn `vocab_size` - 256 merges from a text."""
-        self.merges = learn_merges(count_chunks([text], self.pattern), vocab_size, verbose)
+        self.merges = learn_merges(text, self.pattern, vocab_size, verbose)
         self.vocab = vocab_of(self.merges)
 
     def register_special_tokens(self, special_tokens: dict[str, int]) -> None:

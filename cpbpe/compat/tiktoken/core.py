@@ -87,6 +87,9 @@ class Encoding:
         """Encodes a text: the engine itself does, if it can."""
         self._decoder = self._engines.decoder
         self._has_no_gaps = self._engines.has_no_gaps
+        self._rank_of = mergeable_ranks.get
+        self._texts: dict[int, bytes] = {}
+        """The bytes of ids, once a call has needed them."""
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -200,28 +203,41 @@ class Encoding:
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
-        allowed, refused = self._special.choice(allowed_special, disallowed_special)
-        refused.refuse(text)
-        ids = self._with_special(text, allowed)
-        parts = allowed.find(text)
-        chunks = self._engines.chunks(text if parts is None else parts[-1])
+        if allowed_special is NONE and disallowed_special == "all":
+            self._special.all.refuse(text)
+            ids, chunks = self._encode(text), self._engines.chunks(text)
+        else:
+            allowed, refused = self._special.choice(allowed_special, disallowed_special)
+            refused.refuse(text)
+            ids = self._with_special(text, allowed)
+            parts = allowed.find(text)
+            chunks = self._engines.chunks(text if parts is None else parts[-1])
         if not chunks:
             return ids, []
         last = len(self._engines.encode_chunk(chunks[-1]))
         stable = unstable.stable_count(self._engines, ids, last)
-        rest = self._engines.decode_bytes(ids[stable:])
+        rest = self.decode_bytes(ids[stable:])
         return ids[:stable], unstable.completions(self._engines, rest)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """The id of one token, special tokens included. KeyError if it is none."""
-        data = text_or_bytes.encode() if isinstance(text_or_bytes, str) else text_or_bytes
-        if not isinstance(data, bytes):
-            raise TypeError(f"a token is str or bytes, not {type(data).__name__}")
-        rank = self._mergeable_ranks.get(data)
+        # (The call takes longer than looking up the token, so there is little else before that.)
+        if type(text_or_bytes) is str:
+            rank = self._rank_of(text_or_bytes.encode())
+            if rank is None:
+                rank = self._special_tokens.get(text_or_bytes)
+        elif type(text_or_bytes) is bytes:
+            rank = self._rank_of(text_or_bytes)
+            if rank is None:
+                rank = self._special_tokens.get(text_or_bytes.decode(errors="replace"))
+        elif isinstance(text_or_bytes, str):
+            return self.encode_single_token(text_or_bytes.encode())
+        elif isinstance(text_or_bytes, bytes):
+            return self.encode_single_token(bytes(text_or_bytes))
+        else:
+            raise TypeError(f"a token is str or bytes, not {type(text_or_bytes).__name__}")
         if rank is None:
-            rank = self._special_tokens.get(data.decode(errors="replace"))
-        if rank is None:
-            raise KeyError(data)
+            raise KeyError(text_or_bytes if isinstance(text_or_bytes, bytes) else text_or_bytes.encode())
         return rank
 
     # --- Ids to text ------------------------------------------------------------------------------
@@ -249,9 +265,10 @@ class Encoding:
     def decode_single_token_bytes(self, token: int) -> bytes:
         """The bytes of one id. KeyError if nothing has it."""
         if type(token) is int:
-            data = self._engines.table.get(token)
-            if data is not None:
-                return data
+            try:
+                return self._texts[token]
+            except KeyError:
+                self._texts = self._engines.table
         return self._engines.bytes_of(token)
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:

@@ -187,10 +187,10 @@ class Engines:
         """What merging makes of bytes, any bytes, even if they have a rank themselves."""
         return self.merge_all([chunk])[0]
 
-    def merge_all(self, chunks: Iterable[bytes]) -> list[list[int]]:
+    def merge_all(self, chunks: Sequence[bytes]) -> list[list[int]]:
         """The same of many."""
         engine, ranks = self._merger
-        rows = engine.encode_batch([_letters(chunk) for chunk in chunks], 1)
+        rows = [engine.encode(_letters(chunk)) for chunk in chunks]
         try:
             return [[ranks[id] for id in row] for row in rows]
         except IndexError:  # the id of the unknown

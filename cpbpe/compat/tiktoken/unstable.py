@@ -35,6 +35,8 @@ _WHITESPACE = frozenset(
 """Unicode's whitespace, to which U+001C to U+001F do not belong, although Python says so."""
 _AT_ONCE = 1 << 14
 """This many possibilities are encoded together."""
+_FEW = 50
+"""Fewer of them are looked at one by one, which takes less time than making arrays."""
 
 
 def stable_count(engines: Engines, ids: list[int], in_last_chunk: int) -> int:
@@ -99,7 +101,10 @@ def _beginning_with(engines: Engines, prefix: bytes) -> list[bytes]:
     stem = prefix.rstrip(b"\xff")
     if not stem:
         return tokens[first:]
-    return tokens[first : bisect_left(tokens, stem[:-1] + bytes([stem[-1] + 1]), first)]
+    after = stem[:-1] + bytes([stem[-1] + 1])
+    near = min(first + _FEW, len(tokens))  # mostly the end is there
+    end = bisect_left(tokens, after, first, near)
+    return tokens[first : bisect_left(tokens, after, end) if end == near else end]
 
 
 def _last_character(data: bytes) -> str:
@@ -121,11 +126,10 @@ def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple
             texts.append(data.decode())
         except UnicodeDecodeError:
             others.append(data)
-    rows = engines.encode_batch(texts, 1)
-    if others:
-        rows += engines.merge_all(others)
-    if not rows:
-        return set()
+    rows = engines.encode_batch(texts, 1) if texts else []
+    rows += engines.merge_all(others)
+    if len(rows) < _FEW:
+        return {tuple(_until(engines.rank_bytes, row, length)) for row in rows}
     # All at once: the place in each row where the bytes are enough.
     np = numpy()
     ids = list(chain.from_iterable(rows))
@@ -135,3 +139,12 @@ def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple
     before = np.concatenate([[0], reached])[begins]
     ends = np.searchsorted(reached, before + length) + 1
     return {tuple(row[:count]) for row, count in zip(rows, (ends - begins).tolist(), strict=True)}
+
+
+def _until(texts: dict[int, bytes], row: list[int], length: int) -> list[int]:
+    """A row of ids up to the one with which they are so many bytes long."""
+    for count, id in enumerate(row, 1):
+        length -= len(texts[id])
+        if length <= 0:
+            return row[:count]
+    return row
