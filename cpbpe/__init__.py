@@ -10,28 +10,29 @@
 
 from typing import TYPE_CHECKING
 
-from cpbpe.engine.choice import engine_name
 from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
-from cpbpe.tokenizer.alignment import Encoding
-from cpbpe.tokenizer.loading import load
-from cpbpe.tokenizer.ragged import Ragged
-from cpbpe.tokenizer.special_text import Part
-from cpbpe.tokenizer.special_tokens import Special
-from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.tokenizer.vocabulary import Vocabulary
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
+    from cpbpe.engine.choice import engine_name
+    from cpbpe.lint.values import Finding, Lint
+    from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
     from cpbpe.packing.pack import pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.packing.report import PackReport
+    from cpbpe.tokenizer.alignment import Encoding
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.inspection import Inspection
+    from cpbpe.tokenizer.loading import load
     from cpbpe.tokenizer.lossless import Losslessness
+    from cpbpe.tokenizer.ragged import Ragged
+    from cpbpe.tokenizer.special_text import Part
+    from cpbpe.tokenizer.special_tokens import Special
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
+    from cpbpe.tokenizer.tokenizer import Tokenizer
+    from cpbpe.tokenizer.vocabulary import Vocabulary
     from cpbpe.training.byte_level.options import BYTE_PRESETS, ByteTrainOptions
     from cpbpe.training.options import PRESETS, TrainOptions
     from cpbpe.training.report import Report
@@ -49,7 +50,9 @@ __all__ = [
     "ConversionError",
     "CorpusError",
     "Encoding",
+    "Finding",
     "Inspection",
+    "Lint",
     "Losslessness",
     "ModelError",
     "ModelSpec",
@@ -81,7 +84,23 @@ __all__ = [
 ]
 
 _LATER = {
+    "engine_name": "engine.choice",
+    "ModelSpec": "model.spec",
+    "NormalizerSpec": "model.spec",
+    "Piece": "model.spec",
+    "PieceType": "model.spec",
+    "Pieces": "model.spec",
+    "Settings": "model.spec",
+    "load": "tokenizer.loading",
+    "Tokenizer": "tokenizer.tokenizer",
+    "Encoding": "tokenizer.alignment",
+    "Part": "tokenizer.special_text",
+    "Ragged": "tokenizer.ragged",
+    "Special": "tokenizer.special_tokens",
+    "Vocabulary": "tokenizer.vocabulary",
     "Inspection": "tokenizer.inspection",
+    "Finding": "lint.values",
+    "Lint": "lint.values",
     "Completions": "tokenizer.completions",
     "Conversion": "tokenizer.converting",
     "convert": "tokenizer.converting",
@@ -103,7 +122,11 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """Import packing, training and streams when they are first asked for: most programs only encode."""
+    """Import what is asked for when it is first asked for.
+
+    Most programs only encode. And most of what the command does first, such as showing a help text, needs no
+    tokenizer: importing `Tokenizer` takes longer than all that.
+    """
     from cpbpe.lazy import imported
 
     if name not in _LATER:

@@ -223,9 +223,7 @@ def learn_bytes(
     *,
     threads: int,
     progress: Callable[[str, int, int], None] | None,
-    small: int = ...,
-    guess: int = ...,
-    parts_from: int = ...,
+    **tuning: int,
 ) -> dict[str, Any]: ...
 def merge_words(parts: list[tuple[bytes, bytes, bytes]]) -> tuple[bytes, bytes, bytes]: ...
 def learn(
@@ -236,7 +234,5 @@ def learn(
     *,
     threads: int,
     progress: Callable[[str, int, int], None] | None,
-    small: int = ...,
-    guess: int = ...,
-    parts_from: int = ...,
+    **tuning: int,
 ) -> dict[str, Any]: ...

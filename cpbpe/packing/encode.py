@@ -37,7 +37,7 @@ class Encoder:
         bound = {**tokenizer.bound_options, **options}
         self.takes_lines = _SIMPLE.issuperset(bound)
         """Whether batches may have lines."""
-        _, bos, eos, _ = tokenizer.facts.engine.specials
+        _, bos, eos, _ = tokenizer.facts.special_ids
         self._ends = (
             bos if bound.get("add_bos") else None,
             eos if bound.get("add_eos") else None,

@@ -32,8 +32,8 @@ from cpbpe.text.utf8 import REPLACEMENT, is_valid_utf8, valid_character
 
 
 class ByteNormalizer(Normalizer):
-    r"""Leaves text as it is, but for its Unicode normal form, for a space in front if that is asked for, and
-    for bytes that are no character.
+    r"""Leaves text as it is, but for its Unicode normal form, for a space in front if the model has that (or
+    a call asks for it), and for bytes that are no character.
 
     Each byte came from its own place. (Elsewhere all bytes of a character came from where it begins; but a
     byte-level piece may end within one.) What a normal form has changed came from where that begins.
@@ -52,9 +52,6 @@ class ByteNormalizer(Normalizer):
     def normalize(self, text: bytes, keep_invalid: bool = False) -> tuple[bytes, list[int]]:
         """The text, and for each byte of it (and its end) the position that it came from."""
         result, origins = bytearray(), []
-        if text and self.spec.add_dummy_prefix:
-            result += b" "
-            origins.append(0)
         at = 0
         while at < len(text):
             character = valid_character(text, at)
@@ -68,7 +65,9 @@ class ByteNormalizer(Normalizer):
             result += character
         origins.append(len(text))
         form = self.spec.unicode_form
-        return _normal_form(form, result.decode(), origins) if form else (bytes(result), origins)
+        made, origins = _normal_form(form, result.decode(), origins) if form else (bytes(result), origins)
+        prefix = made and (self.spec.prefix_before_space or not made.startswith(b" "))
+        return (b" " + made, [0, *origins]) if prefix and self.spec.add_dummy_prefix else (made, origins)
 
 
 def _normal_form(form: str, text: str, origins: list[int]) -> tuple[bytes, list[int]]:

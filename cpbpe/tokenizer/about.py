@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.tokenizer import calls
@@ -15,6 +15,7 @@ from cpbpe.tokenizer.options import FileOptions
 from cpbpe.tokenizer.vocabulary import Vocabulary, find_piece
 
 if TYPE_CHECKING:
+    from cpbpe.lint.values import Lint
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
 
@@ -91,6 +92,30 @@ class AboutModel(Guided):
     def inspect(self, *, sample: str | None = None) -> Inspection:
         """What the model is: its types, scripts, lengths, settings, losses and a `sample`, encoded."""
         return calls.inspection(self._facts, sample)
+
+    def lint(self, texts: Iterable[str | bytes] | None = None, *, embeddings: Any = None) -> Lint:
+        """What is wrong with the model: pieces that no text yields, doubtful settings, and more.
+
+        `texts` is a corpus, of which the pieces are counted; `embeddings` a matrix with a row for each id.
+
+        >>> import cpbpe
+        >>> report = cpbpe.train(["low lower lowest"], vocab_size=270).tokenizer.lint()
+        >>> [finding.code for finding in report.findings], report.worst
+        (['ascii-missing', 'unused-unknown', 'unused-bytes', 'no-pad', 'odd-size'], 'warning')
+        """
+        return calls.lint(self._facts, texts, embeddings)
+
+    def witness(self, piece: str | bytes | SupportsIndex) -> str | None:
+        r"""A short text that yields a piece, given by its text or id; None if none does, or was found.
+
+        >>> import cpbpe
+        >>> tok = cpbpe.load("tokenizer.model")
+        >>> tok.witness("▁token"), tok.witness("able"), tok.witness("<0xF0>"), tok.witness("<s>")
+        ('token', '\nable', '𐀀', None)
+        """
+        if isinstance(piece, (str, bytes)):
+            return calls.witness(self._facts, self.vocab[piece])
+        return calls.witness(self._facts, self._facts.check_id(piece, "witness"))
 
     def id_to_piece(self, id: SupportsIndex) -> str:
         """The piece of an id."""

@@ -313,7 +313,7 @@ def _encoding(
     if plan.around:
         front, back = plan.front, plan.back
         ids = [*front, *ids, *back]
-        named = [[text_of(facts.engine.piece(id)) for id in around] for around in (front, back)]
+        named = [[facts.piece(id) for id in around] for around in (front, back)]
         pieces = [*named[0], *pieces, *named[1]]
         spans = [*((0, 0) for _ in front), *spans, *((length, length) for _ in back)]
         special = special.union(front, back)

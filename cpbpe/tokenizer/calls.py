@@ -23,6 +23,7 @@ from cpbpe.tokenizer.special_text import Part, SpecialDecoder, SpecialEncoder, c
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids as IdArray
+    from cpbpe.lint.values import Lint
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
@@ -85,11 +86,13 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
     front, back, reverse = plan.ends
-    if plan.alpha is None:
+    size = facts.engine.size
+    if plan.alpha is None and (front is None or front < size) and (back is None or back < size):
         return plan.encoder.encode_pieces(text, front, back, reverse)
-    mapping = plan.encoder.mapping(text, False, False, plan.alpha, plan.seed)
-    if mapping is not None:
-        pieces: list[str] = mapping[1]
+    if plan.alpha is None:
+        pieces = plan.encoder.encode_pieces(text)  # engines cannot spell added tokens
+    elif (mapping := plan.encoder.mapping(text, False, False, plan.alpha, plan.seed)) is not None:
+        pieces = mapping[1]
     else:
         pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
     return between(
@@ -249,3 +252,15 @@ def losslessness(facts: ModelFacts) -> Losslessness:
     """Whether every text comes back."""
     answer: Losslessness = imported("cpbpe.tokenizer.lossless").losslessness(facts.spec)
     return answer
+
+
+def lint(facts: ModelFacts, texts: Iterable[Text] | None, embeddings: Any) -> Lint:
+    """What is wrong with the model."""
+    report: Lint = imported("cpbpe.tokenizer.linting").lint(facts, texts, embeddings)
+    return report
+
+
+def witness(facts: ModelFacts, id: int) -> str | None:
+    """A text that yields a piece."""
+    text: str | None = imported("cpbpe.tokenizer.linting").witness(facts, id)
+    return text

@@ -41,6 +41,7 @@ from cpbpe.tokenizer.continuations import Base, Continuations
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
+from cpbpe.tokenizer.stable_cuts import stable_cut
 from cpbpe.tokenizer.stream_encoder import SpecialKeys
 from cpbpe.tokenizer.tails import Tail
 
@@ -99,8 +100,11 @@ class Search:
             fixed = Continuations(self._facts, prefix, self._text[: self._open_at]).fixed
         cut = engine.cut(fixed) if fixed else 0
         head = engine.encode(state.fixed[:cut]) if cut else []
+        place, ids = stable_cut(self._facts, engine, fixed[cut:])
+        unk = self._facts.stream_plan.unk if head or ids else -1
+        is_run = ids[:1] == head[-1:] == [unk]  # unknown characters on both sides are one token
+        cut, head = cut + place, head + ids[is_run:]
         self._found.head = len(head)
-        unk = self._facts.stream_plan.unk if head else -1
         self._drop = unk if head and head[-1] == unk else -1
         # 2. The text alone, and all that can follow it.
         for text, end, more in state.alone():

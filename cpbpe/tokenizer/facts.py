@@ -15,7 +15,7 @@ from cpbpe.lazy import imported, kept
 from cpbpe.model.spec import Carried, ModelSpec, PieceType, Settings
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
-from cpbpe.tokenizer.special_tokens import SpecialTokens
+from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.stream_normalizer import Shape
@@ -91,9 +91,14 @@ class ModelFacts:
         return carried
 
     @kept
+    def special_ids(self) -> list[int | None]:
+        """The ids of unk, bos, eos and pad."""
+        return special_ids(self.engine, self.special.added)
+
+    @kept
     def pad_id(self) -> int | None:
         """The id of the piece that fills a batch."""
-        return self.engine.specials[3]
+        return self.special_ids[3]
 
     @kept
     def types(self) -> bytes:

@@ -26,7 +26,7 @@ from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import facts_of, facts_of_spec
 from cpbpe.tokenizer.options import ENCODE_DEFAULTS
-from cpbpe.tokenizer.special_tokens import SpecialTokens, checked_tokens
+from cpbpe.tokenizer.special_tokens import SpecialTokens, checked_tokens, special_ids
 
 _ENDS = ("bos", "eos", "pad")
 """The parts that a model itself gives to CONTROL pieces."""
@@ -77,7 +77,11 @@ def read_folder(
         notes += [*read.notes, *read.assumptions, *table.remarks(read.spec, format)]
     # 2. What is said beside it.
     notes += beside.notes
-    if format is not table.MODEL and beside.prefix_space is not None:
+    if format.name == "gpt2" and beside.prefix_space:
+        rules = facts.spec.normalizer
+        rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
+        facts = facts_of_spec(replace(facts.spec, normalizer=rules, file=None))
+    elif format is not table.MODEL and beside.prefix_space is not None:
         if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
             notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
         beside.prefix_space = None
@@ -226,7 +230,8 @@ class _Joined:
         """What is said beside the model. What goes without saying is left out."""
         beside = self._beside
         roles = {**own.roles, **beside.roles}
-        eos = roles.get("eos") or self._text(self._engine.specials[_PLACES["eos"]], special)
+        ids = special_ids(self._engine, special.added)
+        eos = roles.get("eos") or self._text(ids[_PLACES["eos"]], special)
         stops = dict.fromkeys(self._text(id, special) for id in beside.stops)
         for number, stop in enumerate((text for text in stops if text is not None and text != eos), 1):
             roles["stop" if number == 1 else f"stop_{number}"] = stop
@@ -235,8 +240,8 @@ class _Joined:
         for end in ("bos", "eos"):
             text = beside.roles.get(end)
             if options.get(f"add_{end}") and (
-                self._engine.specials[_PLACES[end]] is None
-                or (text is not None and not self._model_has(end, self._engine.find(text.encode())))
+                ids[_PLACES[end]] is None
+                or (text is not None and text != self._text(ids[_PLACES[end]], special))
             ):
                 del options[f"add_{end}"]
                 self._note(

@@ -29,7 +29,7 @@ class SpecialId:
 
     def __get__(self, tokenizer: Any, owner: type) -> int | None:
         """The id; None for the class itself."""
-        specials: list[int | None] = [None] * 4 if tokenizer is None else tokenizer.facts.engine.specials
+        specials: list[int | None] = [None] * 4 if tokenizer is None else tokenizer.facts.special_ids
         return specials[self._place]
 
     def __set__(self, tokenizer: object, value: object) -> None:

@@ -213,7 +213,7 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
         whole=spec.whole,
         byte_fallback=spec.byte_fallback,
         byte_pieces=counts[PieceType.BYTE],
-        special_ids=dict(zip(_SPECIAL, engine.specials, strict=True)),
+        special_ids=dict(zip(_SPECIAL, facts.special_ids, strict=True)),
         special_tokens=dict(special.ids),
         added_tokens=dict(special.added),
         types={type.name: counts[type] for type in PieceType if counts[type]},

@@ -28,7 +28,8 @@ def load(
     A file of ranks (`.tiktoken`) does not say by which `pattern` texts are cut, nor which `special_tokens`
     there are, with their ids. Both are known of the well-known files, and given for others. The pattern is a
     regular expression or the name of a published one ("gpt2", "cl100k", "o200k", "llama3", "qwen2",
-    "tekken"); "" leaves a text whole. For vocab.json with merges.txt it is GPT-2's, unless it is given.
+    "tekken"); "" leaves a text whole. For vocab.json with merges.txt it is GPT-2's, unless it is given. A
+    GGUF file of a byte-level model names it; it can be given for names that are not known.
 
     >>> load("tokenizer.model").vocab_size
     32000

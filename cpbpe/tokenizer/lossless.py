@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from cpbpe.errors import ModelError
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.encoding import ReferenceEngine
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import NOT_IN_FORM, normal_form
@@ -91,7 +91,7 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     rules to try them all, or a denormalizer of which it cannot be shown that it undoes the rules.
     """
     if spec.alphabet == "bytes":
-        return _of_bytes(spec.normalizer.unicode_form)
+        return _of_bytes(spec.normalizer)
     engine: ReferenceEngine | None = None
     found = []
     too_many: ModelError | None = None
@@ -117,13 +117,16 @@ def losslessness(spec: ModelSpec) -> Losslessness:
     return Losslessness(tuple(found))
 
 
-def _of_bytes(form: str) -> Losslessness:
+def _of_bytes(rules: NormalizerSpec) -> Losslessness:
     """That of a byte-level model: every byte is a piece, so joining pieces gives the normalized text back."""
-    if not form:
-        return Losslessness()
-    example = NOT_IN_FORM[form]
-    becomes = "".join(placed.character for placed in normal_form(form, example))
-    return Losslessness((Loss(f"Text is brought into the Unicode normal form {form}.", example, becomes),))
+    losses, front = [], " " if rules.add_dummy_prefix else ""
+    if form := rules.unicode_form:
+        example = NOT_IN_FORM[form]
+        becomes = front + "".join(placed.character for placed in normal_form(form, example))
+        losses.append(Loss(f"Text is brought into the Unicode normal form {form}.", example, becomes))
+    if front:
+        losses.append(Loss("A space is put in front of texts, and decoding keeps it.", "a", " a"))
+    return Losslessness(tuple(losses))
 
 
 def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:

@@ -189,7 +189,7 @@ class Plans:
 
     def _around(self, values: Mapping[str, Any]) -> tuple[list[int], list[int]]:
         """The ids to put in front and at the end."""
-        _, bos, eos, _ = self._facts.engine.specials
+        _, bos, eos, _ = self._facts.special_ids
         around: list[list[int]] = []
         for option, id in (("add_bos", bos), ("add_eos", eos)):
             wanted = checked_flag(option, values[option])

@@ -134,6 +134,20 @@ class SpecialTokens:
         return "tok.vocab.special_tokens lists them, and with_special_tokens() adds to them"
 
 
+def special_ids(engine: Engine, added: Mapping[str, int]) -> list[int | None]:
+    """The ids of unk, bos, eos and pad.
+
+    Engines know pieces. In a byte-level model, whose special tokens often have ids above a gap, the last
+    three may be added tokens, too. In other models they are not, because in sentencepiece they cannot be.
+    """
+    ids = engine.specials
+    if not added or engine.byte_level is None or None not in ids[1:]:
+        return ids
+    names = map(text_of, engine.columns()["special_pieces"])
+    found = [added.get(name) if id is None else id for id, name in zip(ids, names, strict=True)]
+    return [ids[0], *found[1:]]
+
+
 class SpecialFinder:
     """Finds some special tokens in text: the longest one at a place, from left to right."""
 

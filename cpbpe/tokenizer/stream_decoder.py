@@ -82,6 +82,7 @@ class StreamDecoder:
 
         spec = facts.spec.normalizer
         drops = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not keep_prefix_space
+        drops = drops and facts.spec.alphabet != "bytes"  # there what pieces have is kept
         self._drops_all = spec.remove_extra_whitespaces
         self._drops_later = drops and prefix_after_special  # after a special token that is shown
         self._at_beginning = drops  # whether a space in front would be dropped

@@ -130,8 +130,9 @@ class StreamNormalizer:
             return b""
         ready = "".join([*self._held, text[:boundary]])
         self._held = [text[boundary:]]
-        front = self._start(b"") if ready and not self._started else b""
-        return front + rewrite(ready.encode())
+        made = rewrite(ready.encode())
+        front = self._start(made) if ready and not self._started else b""
+        return front + made
 
     def _rewrite(self, data: bytes, final: bool) -> bytes:
         """Rewrite everything that more text cannot change, and keep the rest."""

@@ -134,13 +134,17 @@ class _ChunkTail:
                 if not done or several:
                     found.append((Candidate(begin, id, rest), done))
         # 3. What stays open, with each of the probes that leave the piece in a chunk that begins somewhere.
-        kinds: dict[tuple[int, tuple[str, ...]], dict[int, list[bytes]]] = {}
+        kinds: dict[tuple[str, ...], dict[int, list[bytes]]] = {}
         for one, done in found:
-            kind = one.begin, signature(text[-2:], one.rest)
+            kind = signature(text[-2:], one.rest)
             if kind not in kinds:
                 kinds[kind] = self._fitting(one, probes)
             for begin, fitting in kinds[kind].items():
-                if not self._is_decided(one, done, begin, fitting) and self._could_be([begin], one):
+                if (
+                    begin <= one.begin
+                    and not self._is_decided(one, done, begin, fitting)
+                    and self._could_be([begin], one)
+                ):
                     yield self._followed(one, fitting)
         # 4. Pieces that end within a character.
         for one in parts:
@@ -151,15 +155,15 @@ class _ChunkTail:
             yield self._followed(Candidate(size, -1, b""), self._all_pieces())
 
     def _fitting(self, one: Candidate, probes: tuple[bytes, ...]) -> dict[int, list[bytes]]:
-        """The probes with which a piece (and all that consist of the same classes) is in one chunk.
+        """The probes with which the rest of a piece is in one chunk with the end of the text.
 
-        By the place where that chunk begins.
+        By the place where that chunk begins. They are those of all rests that consist of the same classes.
         """
         whole, size = self._text + one.rest, len(self._text)
         found: dict[int, list[bytes]] = {}
         for probe in probes:
             begin, end = self._chunk(whole + probe, size)
-            if begin <= one.begin and end >= len(whole):
+            if end >= len(whole):
                 found.setdefault(begin, []).append(probe)
         return found
 

@@ -299,3 +299,4 @@ def test_help_is_there_at_once(command: list[str]) -> None:
     imported = set(processes.output("-c", code).split())
     assert "cpbpe.cli" in imported
     assert not imported & {"numpy", "google.protobuf", "cpbpe.training.train", "cpbpe.training.word_counts"}
+    assert "cpbpe.tokenizer.tokenizer" not in imported

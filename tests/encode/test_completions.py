@@ -7,6 +7,7 @@ characters, so that pieces, patterns and rules meet at the end of the prompt in 
 import random
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cpbpe.model.spec import SplitSpec
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.split_probes import is_probed
+from cpbpe.tokenizer import endings, stable_cuts
 from tests.bytes.models import AS_IT_IS, OWN, model
 from tests.split.patterns import PATTERNS as SPELLINGS
 from tests.support import wheels, zoo
@@ -113,7 +115,9 @@ RULES = {
 }
 
 
-def of_characters(rng: random.Random, letters: list[str], rules: bytes) -> cpbpe.Tokenizer:
+def of_characters(
+    rng: random.Random, letters: list[str], rules: bytes, only_normal: bool = False
+) -> cpbpe.Tokenizer:
     types = cpbpe.PieceType
     pieces = [cpbpe.Piece(b"<unk>", 0, types.UNKNOWN)]
     known = {b"<unk>"}
@@ -126,6 +130,7 @@ def of_characters(rng: random.Random, letters: list[str], rules: bytes) -> cpbpe
         luck = rng.random()
         type = types.UNUSED if luck < 0.08 and len(text) > 1 else types.NORMAL
         type = types.USER_DEFINED if luck > 0.96 and "▁" not in text else type
+        type = types.NORMAL if only_normal else type
         if text.encode() not in known:
             known.add(text.encode())
             pieces.append(cpbpe.Piece(text.encode(), -float(rng.randint(0, 30)), type))
@@ -155,6 +160,64 @@ def test_models_of_characters(rules: str) -> None:
         for _ in range(5):
             end = check(tok, "".join(rng.choices(letters, k=rng.randint(1, 5))), mores)
             assert end.exact or rules != "none"
+
+
+# --- Long texts without a place to cut ------------------------------------------------------------
+
+
+def long_text(rng: random.Random, letters: list[str]) -> str:
+    """Runs of one letter, and of a few, in which pieces meet in every way."""
+    text = ""
+    while len(text) < rng.choice([60, 120, 250]):
+        some = rng.sample(letters, rng.choice([1, 1, 2, 3]))
+        text += "".join(rng.choices(some, k=rng.choice([1, 2, 60, 120])))
+    return text
+
+
+def check_long(tok: cpbpe.Tokenizer, prompt: str, mores: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Nothing is missing, and all is as if the whole text were encoded each time. Whether it was not."""
+    found = []
+
+    def stable_cut(*given: Any) -> tuple[int, list[int]]:
+        found.append(stable_cuts.stable_cut(*given))
+        return found[-1]
+
+    monkeypatch.setattr(endings, "stable_cut", stable_cut)
+    short = check(tok, prompt, mores)
+    monkeypatch.setattr(endings, "stable_cut", lambda *given: (0, []))
+    whole = tok.completions(prompt)
+    assert (short.ids, short.unstable, short.rest) == (whole.ids, whole.unstable, whole.rest), prompt
+    assert {end.ids for end in short.endings} == {end.ids for end in whole.endings}, prompt
+    return bool(found) and found[0][0] > 0
+
+
+@pytest.mark.parametrize("name", [*SPELLINGS, "none"])
+def test_long_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stable_cuts, "_SHORT", 0)
+    rng = random.Random(f"{SEED} {name}")
+    cut = 0
+    for _ in range(examples(4)):
+        letters = rng.sample(LETTERS, 4)
+        tok = byte_level(rng, letters, SPELLINGS.get(name))
+        mores = all_texts(letters, 2)
+        mores += ["".join(rng.choices(LETTERS, k=rng.randint(1, 4))) for _ in range(100)]
+        for _ in range(3):
+            cut += check_long(tok, long_text(rng, letters), mores, monkeypatch)
+    assert cut
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_long_texts_of_characters(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stable_cuts, "_SHORT", 0)
+    rng = random.Random(f"{SEED} {rules} long")
+    cut = 0
+    for number in range(examples(12)):
+        letters = rng.sample(SPACED, 3)
+        tok = of_characters(rng, letters, RULES[rules], only_normal=number % 2 == 0)  # (others are never cut)
+        mores = all_texts(letters, 3)
+        for _ in range(3):
+            cut += check_long(tok, long_text(rng, letters), mores, monkeypatch)
+    assert cut
 
 
 # --- Real models ----------------------------------------------------------------------------------

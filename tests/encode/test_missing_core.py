@@ -10,6 +10,7 @@ import pytest
 
 import cpbpe
 from cpbpe.engine.missing_core import why_no_core
+from tests.bytes.models import made
 from tests.conftest import CORE
 from tests.support import processes, zoo
 
@@ -120,3 +121,28 @@ def test_the_reason_for_a_subinterpreter(tmp_path: Path) -> None:
     ):
         why = why_no_core(ImportError(text), [], str(tmp_path / "cpbpe"))
         assert f"cannot be imported: {text}. Use cpbpe in the main interpreter" in why
+
+
+@pytest.mark.skipif(not CORE, reason="there is no core")
+@pytest.mark.parametrize("alphabet", ["characters", "bytes"])
+@pytest.mark.parametrize("wrong", [ValueError("expected tuple of length 7"), TypeError("unexpected keyword")])
+def test_a_core_of_another_version(alphabet: str, wrong: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error says so, and what to do; it is no fault of the model, nor of its pattern."""
+
+    class Older:
+        @staticmethod
+        def from_columns(**columns: object) -> None:
+            raise wrong
+
+    monkeypatch.setenv("CPBPE_ENGINE", "core")
+    spec = made() if alphabet == "bytes" else small()
+    monkeypatch.setattr("cpbpe._core.Engine", Older)
+    with pytest.raises(RuntimeError, match="is of another version than the Python files in") as caught:
+        cpbpe.Tokenizer.from_spec(spec)
+    assert "Compile it again: pip install -e " in str(caught.value)
+    assert str(wrong) in str(caught.value)
+
+
+def small() -> cpbpe.ModelSpec:
+    rows = [(b"<unk>", 0.0, cpbpe.PieceType.UNKNOWN), (b"a", -1.0, cpbpe.PieceType.NORMAL)]
+    return cpbpe.ModelSpec(cpbpe.Pieces.of(rows))

@@ -6,6 +6,7 @@ from typing import Any
 
 from cpbpe import PieceType
 from cpbpe.model.formats.gguf.container import ARRAY, BOOL, CODES, FLOAT32, INT32, STRING, UINT32
+from cpbpe.text.byte_letters import LETTERS
 
 Values = dict[str, tuple[int, Any]]
 """Types and values, by key; the type of an array is a pair (ARRAY, type)."""
@@ -67,6 +68,26 @@ def tokenizer(rows: Sequence[tuple[bytes, float, int]] = ROWS, **more: Any) -> d
         "tokenizer.ggml.bos_token_id": (UINT32, 1),
         "tokenizer.ggml.eos_token_id": (UINT32, 2),
         "tokenizer.ggml.add_bos_token": (BOOL, 1),
+    }
+    for name, value in more.items():
+        key = name if "." in name else f"tokenizer.ggml.{name}"
+        values.pop(key, None)
+        if value is not None:
+            values[key] = value
+    return values
+
+
+def byte_level(tokens: Sequence[str], pairs: Sequence[str], **more: Any) -> dict[str, tuple[Any, Any]]:
+    """The values of a file with the 256 letters, these tokens, <|end|>, and these merges."""
+    every = [*LETTERS.values(), *tokens, "<|end|>"]
+    values: dict[str, tuple[Any, Any]] = {
+        "general.architecture": (STRING, b"llama"),
+        "tokenizer.ggml.model": (STRING, b"gpt2"),
+        "tokenizer.ggml.pre": (STRING, b"gpt-2"),
+        "tokenizer.ggml.tokens": (TEXTS, [token.encode() for token in every]),
+        "tokenizer.ggml.token_type": ((ARRAY, INT32), [1] * (len(every) - 1) + [3]),
+        "tokenizer.ggml.merges": (TEXTS, [pair.encode() for pair in pairs]),
+        "tokenizer.ggml.eos_token_id": (UINT32, len(every) - 1),
     }
     for name, value in more.items():
         key = name if "." in name else f"tokenizer.ggml.{name}"

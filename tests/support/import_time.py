@@ -1,22 +1,24 @@
-"""Fail if `import cpbpe` takes 100 ms or more, measured by Python itself; the best of five counts."""
+"""Fail if importing cpbpe, with all that encoding needs, takes 100 ms or more; the best of five counts."""
 
-import re
 import subprocess
 import sys
 
-LIMIT = 100_000  # microseconds
+LIMIT = 0.1  # seconds
+CODE = """
+import time
+begun = time.perf_counter()
+import cpbpe
+cpbpe.load, cpbpe.Tokenizer
+print(time.perf_counter() - begun)
+"""
 
 
-def measure() -> int:
-    result = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import cpbpe"], capture_output=True, text=True, check=True
-    )
-    found = re.search(r"^import time:\s+\d+ \|\s+(\d+) \| cpbpe$", result.stderr, re.MULTILINE)
-    assert found is not None, result.stderr
-    return int(found[1])
+def measure() -> float:
+    result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    return float(result.stdout)
 
 
 if __name__ == "__main__":
     best = min(measure() for _ in range(5))
-    print(f"import cpbpe: {best / 1000:.1f} ms")
+    print(f"import cpbpe: {best * 1000:.1f} ms")
     sys.exit(best >= LIMIT)

@@ -1,0 +1,86 @@
+"""`cpbpe lint` as a user runs it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cpbpe
+from cpbpe.cli import main
+from cpbpe.look.embeddings import read_embeddings
+from tests.lint.test_findings import base, changed
+from tests.support import zoo
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cpbpe.Tokenizer.from_spec(base()).save("good.model")
+    cpbpe.Tokenizer.from_spec(changed("in", score=float("nan"))).save("bad.model")
+
+
+def test_the_page_and_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "good.model"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("good.model\n")
+    assert "note    unused-bytes" in page
+    assert main(["lint", "good.model", "--fail-on", "note"]) == 1
+    assert main(["lint", "good.model", "bad.model"]) == 1
+    assert "error   odd-scores" in capsys.readouterr().out
+    assert main(["lint", "bad.model", "--fail-on", "never"]) == 0
+    assert main(["lint", "bad.model", "--ignore", "odd-scores"]) == 0
+    assert max(map(len, page.splitlines())) <= 100
+
+
+def test_json_and_a_file_that_is_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """One byte piece is missing: the file cannot be loaded, and the others are checked all the same."""
+    proto = zoo.parse(Path("good.model").read_bytes())
+    del proto.pieces[50]
+    Path("missing.model").write_bytes(proto.SerializeToString())
+    assert main(["lint", "missing.model", "good.model", "--json", "--out", "new/report.json"]) == 1
+    missing, good = json.loads(Path("new/report.json").read_text(encoding="utf-8"))
+    assert [finding["code"] for finding in missing["findings"]] == ["not-loaded"]
+    assert "1 of the 256 BYTE pieces are missing" in missing["findings"][0]["message"]
+    assert good == {"model": "good.model", **cpbpe.load("good.model").lint().to_dict()}
+    assert capsys.readouterr().out == ""
+
+
+def safetensors(path: str, dtype: str, rows: "np.ndarray[tuple[int, ...], np.dtype[np.uint16]]") -> None:
+    head = {"__metadata__": {"format": "pt"}, "model.embed_tokens.weight": {"dtype": dtype}}
+    head["model.embed_tokens.weight"] |= {"shape": list(rows.shape), "data_offsets": [0, rows.nbytes]}  # type: ignore[dict-item]
+    data = json.dumps(head).encode()
+    Path(path).write_bytes(len(data).to_bytes(8, "little") + data + rows.tobytes())
+
+
+def test_a_corpus_and_an_embedding(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("texts.jsonl").write_text('{"text": "the in the"}\n{"text": "on"}\n', encoding="utf-8")
+    rows = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float32)
+    safetensors("rows.safetensors", "BF16", (rows.view(np.uint32) >> 16).astype(np.uint16))
+    assert np.allclose(read_embeddings("rows.safetensors")[:9], rows[:9], rtol=0.01)
+    more = ["--corpus", "texts.jsonl", "--embeddings", "rows.safetensors", "--json"]
+    assert main(["lint", "good.model", *more]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    codes = {finding["code"] for finding in report["findings"]}
+    assert {"never-used", "hardly-used", "undertrained"} <= codes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "there is no model; name one: cpbpe lint tokenizer.model"),
+        (["good.model", "--ignore", "no-pads"], 2, "there is no code 'no-pads'; did you mean no-pad?"),
+        (["good.model", "--tensor", "x"], 2, "--tensor names a matrix in the file of --embeddings"),
+        (["good.model", "bad.model", "--embeddings", "e.npy"], 2, "--embeddings is the matrix of one model"),
+        (["good.model", "--strict"], 2, "there is no option --strict; it is --fail-on warning"),
+        (["good.model", "--embeddings", "good.model"], 1, "neither a .npy file nor a .safetensors file"),
+        (["good.model", "--embeddings", "cut.safetensors"], 1, "the file is cut off"),
+        (["good.model", "--embeddings", "r.safetensors", "--tensor", "x"], 1, "there is no matrix 'x'"),
+        (["none.model"], 1, "no such file or folder"),
+    ],
+)
+def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    safetensors("r.safetensors", "BF16", np.zeros((4, 4), np.uint16))
+    Path("cut.safetensors").write_bytes(Path("r.safetensors").read_bytes()[:-1])
+    assert main(["lint", *arguments]) == code
+    assert message in capsys.readouterr().err
