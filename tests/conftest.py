@@ -27,7 +27,12 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(autouse=True)
 def _any_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that do not say which engine they mean run with the one there is, without its warning."""
+    """Tests that do not say which engine they mean run with the one there is, without its warning.
+
+    `datasets` puts a copy in the place of `os.environ` when it has used several processes. What a test has
+    set would stay in it for all tests that follow; so the object from before a test is there after it.
+    """
+    monkeypatch.setattr(os, "environ", os.environ)
     assert os.environ.get("CPBPE_ENGINE") == CHOSEN, "a test before this one has left its engine behind"
     if not CORE:
         monkeypatch.setenv("CPBPE_ENGINE", "reference")
