@@ -12,6 +12,7 @@ use cpbpe::watch::Check;
 use cpbpe::{Consumer, EncodedTexts, Halt};
 
 use crate::errors::halted;
+use crate::list_items::Places;
 use crate::signals::{run, Signals, DETACH};
 
 /// The interpreter aligns its objects to two words. A class that needs more goes into a box.
@@ -41,21 +42,35 @@ impl Objects {
         // SAFETY: the list is new and ours; it has `length` places, each of which gets one reference that we own.
         // The safe interface asks and checks more for each id.
         unsafe {
-            let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
-            for (i, &id) in (0..).zip(ids) {
-                let Some(place) = self.0.get(id as usize) else {
-                    ffi::PyList_SetItem(list.as_ptr(), i, make(id)?.into_ptr());
-                    continue;
-                };
-                let mut object = place.load(Ordering::Acquire);
+            let list: Bound<'py, PyList> = owned(py, ffi::PyList_New(length))?;
+            let mut places = Places::of(&list, length);
+            for &id in ids {
+                let mut object =
+                    self.0.get(id as usize).map_or(std::ptr::null_mut(), |place| place.load(Ordering::Acquire));
                 if object.is_null() {
-                    object = Self::keep(place, make(id)?);
+                    object = self.made(id, &make)?;
+                } else {
+                    ffi::Py_INCREF(object);
                 }
-                ffi::Py_INCREF(object);
-                ffi::PyList_SetItem(list.as_ptr(), i, object);
+                places.push(object);
             }
-            Ok(list.cast_into_unchecked())
+            Ok(list)
         }
+    }
+
+    /// A new reference to an object that is not there yet, or is not kept.
+    #[cold]
+    fn made<'py, T>(&self, id: u32, make: impl Fn(u32) -> PyResult<Bound<'py, T>>) -> PyResult<*mut ffi::PyObject> {
+        let object = make(id)?;
+        Ok(match self.0.get(id as usize) {
+            Some(place) => {
+                let kept = Self::keep(place, object);
+                // SAFETY: it is an object, and the interpreter is attached.
+                unsafe { ffi::Py_INCREF(kept) };
+                kept
+            }
+            None => object.into_ptr(),
+        })
     }
 
     /// The object of one id.
@@ -205,8 +220,9 @@ pub fn list<'py, I, T>(
     // SAFETY: the list is new and ours; each of its places gets one reference that we own, at most once.
     unsafe {
         let list: Bound<'py, PyList> = owned(py, ffi::PyList_New(length))?;
-        for (i, item) in (0..length).zip(items) {
-            ffi::PyList_SetItem(list.as_ptr(), i, make(item)?.into_ptr());
+        let mut places = Places::of(&list, length);
+        for item in items.take(length as usize) {
+            places.push(make(item)?.into_ptr());
         }
         Ok(list)
     }
