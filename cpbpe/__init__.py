@@ -14,6 +14,8 @@ from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
+    from cpbpe.comparing.compare import compare
+    from cpbpe.comparing.values import Comparison
     from cpbpe.engine.choice import engine_name
     from cpbpe.lint.values import Finding, Lint
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
@@ -45,6 +47,7 @@ __all__ = [
     "BYTE_PRESETS",
     "PRESETS",
     "ByteTrainOptions",
+    "Comparison",
     "Completions",
     "Conversion",
     "ConversionError",
@@ -76,6 +79,7 @@ __all__ = [
     "Vocabulary",
     "WordCounts",
     "__version__",
+    "compare",
     "convert",
     "engine_name",
     "load",
@@ -101,6 +105,8 @@ _LATER = {
     "Inspection": "tokenizer.inspection",
     "Finding": "lint.values",
     "Lint": "lint.values",
+    "compare": "comparing.compare",
+    "Comparison": "comparing.values",
     "Completions": "tokenizer.completions",
     "Conversion": "tokenizer.converting",
     "convert": "tokenizer.converting",

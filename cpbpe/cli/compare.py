@@ -1,0 +1,194 @@
+"""``cpbpe compare``: what the same texts cost with several models."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from cpbpe.cli.flags import Flags
+from cpbpe.cli.output import check_outputs, make_folder, say
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
+from cpbpe.cli.reading import add_reading
+
+if TYPE_CHECKING:
+    from cpbpe.comparing.values import Comparison
+
+SPELLING = Flags()
+"""How messages spell options."""
+
+_DESCRIPTION = """\
+Compare what the same texts cost with several models: tokens for each byte,
+character and word, the price beside English, the share of bytes, how evenly
+tokens are used, and the time. Also what JSON, YAML and other formats cost for
+the same data, numbers of 1 to 12 digits, and indented code.
+
+A model is whatever cpbpe loads (.model, tokenizer.json, .gguf, .tiktoken, a
+folder with one of these), or an encoding of another library, if that is
+installed: tiktoken:cl100k_base, tokenizers:tokenizer.json,
+sentencepiece:unigram.model. Everything else is a text, of the kinds that
+cpbpe train takes. A name can stand before a text: en=manual.txt.
+"""
+
+_EXAMPLES = """\
+examples:
+  cpbpe compare llama.model mistral.model en=manual.en.txt de=manual.de.txt
+  cpbpe compare tokenizer.json tiktoken:o200k_base 'texts/*.txt' --html costs.html
+  cpbpe compare tokenizer.model data.jsonl --format csv > costs.csv
+"""
+
+_FORMATS = ("table", "json", "csv", "html")
+_MODEL_NAMES = ("tokenizer.json", "tekken.json", "vocab.json", "tokenizer_config.json")
+_MODEL_ENDINGS = (".model", ".gguf", ".tiktoken", ".vocab", ".bin")
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        {
+            "models": "the models come first, without a name",
+            "threads": "every library uses one thread, so that they can be compared",
+        },
+        prog="cpbpe compare",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        usage="cpbpe compare MODEL [MODEL ...] TEXT [TEXT ...] [options]",
+    )
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="MODEL|TEXT",
+        help="models and texts; the endings of files tell them apart",
+    )
+    what = parser.add_argument_group("what to compare")
+    what.add_argument(
+        "--model", action="append", default=[], metavar="FILE", help="a model, whatever it is called"
+    )
+    what.add_argument("--text", action="append", default=[], metavar="[NAME=]FILE", help="a text, likewise")
+    what.add_argument(
+        "--base", metavar="NAME", help="the text that prices are relative to (default: en, if it is there)"
+    )
+    what.add_argument(
+        "--no-probes", action="store_true", help="without formats of data, numbers and indentation"
+    )
+    what.add_argument(
+        "--rounds", type=int, default=3, metavar="N", help="how often to take the time; 0: not (default: 3)"
+    )
+    add_reading(what, "Parquet, Arrow, csv or tsv", "--text-format", "text_format")
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--format",
+        type=one_of(_FORMATS),
+        default="table",
+        metavar="FORMAT",
+        help="table, json, csv or html (default: table)",
+    )
+    how.add_argument(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="write to this file, in UTF-8, instead of the standard output; .html, .json and .csv say the "
+        "format",
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare."""
+    models = [*arguments.model, *(name for name in arguments.files if is_model(name))]
+    texts = [*arguments.text, *(name for name in arguments.files if not is_model(name))]
+    if not models:
+        raise NotUnderstoodError(
+            "there is no model; name one, such as tokenizer.model, or say which file is one: --model FILE"
+        )
+    if not texts:
+        raise NotUnderstoodError(
+            "there is no text; name one: cpbpe compare tokenizer.model en=manual.txt; or say which file is "
+            "one: --text FILE"
+        )
+    if arguments.rounds < 0:
+        raise NotUnderstoodError("--rounds must be 0 or more")
+    if arguments.out is not None:
+        check_outputs([arguments.out], [*models, *(text.rpartition("=")[2] for text in texts)])
+    named = _named(arguments, texts)
+    if arguments.base is not None and arguments.base not in named:
+        raise NotUnderstoodError(
+            f"--base must be one of the texts ({', '.join(named)}), not {arguments.base}"
+        )
+    from cpbpe.comparing.compare import compare
+
+    found = compare(
+        models, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
+    )
+    _write(arguments, found)
+    return 0
+
+
+def is_model(name: str) -> bool:
+    """Whether an argument is a model: by its ending, the library before it, or what is in the folder.
+
+    >>> [is_model(name) for name in ("a/tokenizer.json", "tiktoken:gpt2", "records.json", "en=a.txt")]
+    [True, True, False, False]
+    """
+    from cpbpe.comparing.subjects import LIBRARIES
+
+    if name.partition(":")[0] in LIBRARIES and ":" in name:
+        return True
+    base = os.path.basename(name)
+    if base in _MODEL_NAMES or base.endswith(_MODEL_ENDINGS):
+        return True
+    if os.path.isdir(name):
+        return any(entry in _MODEL_NAMES or entry == "tokenizer.model" for entry in os.listdir(name))
+    return False
+
+
+def _named(arguments: argparse.Namespace, texts: list[str]) -> dict[str, Any]:
+    """The texts by name: the one that is given, or that of the file without its endings."""
+    from cpbpe.corpus.documents import Documents
+
+    given: list[tuple[str, str]] = []
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or os.path.exists(text):
+            path, name = text, os.path.basename(text.rstrip("/" + os.sep)).partition(".")[0] or text
+        given.append((name, path))
+    names = [name for name, _ in given]
+    found: dict[str, Any] = {}
+    for name, path in given:
+        documents = Documents(
+            path, format=arguments.text_format, field=arguments.field, column=arguments.column
+        )
+        for file, what in documents.left_out.items():
+            say(f"{file}: was left out: it {what}")
+        key = name if names.count(name) == 1 else path
+        if key in found:
+            raise NotUnderstoodError(f"two texts are called {key}; give each a name: NAME=FILE")
+        found[key] = documents
+    return found
+
+
+def _write(arguments: argparse.Namespace, found: Comparison) -> None:
+    form = arguments.format
+    if form == "table" and arguments.out is not None:
+        form = {".html": "html", ".json": "json", ".csv": "csv"}.get(os.path.splitext(arguments.out)[1], form)
+    if form == "json":
+        from cpbpe.look.vocabulary_file import visible
+
+        text = visible(found.to_json()) + "\n"
+    elif form == "csv":
+        text = found.to_csv()
+    elif form == "html":
+        text = found.html()
+    else:
+        from cpbpe.comparing.page import lines
+
+        text = "\n".join(lines(found, get_terminal_size((100, 24)).columns)) + "\n"
+    if arguments.out is None:
+        sys.stdout.write(text)
+        return
+    from cpbpe.model.writing import write_all
+
+    make_folder(arguments.out)
+    write_all({arguments.out: text.encode()})

@@ -1,0 +1,194 @@
+"""The models to compare: whatever cpbpe loads, and encodings of other libraries, through their own code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cpbpe.errors import ModelError
+from cpbpe.lazy import imported, numpy
+from cpbpe.model.spec import PieceType
+from cpbpe.text.byte_letters import BYTES_OF_LETTERS
+from cpbpe.tokenizer.loading import load
+from cpbpe.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ORDINARY, BYTE, UNKNOWN = range(3)
+"""What kind of token an id is: a part of bytes only, the one for what is unknown, or neither."""
+
+LIBRARIES = ("tiktoken", "tokenizers", "sentencepiece")
+"""What can stand before a colon in the name of a model of another library."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model, and the calls that a comparison needs of it."""
+
+    name: str
+    library: str
+    size: int
+    """The number of ids."""
+    kinds: NDArray[np.uint8]
+    """The kind of each id."""
+    encode: Callable[[list[str]], list[Sequence[int]]]
+    """The ids of texts, as fast as the library can on one thread."""
+    decode: Callable[[Sequence[int]], str]
+    pieces: Callable[[str], list[str]]
+    """The tokens of a text as text."""
+    loses: str = ""
+    """Why text may be lost, if the model says so itself."""
+
+
+def subject_of(name: str, given: Any) -> Subject:
+    """The model that a path, a name with a library before it, or a tokenizer stands for."""
+    if isinstance(given, Tokenizer):
+        return _ours(name, given)
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(
+            f"a model is a path, the name of an encoding such as 'tiktoken:cl100k_base', or a Tokenizer, not "
+            f"{type(given).__name__}"
+        )
+    path = os.fspath(given)
+    library, colon, rest = path.partition(":")
+    if colon and library in LIBRARIES:
+        makers = {"tiktoken": _tiktoken, "tokenizers": _tokenizers, "sentencepiece": _sentencepiece}
+        return makers[library](name, rest)
+    return _ours(name, load(path))
+
+
+def name_of(given: Any) -> str:
+    """What a model is called if nobody says it: the name of its file, and the folder if that is a usual name."""
+    if isinstance(given, Tokenizer):
+        return "model"
+    path = str(given)
+    if path.partition(":")[0] in LIBRARIES:
+        return path
+    file = Path(path)
+    usual = {"tokenizer.model", "tokenizer.json", "tekken.json", "vocab.json", "tokenizer.bin"}
+    return f"{file.parent.name}/{file.name}" if file.name in usual and file.parent.name else file.name or path
+
+
+def _ours(name: str, tok: Tokenizer) -> Subject:
+    np = numpy()
+    kinds = np.zeros(len(tok), np.uint8)
+    if tok.spec.alphabet == "bytes":
+        for id, token in enumerate(tok.vocab.token_bytes()):
+            kinds[id] = _kind_of_bytes(token)
+    else:
+        types = tok.vocab.types
+        kinds[: len(types)][types == PieceType.BYTE] = BYTE
+        kinds[tok.unk_id] = UNKNOWN
+    return Subject(
+        name,
+        "cpbpe",
+        len(tok),
+        kinds,
+        lambda texts: list(tok.encode_batch(texts, threads=1)),
+        lambda ids: tok.decode(list(ids)),
+        lambda text: [
+            token.decode("utf-8", "replace") for token in map(tok.vocab.id_to_bytes, tok.encode(text))
+        ],
+    )
+
+
+def _kind_of_bytes(token: bytes) -> int:
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        return BYTE
+    return ORDINARY
+
+
+def _module(library: str) -> Any:
+    try:
+        return imported(library)
+    except ImportError as error:
+        raise ModelError(
+            f"{library}: models are of that library, which is not installed: pip install {library}"
+        ) from error
+
+
+def _tiktoken(name: str, encoding: str) -> Subject:
+    library = _module("tiktoken")
+    try:
+        found = library.get_encoding(encoding)
+    except Exception as error:  # (It may be the name, or the network, from which tiktoken gets its files.)
+        raise ModelError(f"tiktoken:{encoding}: tiktoken cannot make this encoding: {error}") from error
+    np = numpy()
+    kinds = np.zeros(found.n_vocab, np.uint8)
+    for token in found.token_byte_values():
+        kinds[found.encode_single_token(token)] = _kind_of_bytes(token)
+    return Subject(
+        name,
+        "tiktoken",
+        found.n_vocab,
+        kinds,
+        lambda texts: list(found.encode_ordinary_batch(texts, num_threads=1)),
+        found.decode,
+        lambda text: [
+            found.decode_single_token_bytes(id).decode("utf-8", "replace")
+            for id in found.encode_ordinary(text)
+        ],
+    )
+
+
+def _tokenizers(name: str, path: str) -> Subject:
+    library = _module("tokenizers")
+    try:
+        found = library.Tokenizer.from_file(path)
+    except Exception as error:  # (The library raises no other.)
+        raise ModelError(f"tokenizers:{path}: tokenizers cannot read it: {error}") from error
+    found.no_padding()
+    found.no_truncation()
+    np = numpy()
+    vocabulary = found.get_vocab(True)
+    kinds = np.zeros(1 + max(vocabulary.values(), default=0), np.uint8)
+    letters = "ByteLevel" in str(type(found.decoder).__name__) or "ByteLevel" in str(found.pre_tokenizer)
+    for token, id in vocabulary.items():
+        if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
+            kinds[id] = BYTE
+        elif letters and all(letter in BYTES_OF_LETTERS for letter in token):
+            kinds[id] = _kind_of_bytes(bytes(BYTES_OF_LETTERS[letter] for letter in token))
+    unknown = getattr(found.model, "unk_token", None)
+    if unknown in vocabulary:
+        kinds[vocabulary[unknown]] = UNKNOWN
+
+    def encode(texts: list[str]) -> list[Sequence[int]]:
+        return [encoded.ids for encoded in found.encode_batch(texts, add_special_tokens=False)]
+
+    return Subject(
+        name,
+        "tokenizers",
+        len(kinds),
+        kinds,
+        encode,
+        lambda ids: str(found.decode(list(ids), skip_special_tokens=False)),
+        lambda text: list(found.encode(text, add_special_tokens=False).tokens),
+    )
+
+
+def _sentencepiece(name: str, path: str) -> Subject:
+    library = _module("sentencepiece")
+    try:
+        found = library.SentencePieceProcessor(model_file=path)
+    except Exception as error:  # (OSError and RuntimeError, by what is wrong.)
+        raise ModelError(f"sentencepiece:{path}: sentencepiece cannot read it: {error}") from error
+    np = numpy()
+    ids = range(found.get_piece_size())
+    kinds = np.array([BYTE if found.is_byte(id) else ORDINARY for id in ids], np.uint8)
+    kinds[found.unk_id()] = UNKNOWN
+    return Subject(
+        name,
+        "sentencepiece",
+        len(kinds),
+        kinds,
+        lambda texts: list(found.encode(texts, num_threads=1)),
+        lambda ids: str(found.decode(list(ids))),
+        lambda text: list(found.encode(text, out_type=str)),
+    )
