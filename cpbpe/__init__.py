@@ -15,7 +15,7 @@ from cpbpe.version import __version__
 
 if TYPE_CHECKING:
     from cpbpe.comparing.compare import compare
-    from cpbpe.comparing.values import Comparison
+    from cpbpe.comparing.comparison import Comparison
     from cpbpe.engine.choice import engine_name
     from cpbpe.lint.values import Finding, Lint
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
@@ -106,7 +106,7 @@ _LATER = {
     "Finding": "lint.values",
     "Lint": "lint.values",
     "compare": "comparing.compare",
-    "Comparison": "comparing.values",
+    "Comparison": "comparing.comparison",
     "Completions": "tokenizer.completions",
     "Conversion": "tokenizer.converting",
     "convert": "tokenizer.converting",

@@ -14,7 +14,7 @@ from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
 from cpbpe.cli.reading import add_reading
 
 if TYPE_CHECKING:
-    from cpbpe.comparing.values import Comparison
+    from cpbpe.comparing.comparison import Comparison
 
 SPELLING = Flags()
 """How messages spell options."""

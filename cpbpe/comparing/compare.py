@@ -9,10 +9,11 @@ from statistics import median
 from time import perf_counter
 from typing import Any, TypeAlias
 
+from cpbpe.comparing.comparison import Comparison
 from cpbpe.comparing.measures import Tally, renyi_efficiency, words_in
 from cpbpe.comparing.probes import probes
 from cpbpe.comparing.subjects import Subject, name_of, subject_of
-from cpbpe.comparing.values import Cell, ComparedModel, ComparedText, Comparison, Probed
+from cpbpe.comparing.values import Cell, ComparedModel, ComparedText, Probed
 from cpbpe.corpus.documents import Documents
 from cpbpe.tokenizer.tokenizer import Tokenizer
 

@@ -7,7 +7,7 @@ from html import escape
 
 from cpbpe.comparing.page import GROUPS, REFERENCES
 from cpbpe.comparing.plots import bars, legend
-from cpbpe.comparing.values import Comparison
+from cpbpe.comparing.values import Costs
 from cpbpe.look.shown import shown
 
 _STYLE = """
@@ -44,18 +44,18 @@ _PAGE = """<!doctype html>
 Plot = list[tuple[str, list[float | None]]]
 
 
-def page(found: Comparison) -> str:
+def page(found: Costs) -> str:
     """The whole page."""
     names = ", ".join(model.name for model in found.models)
     return _PAGE.format(title=escape(f"{names}: what texts cost"), body=f"<main>{fragment(found)}</main>")
 
 
-def fragment(found: Comparison) -> str:
+def fragment(found: Costs) -> str:
     """The part of it that can stand in another page, such as a notebook."""
     return f'<div class="cpbpe"><style>{_STYLE}</style>{"".join(_sections(found))}</div>'
 
 
-def _sections(found: Comparison) -> Iterator[str]:
+def _sections(found: Costs) -> Iterator[str]:
     names = [model.name for model in found.models]
     yield "<h1>What texts cost</h1>"
     rows = [
@@ -102,7 +102,7 @@ def _sections(found: Comparison) -> Iterator[str]:
 
 
 def _measured(
-    found: Comparison, title: str, note: str, of: Callable[[str, str], float | None], form: str
+    found: Costs, title: str, note: str, of: Callable[[str, str], float | None], form: str
 ) -> Iterator[str]:
     names = [model.name for model in found.models]
     values: Plot = [(text.name, [of(name, text.name) for name in names]) for text in found.texts]
@@ -121,7 +121,7 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _lost(found: Comparison) -> Iterator[str]:
+def _lost(found: Costs) -> Iterator[str]:
     rows = [
         [cell.model, cell.text, f"{cell.changed:,} of {cell.checked:,}", (cell.example or "")[:60]]
         for cell in found.cells
@@ -132,7 +132,7 @@ def _lost(found: Comparison) -> Iterator[str]:
         yield _table(["Model", "Text", "Documents", "Such as"], rows)
 
 
-def _group(found: Comparison, group: str, title: str) -> Iterator[str]:
+def _group(found: Costs, group: str, title: str) -> Iterator[str]:
     probes = [probe for probe in found.probes if probe.group == group]
     if not probes:
         return

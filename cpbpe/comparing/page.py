@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cpbpe.comparing.values import Cell, Comparison
+from cpbpe.comparing.values import Cell, Costs
 from cpbpe.look.shown import fitted, shown, width
 
 _NAME = 28
@@ -18,12 +18,12 @@ REFERENCES = {"formats": "JSON", "digits": None, "indentation": "none"}
 """The probe of each group that the others are relative to."""
 
 
-def lines(found: Comparison, columns: int = 100) -> list[str]:
+def lines(found: Costs, columns: int = 100) -> list[str]:
     """The whole report."""
     return [line.rstrip() for line in _lines(found, columns)]
 
 
-def _lines(found: Comparison, columns: int) -> Iterator[str]:
+def _lines(found: Costs, columns: int) -> Iterator[str]:
     rows = [["model", "library", "ids", "MB/s"]]
     for model in found.models:
         speed = "–" if model.megabytes_per_second is None else f"{model.megabytes_per_second:.3g}"
@@ -41,7 +41,7 @@ def _lines(found: Comparison, columns: int) -> Iterator[str]:
         yield from _group(found, columns, group, title)
 
 
-def _by_text(found: Comparison, columns: int, title: str, of: Callable[[Cell], str]) -> Iterator[str]:
+def _by_text(found: Costs, columns: int, title: str, of: Callable[[Cell], str]) -> Iterator[str]:
     yield from ["", title]
     names = [model.name for model in found.models]
     rows = [["text", *names]]
@@ -49,16 +49,16 @@ def _by_text(found: Comparison, columns: int, title: str, of: Callable[[Cell], s
     yield from table(rows, columns)
 
 
-def _tokens(found: Comparison, cell: Cell) -> str:
+def _tokens(found: Costs, cell: Cell) -> str:
     price = found.price(cell.model, cell.text)
     return f"{cell.tokens:,}" + ("" if price is None else f"  {price:.2f} ×")
 
 
-def _per_token(found: Comparison, cell: Cell) -> str:
+def _per_token(found: Costs, cell: Cell) -> str:
     return f"{found.text(cell.text).characters / cell.tokens:.2f}" if cell.tokens else "–"
 
 
-def _per_word(found: Comparison, cell: Cell) -> str:
+def _per_word(found: Costs, cell: Cell) -> str:
     words = found.text(cell.text).words
     return f"{cell.tokens / words:.2f}" if words else "–"
 
@@ -74,7 +74,7 @@ def _efficiency(cell: Cell) -> str:
     return "–" if cell.renyi_efficiency is None else f"{cell.renyi_efficiency:.3f}"
 
 
-def _lost(found: Comparison) -> Iterator[str]:
+def _lost(found: Costs) -> Iterator[str]:
     changed = [cell for cell in found.cells if cell.changed]
     if changed:
         yield from ["", "Decoding does not give back"]
@@ -86,7 +86,7 @@ def _lost(found: Comparison) -> Iterator[str]:
         )
 
 
-def _group(found: Comparison, columns: int, group: str, title: str) -> Iterator[str]:
+def _group(found: Costs, columns: int, group: str, title: str) -> Iterator[str]:
     probes = [probe for probe in found.probes if probe.group == group]
     if not probes:
         return

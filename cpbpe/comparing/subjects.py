@@ -63,7 +63,7 @@ def subject_of(name: str, given: Any) -> Subject:
 
 
 def name_of(given: Any) -> str:
-    """What a model is called if nobody says it: the name of its file, and the folder if that is a usual name."""
+    """What a model is called if nobody says it: its file, and the folder if that is a usual name."""
     if isinstance(given, Tokenizer):
         return "model"
     path = str(given)

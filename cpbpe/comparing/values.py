@@ -1,4 +1,4 @@
-"""The result of a comparison."""
+"""The numbers of a comparison: models, texts, every text with every model, and probes."""
 
 from __future__ import annotations
 
@@ -70,16 +70,8 @@ class Probed:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
-    """What texts cost with several models: the result of `cpbpe.compare`.
-
-    >>> import cpbpe
-    >>> found = cpbpe.compare("tokenizer.model", {"en": "good morning", "de": "guten Morgen"})
-    >>> found
-    <cpbpe.Comparison: 1 model, 2 texts>
-    >>> found["tokenizer.model", "de"].tokens, found.price("tokenizer.model", "de")
-    (4, 2.0)
-    """
+class Costs:
+    """The numbers of a comparison."""
 
     models: tuple[ComparedModel, ...]
     texts: tuple[ComparedText, ...]
@@ -151,27 +143,6 @@ class Comparison:
                 {"model": probe.model, "text": f"{probe.group}: {probe.name}", "tokens": f"{probe.tokens:g}"}
             )
         return out.getvalue()
-
-    def html(self) -> str:
-        """A page with tables and plots, in one file that needs nothing else."""
-        from cpbpe.comparing.html import page
-
-        return page(self)
-
-    def __str__(self) -> str:
-        from cpbpe.comparing.page import lines
-
-        return "\n".join(lines(self))
-
-    def _repr_html_(self) -> str:
-        from cpbpe.comparing.html import fragment
-
-        return fragment(self)
-
-    def __repr__(self) -> str:
-        from cpbpe.spelling import counted
-
-        return f"<cpbpe.Comparison: {counted(len(self.models), 'model')}, {counted(len(self.texts), 'text')}>"
 
 
 _COLUMNS = (
