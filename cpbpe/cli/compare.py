@@ -9,6 +9,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.flags import Flags
+from cpbpe.cli.model import RENAMED, add_given, load
 from cpbpe.cli.output import check_outputs, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
 from cpbpe.cli.reading import add_reading
@@ -16,7 +17,7 @@ from cpbpe.cli.reading import add_reading
 if TYPE_CHECKING:
     from cpbpe.comparing.comparison import Comparison
 
-SPELLING = Flags()
+SPELLING = Flags(renamed=RENAMED)
 """How messages spell options."""
 
 _DESCRIPTION = """\
@@ -35,7 +36,7 @@ cpbpe train takes. A name can stand before a text: en=manual.txt.
 _EXAMPLES = """\
 examples:
   cpbpe compare llama.model mistral.model en=manual.en.txt de=manual.de.txt
-  cpbpe compare tokenizer.json tiktoken:o200k_base 'texts/*.txt' --html costs.html
+  cpbpe compare tokenizer.json tiktoken:o200k_base 'texts/*.txt' -o costs.html
   cpbpe compare tokenizer.model data.jsonl --format csv > costs.csv
 """
 
@@ -77,6 +78,7 @@ def parser() -> Parser:
         "--rounds", type=int, default=3, metavar="N", help="how often to take the time; 0: not (default: 3)"
     )
     add_reading(what, "Parquet, Arrow, csv or tsv", "--text-format", "text_format")
+    add_given(parser)
     how = parser.add_argument_group("how")
     how.add_argument(
         "--format",
@@ -117,13 +119,23 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(
             f"--base must be one of the texts ({', '.join(named)}), not {arguments.base}"
         )
-    from cpbpe.comparing.compare import compare
+    from cpbpe.comparing.compare import compare, names_of
 
+    loaded = {name: _loaded(arguments, path) for name, path in names_of(models).items()}
     found = compare(
-        models, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
+        loaded, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
     )
     _write(arguments, found)
     return 0
+
+
+def _loaded(arguments: argparse.Namespace, path: str) -> Any:
+    """A model of ours; of other libraries the name."""
+    from cpbpe.comparing.subjects import is_of_another_library
+
+    if is_of_another_library(path):
+        return path
+    return load(argparse.Namespace(**{**vars(arguments), "model": path}))
 
 
 def is_model(name: str) -> bool:
@@ -132,9 +144,9 @@ def is_model(name: str) -> bool:
     >>> [is_model(name) for name in ("a/tokenizer.json", "tiktoken:gpt2", "records.json", "en=a.txt")]
     [True, True, False, False]
     """
-    from cpbpe.comparing.subjects import LIBRARIES
+    from cpbpe.comparing.subjects import is_of_another_library
 
-    if name.partition(":")[0] in LIBRARIES and ":" in name:
+    if is_of_another_library(name):
         return True
     base = os.path.basename(name)
     if base in _MODEL_NAMES or base.endswith(_MODEL_ENDINGS):

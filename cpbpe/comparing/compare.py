@@ -77,13 +77,13 @@ def compare(
 def _subjects(models: Any) -> list[Subject]:
     if isinstance(models, (str, os.PathLike, Tokenizer)):
         models = [models]
-    given = dict(models) if isinstance(models, Mapping) else _names(list(models))
+    given = dict(models) if isinstance(models, Mapping) else names_of(list(models))
     if not given:
         raise ValueError("there is no model to compare; give at least one")
     return [subject_of(str(name), model) for name, model in given.items()]
 
 
-def _names(models: list[Any]) -> dict[str, Any]:
+def names_of(models: list[Any]) -> dict[str, Any]:
     """Models by name: that of the file; the path if it occurs twice, and a number if that does not help."""
     short = [name_of(model) for model in models]
     found: dict[str, Any] = {}

@@ -19,7 +19,7 @@ class Comparison(Costs):
     >>> found
     <cpbpe.Comparison: 1 model, 2 texts>
     >>> found["tokenizer.model", "de"].tokens, found.price("tokenizer.model", "de")
-    (4, 2.0)
+    (5, 2.5)
     """
 
     def html(self) -> str:

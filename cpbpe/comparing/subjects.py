@@ -55,11 +55,16 @@ def subject_of(name: str, given: Any) -> Subject:
             f"{type(given).__name__}"
         )
     path = os.fspath(given)
-    library, colon, rest = path.partition(":")
-    if colon and library in LIBRARIES:
+    if is_of_another_library(path):
+        library, _, rest = path.partition(":")
         makers = {"tiktoken": _tiktoken, "tokenizers": _tokenizers, "sentencepiece": _sentencepiece}
         return makers[library](name, rest)
     return _ours(name, load(path))
+
+
+def is_of_another_library(path: str) -> bool:
+    """Whether a library stands before the name."""
+    return ":" in path and path.partition(":")[0] in LIBRARIES
 
 
 def name_of(given: Any) -> str:
@@ -67,7 +72,7 @@ def name_of(given: Any) -> str:
     if isinstance(given, Tokenizer):
         return "model"
     path = str(given)
-    if path.partition(":")[0] in LIBRARIES:
+    if is_of_another_library(path):
         return path
     file = Path(path)
     usual = {"tokenizer.model", "tokenizer.json", "tekken.json", "vocab.json", "tokenizer.bin"}
