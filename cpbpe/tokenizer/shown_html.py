@@ -72,7 +72,7 @@ def html_of(shown: Shown) -> str:
 def _drawn(shown: Shown) -> str:
     """All tokens; neighbours of one direction in an element of that direction."""
     groups = shown.groups
-    directions = _directions([direction("".join(text_of(cell.data) for cell in g.cells)) for g in groups])
+    directions = _directions([_direction(group) for group in groups])
     rows = zip(groups, directions, range(len(groups)), strict=True)
     made = ""
     for way, members in groupby(rows, key=lambda row: row[1]):
@@ -81,8 +81,16 @@ def _drawn(shown: Shown) -> str:
     return made
 
 
+def _direction(group: Group) -> Direction:
+    """The direction of a group. A special token, whatever it is called, has none."""
+    if group.cells[0].kind == "special":
+        return ""
+    text = text_of(b"".join(cell.data for cell in group.cells))
+    return direction(text) or ("ltr" if any(map(str.isdigit, text)) else "")
+
+
 def _directions(found: list[Direction]) -> list[Direction]:
-    """The direction that each token is read in.
+    """The direction that each token is read in. (Digits run from left to right in every script.)
 
     One without a letter goes with its neighbours if these agree, and otherwise with the text.
     """
@@ -159,7 +167,8 @@ def _table(shown: Shown) -> str:
     score = "rank" if facts is not None and facts.is_byte_level else "score"
     head = "".join(f"<th>{name}</th>" for name in ("", "id", "piece", "text", unit, score, ""))
     rows = "".join(_row(shown, cell) for group in shown.groups for cell in group.cells)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    style = "border-spacing:.7em 0;text-align:left"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _row(shown: Shown, cell: Cell) -> str:
