@@ -6,15 +6,10 @@ The rules of drawing are those of `cpbpe/text/drawn.py`. There are no scripts an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from cpbpe.reference.step import Step
-from cpbpe.reference.tree import Node, roots_of
+from cpbpe.reference.tree import AnyStep, Node
 from cpbpe.text.drawn import HTML_COLOURS, MORE, direction, escaped, in_html, parts_of
 from cpbpe.text.utf8 import text_of
-
-if TYPE_CHECKING:
-    from cpbpe.reference.sequence import Steps
 
 _MOST_SYMBOLS = 60
 """Of a text with more symbols, those near the place of the step are drawn."""
@@ -27,14 +22,13 @@ _NODE = "display:inline-block;vertical-align:bottom;text-align:center"
 _BOX = "display:block;margin:1px;padding:0 3px;border-radius:3px"
 
 
-def step_html(step: Step) -> str:
+def step_html(step: AnyStep) -> str:
     """One step."""
     return _table([step], [""])
 
 
-def steps_html(steps: Steps) -> str:
-    """All steps, and the tree."""
-    drawn, more = steps.drawn()
+def steps_html(drawn: Sequence[AnyStep], more: str, roots: Sequence[Node], ids: Sequence[int]) -> str:
+    """Steps, what is to be said about those that are not drawn, and the tree."""
     if not drawn:
         return f"<div>{escaped(more)}</div>"
     if more:
@@ -42,8 +36,6 @@ def steps_html(steps: Steps) -> str:
         table += f"<div>{escaped(more)}</div>" + _table(drawn[-1:], [""])
     else:
         table = _table(drawn, list(map(str, range(len(drawn)))))
-    ids = drawn[-1].ids
-    roots = roots_of(steps)
     if not roots:
         return f"<div>{table}</div>"
     trees = "".join(_tree(root, str(id)) for root, id in zip(roots, ids, strict=True))
@@ -52,7 +44,7 @@ def steps_html(steps: Steps) -> str:
     return f'<div>{table}<div {role} dir="{_way(drawn[0])}" style="{style}">{trees}</div></div>'
 
 
-def _way(step: Step) -> str:
+def _way(step: AnyStep) -> str:
     """The direction of the text."""
     return direction(text_of(b"".join(step.symbols))) or "ltr"
 
@@ -60,20 +52,20 @@ def _way(step: Step) -> str:
 # --- Rows -----------------------------------------------------------------------------------------
 
 
-def _table(steps: Sequence[Step], numbers: Sequence[str]) -> str:
+def _table(steps: Sequence[AnyStep], numbers: Sequence[str]) -> str:
     head = "".join(f'<th style="{_CELL}">{name}</th>' for name in ("", "step", "symbols", "why"))
     rows = "".join(_row(step, number) for step, number in zip(steps, numbers, strict=True))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _row(step: Step, number: str) -> str:
+def _row(step: AnyStep, number: str) -> str:
     """A step: its number, its kind, the symbols before it, and the reason."""
     symbols = f'<td dir="{_way(step)}" style="{_CELL};{_FONT}">{_symbols(step)}</td>'
     why = f'<td style="{_CELL}"><bdi>{escaped(step.explained())}</bdi></td>'
     return f'<tr><td style="{_CELL}">{number}</td><td style="{_CELL}">{step.kind}</td>{symbols}{why}</tr>'
 
 
-def _symbols(step: Step) -> str:
+def _symbols(step: AnyStep) -> str:
     """The symbols before a step, those that it changes marked."""
     first, last = 0, len(step.symbols)
     if last > _MOST_SYMBOLS:
@@ -96,9 +88,7 @@ def _tree(node: Node, id: str = "", depth: int = 0) -> str:
     colour = HTML_COLOURS[node.number % len(HTML_COLOURS)]
     made = node.number > 0
     style = f"{_BOX};background-color:{colour}" if made else f"{_BOX};outline:1px solid {HTML_COLOURS[0]}"
-    title = (
-        f"{node.number}: {node.step.explained()}" if node.step is not None else "a symbol at the beginning"
-    )
+    title = f"{node.number}: {node.why}" if made else "a symbol at the beginning"
     head = f'<small style="display:block;opacity:.7">{id}</small>' if id else ""
     number = f"<small>&nbsp;{node.number}</small>" if made else ""
     symbol = f"<bdi>{in_html(parts_of(node.symbol))}</bdi>"

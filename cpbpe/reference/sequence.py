@@ -38,7 +38,10 @@ class Steps:
 
     def _repr_html_(self) -> str:
         """The steps and the tree, for notebooks."""
-        html: str = imported("cpbpe.reference.drawing").steps_html(self)
+        steps, more = self.drawn()
+        roots = roots_of(self) if steps else []
+        ids = steps[-1].ids if steps else ()
+        html: str = imported("cpbpe.reference.drawing").steps_html(steps, more, roots, ids)
         return html
 
     def tree(self) -> str:

@@ -19,9 +19,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from cpbpe.reference.step import Step
-from cpbpe.text.drawn import width
+from cpbpe.text.drawn import isolated, spelled, width
+
+
+class AnyStep(Protocol):
+    """What is drawn of a `Step`. (It draws itself, so nothing here may import it.)"""
+
+    @property
+    def kind(self) -> str:
+        """What it does."""
+
+    @property
+    def symbols(self) -> tuple[bytes, ...]:
+        """The symbols before it."""
+
+    @property
+    def begin(self) -> int:
+        """The place of the first symbol that it changes."""
+
+    @property
+    def end(self) -> int:
+        """The place after the last one."""
+
+    @property
+    def made(self) -> tuple[bytes, ...]:
+        """The symbols that replace them."""
+
+    def between(self, place: int) -> str:
+        """What is drawn before the symbol at a place."""
+
+    def explained(self) -> str:
+        """Why it was taken."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +64,11 @@ class Node:
     """The symbols that merged into it; none for those that the text began as."""
     number: int = 0
     """The number of the step that made it; 0 for those that the text began as."""
-    step: Step | None = None
-    """That step."""
+    why: str = ""
+    """Why that step was taken."""
 
 
-def roots_of(steps: Iterable[Step]) -> list[Node]:
+def roots_of(steps: Iterable[AnyStep]) -> list[Node]:
     """A node for each symbol that is left at the end, in their order."""
     nodes: list[Node] = []
     for number, step in enumerate(steps):
@@ -48,7 +78,9 @@ def roots_of(steps: Iterable[Step]) -> list[Node]:
             nodes[step.begin : step.end] = _taken_apart(nodes[step.begin], step.made)
         elif step.made:  # a merge; or a chunk that is taken whole, or the bytes of what is no piece
             old = tuple(nodes[step.begin : step.end]) if step.kind == "merge" else ()
-            nodes[step.begin : step.end] = [Node(symbol, old, number, step) for symbol in step.made]
+            nodes[step.begin : step.end] = [
+                Node(symbol, old, number, step.explained()) for symbol in step.made
+            ]
     return nodes
 
 
@@ -83,4 +115,4 @@ def tree_lines(roots: Sequence[Node], ids: Sequence[int]) -> list[str]:
 
 
 def _shown(node: Node) -> str:
-    return Step.show(node.symbol)
+    return isolated(spelled(node.symbol))

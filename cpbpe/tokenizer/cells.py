@@ -81,6 +81,17 @@ class Group(NamedTuple):
     """What several spell together; nothing for one."""
 
 
+class Drawing(NamedTuple):
+    """All that is drawn."""
+
+    encoding: Drawable
+    """The tokens."""
+    groups: list[Group]
+    """The cells of those that are drawn."""
+    rest: str
+    """What is said about the others; nothing if there are none."""
+
+
 def groups_of(encoding: Drawable, limit: int | None) -> list[Group]:
     """The cells of the first tokens of an encoding, in their order."""
     # 1. The tokens in the order of the text: `reverse` turns them round.

@@ -12,7 +12,7 @@ from typing import NamedTuple, SupportsIndex
 from cpbpe.lazy import imported, kept
 from cpbpe.spelling import counted
 from cpbpe.text.drawn import TERMINAL_COLOURS, in_one, in_terminal, isolated, parts_of, width
-from cpbpe.tokenizer.cells import Cell, Drawable, Group, groups_of
+from cpbpe.tokenizer.cells import Cell, Drawable, Drawing, Group, groups_of
 from cpbpe.tokenizer.checks import checked_limit
 
 LIMIT = 300
@@ -79,7 +79,9 @@ class Shown:
 
     def html(self) -> str:
         """A fragment of HTML that can be put in any page: without scripts, styles for others, or requests."""
-        made: str = imported("cpbpe.tokenizer.shown_html").html_of(self)
+        made: str = imported("cpbpe.tokenizer.shown_html").html_of(
+            Drawing(self.encoding, self.groups, self.rest)
+        )
         return made
 
     def text(
@@ -104,7 +106,7 @@ class Shown:
             return self.rest or "(no tokens)"
         lines = []
         for row in _rows(list(_columns(self.groups, ids, colours, most)), most):
-            lines += _lines(row, ids, colours)
+            lines += _lines(row, colours)
         return "\n".join([*lines, self.rest] if self.rest else lines)
 
     # --- What is drawn ----------------------------------------------------------------------------
@@ -191,7 +193,7 @@ def _rows(columns: list[_Column], most: int) -> Iterator[list[_Column]]:
         yield row
 
 
-def _lines(row: list[_Column], ids: bool, colours: bool) -> list[str]:
+def _lines(row: list[_Column], colours: bool) -> list[str]:
     """The lines of one row. Colours need no borders."""
     above = below = ""
     for place, column in enumerate(row):
@@ -201,8 +203,9 @@ def _lines(row: list[_Column], ids: bool, colours: bool) -> list[str]:
         last = place + 1 == len(row)
         above += border + column.above + ("" if last else " " * (column.size - _drawn_width(column.above)))
         below += border + column.below + ("" if last else " " * (column.size - len(column.below)))
-    below = f"\x1b[2m{below}\x1b[0m" if colours else below
-    return [above, below] if ids else [above]
+    if not below.strip():  # without ids; or the rest of a token that is wider than a line
+        return [above]
+    return [above, f"\x1b[2m{below}\x1b[0m" if colours else below]
 
 
 def _drawn_width(line: str) -> int:

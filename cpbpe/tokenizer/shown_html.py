@@ -8,7 +8,6 @@ which is shown where the mouse is, and in a table, for keyboards, screen readers
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from cpbpe.spelling import counted
 from cpbpe.text.drawn import (
@@ -22,10 +21,7 @@ from cpbpe.text.drawn import (
     spelled,
 )
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.cells import Cell, Group, given_text
-
-if TYPE_CHECKING:
-    from cpbpe.tokenizer.shown import Shown
+from cpbpe.tokenizer.cells import Cell, Drawing, Group, given_text
 
 _WHOLE = "line-height:1.8;font-family:ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere"
 _TOKEN = "display:inline-block;max-width:100%;line-height:1.4;border-radius:3px;padding:0 2px;margin:1px"
@@ -48,11 +44,11 @@ _UNITS = {"char": ("character", "characters"), "byte": ("byte", "bytes")}
 _MOST_IN_TITLE = 60
 
 
-def html_of(shown: Shown) -> str:
+def html_of(shown: Drawing) -> str:
     """The fragment."""
     encoding = shown.encoding
     text = given_text(encoding)
-    summary = f"{counted(len(shown), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
+    summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
     if not shown.groups:
         rest = escaped(shown.rest or "no tokens")
         return f'<div role="group" aria-label="{summary}">{rest}</div>'
@@ -69,7 +65,7 @@ def html_of(shown: Shown) -> str:
 # --- Tokens ---------------------------------------------------------------------------------------
 
 
-def _drawn(shown: Shown) -> str:
+def _drawn(shown: Drawing) -> str:
     """All tokens; neighbours of one direction in an element of that direction."""
     groups = shown.groups
     directions = _directions([_direction(group) for group in groups])
@@ -110,7 +106,7 @@ def _carried(found: list[Direction], way: Direction) -> list[Direction]:
     return made
 
 
-def _group(shown: Shown, group: Group, index: int) -> str:
+def _group(shown: Drawing, group: Group, index: int) -> str:
     """One token, or several that share characters, in a frame with what they spell together."""
     colour = HTML_COLOURS[index % len(HTML_COLOURS)]
     if len(group.cells) == 1:
@@ -122,7 +118,7 @@ def _group(shown: Shown, group: Group, index: int) -> str:
     return f'<span style="{outline}">{head}{inner}</span>{breaks}'
 
 
-def _token(shown: Shown, cell: Cell, colour: str, label: str) -> str:
+def _token(shown: Drawing, cell: Cell, colour: str, label: str) -> str:
     background = "" if cell.kind == "removed" else f";background-color:{colour}"
     style = f"{_TOKEN}{background}{_STYLES[cell.kind]}"
     tag = "del" if cell.kind == "removed" else "bdi"
@@ -132,7 +128,7 @@ def _token(shown: Shown, cell: Cell, colour: str, label: str) -> str:
     return f'<{tag} style="{style}" title="{escaped(title)}">{drawn}</{tag}>{breaks}'
 
 
-def _facts(shown: Shown, cell: Cell, label: str) -> list[str]:
+def _facts(shown: Drawing, cell: Cell, label: str) -> list[str]:
     """What is known about a token, for its title."""
     facts = [] if cell.number < 0 else [f"id {cell.id}", f"piece {_name(shown, cell)}"]
     if cell.number >= 0:
@@ -144,14 +140,14 @@ def _facts(shown: Shown, cell: Cell, label: str) -> list[str]:
     return [*facts, f"a part of {isolated(label)}"] if label else facts
 
 
-def _name(shown: Shown, cell: Cell) -> str:
+def _name(shown: Drawing, cell: Cell) -> str:
     """The piece as the vocabulary spells it; of bytes that are no text, their escapes."""
     if cell.kind == "byte":
         return shown.encoding.pieces[cell.number]
     return isolated(spelled(cell.data, _MOST_IN_TITLE))
 
 
-def _score(shown: Shown, cell: Cell) -> str:
+def _score(shown: Drawing, cell: Cell) -> str:
     """The score; in a byte-level model, where it is a rank with a minus sign, the rank."""
     facts, score = shown.encoding.facts, cell.score or 0.0
     return f"rank {-score:.0f}" if facts is not None and facts.is_byte_level else f"score {score}"
@@ -160,7 +156,7 @@ def _score(shown: Shown, cell: Cell) -> str:
 # --- The table ------------------------------------------------------------------------------------
 
 
-def _table(shown: Shown) -> str:
+def _table(shown: Drawing) -> str:
     """The tokens with everything about them, a row each."""
     unit = _UNITS[shown.encoding.unit][1]
     facts = shown.encoding.facts
@@ -171,7 +167,7 @@ def _table(shown: Shown) -> str:
     return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _row(shown: Shown, cell: Cell) -> str:
+def _row(shown: Drawing, cell: Cell) -> str:
     begin, end = cell.span
     score = "" if cell.score is None else _score(shown, cell).partition(" ")[2]
     is_token = cell.number >= 0
