@@ -203,7 +203,9 @@ def _lines(row: list[_Column], colours: bool) -> list[str]:
         last = place + 1 == len(row)
         above += border + column.above + ("" if last else " " * (column.size - _drawn_width(column.above)))
         below += border + column.below + ("" if last else " " * (column.size - len(column.below)))
-    if not below.strip():  # without ids; or the rest of a token that is wider than a line
+    if not any(
+        column.below for column in row
+    ):  # without ids; or the rest of a token that is wider than a line
         return [above]
     return [above, f"\x1b[2m{below}\x1b[0m" if colours else below]
 
