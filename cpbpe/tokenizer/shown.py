@@ -96,7 +96,7 @@ class Shown:
         >>> print(cpbpe.load("tokenizer.model").show("Hello world").text(ids=False))
         ▁Hello│▁world
         """
-        terminal = sys.stdout is not None and sys.stdout.isatty()
+        terminal = bool(getattr(sys.stdout, "isatty", bool)())
         if colours is None:
             colours = terminal and "NO_COLOR" not in os.environ
         most = get_terminal_size((COLUMNS, 24)).columns if terminal else COLUMNS
@@ -203,9 +203,7 @@ def _lines(row: list[_Column], colours: bool) -> list[str]:
         last = place + 1 == len(row)
         above += border + column.above + ("" if last else " " * (column.size - _drawn_width(column.above)))
         below += border + column.below + ("" if last else " " * (column.size - len(column.below)))
-    if not any(
-        column.below for column in row
-    ):  # without ids; or the rest of a token that is wider than a line
+    if not any(column.below for column in row):  # without ids; or the rest of a long token
         return [above]
     return [above, f"\x1b[2m{below}\x1b[0m" if colours else below]
 

@@ -70,10 +70,11 @@ def _drawn(shown: Drawing) -> str:
     groups = shown.groups
     directions = _directions([_direction(group) for group in groups])
     rows = zip(groups, directions, range(len(groups)), strict=True)
+    several = len(set(directions)) > 1
     made = ""
     for way, members in groupby(rows, key=lambda row: row[1]):
         line = "".join(_group(shown, group, index) for group, _, index in members)
-        made += f'<bdi dir="{way}">{line}</bdi>' if len(set(directions)) > 1 else line
+        made += f'<bdi dir="{way}">{line}</bdi>' if several else line
     return made
 
 
