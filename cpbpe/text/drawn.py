@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 from unicodedata import bidirectional, category, east_asian_width
 
-from cpbpe.text.utf8 import is_inside, text_of, valid_character
+from cpbpe.text.utf8 import is_inside, valid_character
 
 Direction = Literal["ltr", "rtl", ""]
 
@@ -35,6 +35,8 @@ MORE = "…"
 """What is drawn where something is left out."""
 MAX_CHARACTERS = 200
 """A longer token is cut when it is drawn: one that is unknown can be as long as the text."""
+MAX_SPELLED = 12
+"""This many characters are drawn of what several tokens spell together."""
 
 TERMINAL_COLOURS = ("30;48;5;152", "30;48;5;223", "30;48;5;151", "30;48;5;182", "30;48;5;187", "30;48;5;217")
 """Black on pale colours, which can be read in light and in dark terminals."""
@@ -310,13 +312,3 @@ def in_html(parts: Sequence[Part]) -> str:
             pale = part.is_substitute
         made += escaped(part.text)
     return f"{made}</span>" if pale else made
-
-
-def label(data: bytes, most: int = 12) -> str:
-    """What several tokens spell together, for the group that they are drawn in.
-
-    >>> label("🦙".encode())
-    '🦙'
-    """
-    first, left = cut(data, most)
-    return spelled(text_of(first).encode()) + (MORE if left else "")

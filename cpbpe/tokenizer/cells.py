@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from cpbpe.model.spec import PieceType
-from cpbpe.text.drawn import label, share_a_character
+from cpbpe.text.drawn import share_a_character
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 
@@ -77,8 +77,8 @@ class Group(NamedTuple):
 
     cells: tuple[Cell, ...]
     """One token; or all tokens that share characters."""
-    label: str
-    """What several spell together; nothing for one."""
+    together: bytes
+    """What several spell together, in the order of the text; nothing for one."""
 
 
 class Drawing(NamedTuple):
@@ -107,7 +107,7 @@ def groups_of(encoding: Drawable, limit: int | None) -> list[Group]:
     # 3. Tokens that share a character.
     groups = list(_grouped(cells))
     if turned:
-        groups = [Group(group.cells[::-1], group.label) for group in groups[::-1]]
+        groups = [Group(group.cells[::-1], group.together) for group in groups[::-1]]
     return groups
 
 
@@ -181,8 +181,7 @@ def _grouped(cells: list[Cell]) -> Iterator[Group]:
         if at < len(cells) and shared[at] and not _stands_alone(cells[at - 1]):
             continue
         members = tuple(cells[begin:at])
-        text = label(b"".join(cell.data for cell in members)) if len(members) > 1 else ""
-        yield Group(members, text)
+        yield Group(members, b"".join(cell.data for cell in members) if len(members) > 1 else b"")
         begin = at
 
 

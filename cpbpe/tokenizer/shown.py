@@ -11,7 +11,16 @@ from typing import NamedTuple, SupportsIndex
 
 from cpbpe.lazy import imported, kept
 from cpbpe.spelling import counted
-from cpbpe.text.drawn import TERMINAL_COLOURS, in_one, in_terminal, isolated, parts_of, width
+from cpbpe.text.drawn import (
+    MAX_SPELLED,
+    TERMINAL_COLOURS,
+    in_one,
+    in_terminal,
+    isolated,
+    parts_of,
+    spelled,
+    width,
+)
 from cpbpe.tokenizer.cells import Cell, Drawable, Drawing, Group, groups_of
 from cpbpe.tokenizer.checks import checked_limit
 
@@ -132,7 +141,9 @@ def _columns(groups: list[Group], ids: bool, colours: bool, most: int) -> Iterat
     """A column for each cell; several, one below the other, for one that is wider than a line."""
     for index, group in enumerate(groups):
         for place, cell in enumerate(group.cells):
-            head = f"{isolated(group.label)} " if place == 0 and group.label else ""
+            head = (
+                f"{isolated(spelled(group.together, MAX_SPELLED))} " if place == 0 and group.together else ""
+            )
             colour = _colour(cell, index) if colours else ""
             below = _below(cell) if ids else ""
             parts = parts_of(cell.data)

@@ -12,6 +12,7 @@ from itertools import groupby
 from cpbpe.spelling import counted
 from cpbpe.text.drawn import (
     HTML_COLOURS,
+    MAX_SPELLED,
     Direction,
     direction,
     escaped,
@@ -112,8 +113,10 @@ def _group(shown: Drawing, group: Group, index: int) -> str:
     colour = HTML_COLOURS[index % len(HTML_COLOURS)]
     if len(group.cells) == 1:
         return _token(shown, group.cells[0], colour, "")
-    inner = "".join(_token(shown, cell, colour, group.label) for cell in group.cells)
-    head = f'<bdi style="padding:0 2px">{escaped(group.label)}</bdi>'
+    label = spelled(group.together, MAX_SPELLED)
+    inner = "".join(_token(shown, cell, colour, label) for cell in group.cells)
+    together = in_html(parts_of(group.together, MAX_SPELLED))
+    head = f'<bdi style="padding:0 2px">{together}</bdi>'
     outline = f"{_GROUP};outline:1px solid {colour}"
     breaks = "<br>" if group.cells[-1].data.endswith(b"\n") else ""
     return f'<span style="{outline}">{head}{inner}</span>{breaks}'

@@ -165,6 +165,15 @@ def test_html_of_both_families() -> None:
     )
 
 
+def test_signs_of_drawings_in_a_text() -> None:
+    """In a terminal they have escapes; HTML marks what stands for something else, so they stay there."""
+    shown = tokenizer("bytes").show("␣\\ ")
+    assert str(shown).startswith("\\u2423 \\xe2┊")
+    assert ">␣</bdi>" in shown.html()
+    assert ">\\</bdi>" in shown.html()
+    assert '<span style="opacity:.6">␣</span></bdi>' in shown.html()
+
+
 def test_right_to_left() -> None:
     tok = tokenizer(zoo.REAL[0])
     alone = tok.show("שלום עולם", add_bos=True)
@@ -182,7 +191,8 @@ def test_turned_round() -> None:
     tok = tokenizer("bytes")
     shown = tok.show("日a", reverse=True)
     assert [cell.data for cell in cells_of(shown)] == [b"a", b"\xa5", b"\x97", b"\xe6"]
-    assert [group.label for group in shown.groups] == ["", "日"]
+    assert [group.together.decode() for group in shown.groups] == ["", "日"]
+    assert ">日</bdi>" in shown.html()
     assert [cell.data for cell in cells_of(tok.show("日ab", reverse=True, limit=2))] == [b"b", b"a"]
 
 
