@@ -154,7 +154,7 @@ def _name(shown: Drawing, cell: Cell) -> str:
 def _score(shown: Drawing, cell: Cell) -> str:
     """The score; in a byte-level model, where it is a rank with a minus sign, the rank."""
     facts, score = shown.encoding.facts, cell.score or 0.0
-    return f"rank {-score:.0f}" if facts is not None and facts.is_byte_level else f"score {score}"
+    return f"rank {0 - score:.0f}" if facts is not None and facts.is_byte_level else f"score {score}"
 
 
 # --- The table ------------------------------------------------------------------------------------

@@ -52,12 +52,12 @@ class ByteStep(Step):
         if self.kind == "merge" and self.score is not None:
             reason = "and there is no other pair"
             if self.others:
-                pairs = [f"{self.show(pair.piece)} {-pair.score:.0f}" for pair in self.others[:MAX_SHOWN]]
+                pairs = [f"{self.show(pair.piece)} {0 - pair.score:.0f}" for pair in self.others[:MAX_SHOWN]]
                 more = f" and {len(self.others) - MAX_SHOWN} more" if len(self.others) > MAX_SHOWN else ""
                 tie = self.others[0].score == self.score
                 best = "the lowest, and is the leftmost; then" if tie else "the lowest; above it"
                 reason = f"{best} {', '.join(pairs)}{more}"
-            return f"{made} has the rank {-self.score:.0f}, {reason}"
+            return f"{made} has the rank {0 - self.score:.0f}, {reason}"
         if self.kind == "whole":
             return f"{made} is a piece, so the chunk is taken whole"
         return super().explained()
