@@ -114,7 +114,7 @@ def _add_text(parts: list[Part], text: str) -> None:
     at, plain = 0, ""
     while at < len(text):
         emoji = _SEQUENCE.match(text, at)
-        if emoji and len(emoji[0]) > 1 and text[at].isprintable():
+        if emoji and len(emoji[0]) > 1 and all(category(character) != "Cn" for character in emoji[0]):
             plain += emoji[0]
             at = emoji.end()
             continue

@@ -70,6 +70,7 @@ def test_nothing_is_drawn_that_acts(data: bytes) -> None:
         ("👩\u200d", "👩\\u200d"),
         ("\u200d🚀", "\\u200d🚀"),
         ("❤\ufe0f", "❤\ufe0f"),
+        ("👩\u200d\U0001f02f", "👩\\u200d\\U0001f02f"),  # which is no character yet
         ("a\ufe0f", "a\\ufe0f"),
         ("❤\ufe0f\ufe0f", "❤\ufe0f\\ufe0f"),
         ("1\ufe0f\u20e3", "1\ufe0f\u20e3"),
