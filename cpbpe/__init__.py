@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.loading import load
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.ragged import Ragged
+    from cpbpe.tokenizer.shown import Shown
     from cpbpe.tokenizer.special_text import Part
     from cpbpe.tokenizer.special_tokens import Special
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
@@ -69,6 +70,7 @@ __all__ = [
     "Ragged",
     "Report",
     "Settings",
+    "Shown",
     "Special",
     "StreamDecoder",
     "StreamEncoder",
@@ -100,6 +102,7 @@ _LATER = {
     "Encoding": "tokenizer.alignment",
     "Part": "tokenizer.special_text",
     "Ragged": "tokenizer.ragged",
+    "Shown": "tokenizer.shown",
     "Special": "tokenizer.special_tokens",
     "Vocabulary": "tokenizer.vocabulary",
     "Inspection": "tokenizer.inspection",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -31,15 +30,6 @@ NAMES = ("tokenizer.model", "tokenizer.vocab", "corpus.txt")
 """What is written to the folder. `cpbpe.load` finds the model in it by its name."""
 
 VOCAB_SIZE = 1000
-
-_COLOURS = (
-    "\x1b[30;48;5;152m",
-    "\x1b[30;48;5;223m",
-    "\x1b[30;48;5;151m",
-    "\x1b[30;48;5;182m",
-    "\x1b[30;48;5;187m",
-)
-_NO_COLOUR = "\x1b[0m"
 
 
 def parser() -> Parser:
@@ -87,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     ids = tokenizer.encode(arguments.text)
     print(f"\n{arguments.text}\nis {counted(len(ids), 'token')}:\n")
-    print(_pieces(tokenizer, ids))
+    print(_pieces(tokenizer, arguments.text))
     decoded = tokenizer.decode(ids)
     same = "the same text" if decoded == arguments.text else "which is not the same text"
     print(f"\nDecoded again: {decoded} ({same}).")
@@ -118,34 +108,7 @@ def _first_merges(tokenizer: Tokenizer, begin: int) -> str:
     return ", ".join(tokenizer.id_to_piece(id) for id in range(begin, begin + 8))
 
 
-def _pieces(tokenizer: Tokenizer, ids: list[int]) -> str:
+def _pieces(tokenizer: Tokenizer, text: str) -> str:
     """The pieces, each over its id, in columns; in colour if the terminal shows colours."""
-    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    cells = [(tokenizer.id_to_piece(id), str(id)) for id in ids]
-    rows: list[list[tuple[str, str, int]]] = [[]]
-    used = 0
-    for piece, id in cells:
-        width = max(_width(piece), len(id)) + 1
-        if used + width > 100 and rows[-1]:
-            rows.append([])
-            used = 0
-        rows[-1].append((piece, id, width))
-        used += width
-    lines: list[str] = []
-    number = 0
-    for row in rows:
-        top, bottom = "", ""
-        for piece, id, width in row:
-            begin, end = (_COLOURS[number % len(_COLOURS)], _NO_COLOUR) if colours else ("", "")
-            top += f"{begin}{piece}{end}" + " " * (width - _width(piece))
-            bottom += id.ljust(width)
-            number += 1
-        lines += [f"  {top.rstrip()}", f"  {bottom.rstrip()}"]
-    return "\n".join(lines)
-
-
-def _width(text: str) -> int:
-    """How many columns a text takes on a terminal."""
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    drawn = tokenizer.show(text, limit=None).text(columns=100)
+    return "\n".join(f"  {line}" for line in drawn.split("\n"))

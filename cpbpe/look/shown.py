@@ -7,7 +7,11 @@ line or hide text. Here every character that is not visible is written as an esc
 from __future__ import annotations
 
 import re
-from unicodedata import combining, east_asian_width
+from unicodedata import combining
+
+from cpbpe.text.drawn import width
+
+__all__ = ["fitted", "shown", "shown_with_spaces", "width"]
 
 _PART = re.compile(r"[^ -~]")
 
@@ -35,17 +39,6 @@ def shown_with_spaces(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return match[0] if match[0].isprintable() else ascii(match[0])[1:-1]
-
-
-def width(text: str) -> int:
-    """How many columns a shown text takes on a terminal.
-
-    >>> width("abc"), width("日本"), width("e\u0301")
-    (3, 4, 1)
-    """
-    if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def fitted(text: str, columns: int) -> str:

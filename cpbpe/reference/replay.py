@@ -22,6 +22,7 @@ end      ▁ abra <unk>       the ids are 4, 3, 0
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 
 from cpbpe.model.spec import ModelSpec, PieceType
@@ -35,6 +36,7 @@ from cpbpe.reference.encoding import (
     Normalizer,
     score_key,
 )
+from cpbpe.reference.sequence import Steps
 from cpbpe.reference.step import Pair, Step
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length
@@ -45,15 +47,15 @@ class _HasSpec(Protocol):
     def spec(self) -> ModelSpec: ...
 
 
-def steps(model: ModelSpec | ByteLevel | _HasSpec, text: str | bytes) -> Iterator[Step]:
-    """The steps from a text to its ids; the last step has the ids.
+def steps(model: ModelSpec | ByteLevel | _HasSpec, text: str | bytes) -> Steps:
+    """The steps from a text to its ids, to iterate over or to look at; the last step has the ids.
 
     `model` is a `ModelSpec`, a tokenizer, or a `ByteLevel`. The time is quadratic in the length of the text.
     """
     if not isinstance(text, (str, bytes)):
         raise TypeError(f"steps() takes str or bytes, not {type(text).__name__}")
     if isinstance(model, ByteLevel):
-        return byte_level.replay(model, text)
+        return Steps(byte_level.replay(model, text), _size(text))
     spec = model if isinstance(model, ModelSpec) else getattr(model, "spec", None)
     if not isinstance(spec, ModelSpec):
         raise TypeError(
@@ -61,8 +63,13 @@ def steps(model: ModelSpec | ByteLevel | _HasSpec, text: str | bytes) -> Iterato
             f"cpbpe.load(path) loads one"
         )
     if spec.alphabet == "bytes":
-        return byte_level.replay(spec, text)
-    return _Replay(spec).steps(text.encode() if isinstance(text, str) else text)
+        return Steps(byte_level.replay(spec, text), _size(text))
+    tables, data = _Replay(spec), text.encode() if isinstance(text, str) else text
+    return Steps(partial(tables.steps, data), len(data))
+
+
+def _size(text: str | bytes) -> int:
+    return len(text.encode() if isinstance(text, str) else text)
 
 
 class _Replay:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cpbpe.text.utf8 import text_of
+from cpbpe.lazy import imported
+from cpbpe.text.drawn import isolated, spelled
 
 _COLUMN = 28
 """Where the remarks of printed steps begin, if there is room."""
@@ -60,9 +61,15 @@ class Step:
         remark = self.explained()
         return f"{line:<{_COLUMN - 1}} {remark}" if remark else line
 
-    def show(self, symbol: bytes) -> str:
-        """A symbol, as it is printed."""
-        return text_of(symbol)
+    def _repr_html_(self) -> str:
+        """The step, for notebooks."""
+        html: str = imported("cpbpe.reference.drawing").step_html(self)
+        return html
+
+    @staticmethod
+    def show(symbol: bytes) -> str:
+        """A symbol, as it is printed: what cannot be seen has an escape."""
+        return isolated(spelled(symbol))
 
     def between(self, place: int) -> str:
         """What is printed before the symbol at a place."""
@@ -85,7 +92,7 @@ class Step:
     def _compared(self) -> str:
         if not self.others:
             return "and there is no other pair"
-        listed = [f"{text_of(pair.piece)} {pair.score}" for pair in self.others[:MAX_SHOWN]]
+        listed = [f"{self.show(pair.piece)} {pair.score}" for pair in self.others[:MAX_SHOWN]]
         more = len(self.others) - len(listed)
         rest = f" and {more} more" if more else ""
         tie = self.others[0].score == self.score

@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import TYPE_CHECKING, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex
 
-from cpbpe.lazy import kept, numpy
+from cpbpe.lazy import imported, kept, numpy
 from cpbpe.text.utf8 import character_positions, is_inside, text_of
 from cpbpe.tokenizer.checks import Text, checked_limit, checked_text
 from cpbpe.tokenizer.facts import ModelFacts
@@ -56,6 +56,12 @@ class Encoding:
     """What the offsets count: "char" or "byte"."""
     special: frozenset[int] = field(default=frozenset(), repr=False)
     """The ids that are special tokens."""
+
+    facts: ClassVar[ModelFacts | None] = None
+    """The model, for drawings, as long as the encoding is in the process that made it.
+
+    (It is no field: what is compared, pickled or turned into a dict is what the model has said.)
+    """
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -172,9 +178,11 @@ class Encoding:
         while 0 < at < count and self._is_inside(at):
             at += -1 if side == "right" else 1
         kept = slice(None, at) if side == "right" else slice(at, None)
-        return replace(
+        shorter = replace(
             self, ids=self.ids[kept], pieces=self.pieces[kept], offsets=self.offsets[kept], text=self.text
         )
+        shorter.__dict__["facts"] = self.facts
+        return shorter
 
     def _is_inside(self, at: int) -> bool:
         """Whether the tokens before and after an index belong to one character.
@@ -199,6 +207,16 @@ class Encoding:
         """
         np = numpy()
         return np.array(self.ids, np.uint32), np.array(self.offsets, np.int64).reshape(-1, 2)
+
+    # --- Being drawn, and pickled -----------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The drawing of `Tokenizer.show`, for notebooks."""
+        html: str = imported("cpbpe.tokenizer.shown").Shown(self).html()
+        return html
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "facts"}
 
     # --- Computed once, when needed ---------------------------------------------------------------
 
@@ -318,7 +336,9 @@ def _encoding(
         spans = [*((0, 0) for _ in front), *spans, *((length, length) for _ in back)]
         special = special.union(front, back)
     encoding = object.__new__(Encoding)  # (the constructor of a frozen class takes three times as long)
-    encoding.__dict__.update(ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=special)
+    encoding.__dict__.update(
+        ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=special, facts=facts
+    )
     return encoding
 
 

@@ -13,7 +13,7 @@ from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.alignment import Unit, align_arrays, checked_unit
+from cpbpe.tokenizer.alignment import Unit, align, align_arrays, checked_unit
 from cpbpe.tokenizer.checks import Text, as_ids, refuse_single, repeatable, threads_for, utf8
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
+    from cpbpe.tokenizer.shown import Shown
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
@@ -230,6 +231,13 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     """How a prompt can end."""
     found: Completions = imported("cpbpe.tokenizer.completions").completions(facts, plan, text)
     return found
+
+
+def shown(facts: ModelFacts, plan: EncodePlan, text: Text, unit: Unit | None, limit: int | None) -> Shown:
+    """The tokens of a text, drawn."""
+    encoding = align(facts, plan, text, "show", unit)
+    drawn: Shown = imported("cpbpe.tokenizer.shown").Shown(encoding, limit)
+    return drawn
 
 
 def stream_decoder(facts: ModelFacts, prompt_ids: Ids | None, options: DecodeOptions) -> StreamDecoder:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from cpbpe.tokenizer.completions import Completions
+    from cpbpe.tokenizer.shown import Shown
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
@@ -258,6 +259,23 @@ class Tokenizer(AboutModel):
         checked = checked_texts(texts, "align_batch")
         plan = self._plans.encode(options, "align_batch")
         return alignment.align_batch(self._facts, plan, checked, threads_for(checked, threads), unit)
+
+    @described(ENCODE)
+    def show(
+        self,
+        text: Text,
+        *,
+        limit: int | None = 300,
+        unit: Unit | None = None,
+        **options: Unpack[EncodeOptions],
+    ) -> Shown:
+        """The tokens of a text, drawn for a terminal and for a notebook: at most `limit` of them, None: all.
+
+        >>> print(Tokenizer("tokenizer.model").show("Hello world"))
+        ▁Hello│▁world
+        22557 │1526
+        """
+        return calls.shown(self._facts, self._plans.encode(options, "show"), text, unit, limit)
 
     @described(ENCODE)
     def count(self, text: Text, **options: Unpack[EncodeOptions]) -> int:

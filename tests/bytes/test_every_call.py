@@ -132,6 +132,18 @@ def align_batch(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.align_batch(TEXTS) == list(map(tok.align, TEXTS))
 
 
+def show(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    for text in TEXTS:
+        shown = tok.show(text)
+        assert shown.encoding == tok.align(text)
+        cells = [cell for group in shown.groups for cell in group.cells]
+        ids = tok.encode(text)
+        assert [cell.id for cell in cells] == ids[: shown.limit]
+        assert [cell.data for cell in cells] == [tok.vocab.id_to_bytes(id) for id in ids[: shown.limit]]
+        assert (shown.rest == "") == (len(ids) <= 300)
+        assert f"id {ids[0]} · " in shown.html() if ids else "no tokens" in shown.html()
+
+
 def count(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert list(map(tok.count, TEXTS)) == list(map(len, map(tok.encode, TEXTS)))
 
@@ -356,6 +368,7 @@ CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {
                 encode_pieces,
                 align,
                 align_batch,
+                show,
             ),
             *(
                 count,

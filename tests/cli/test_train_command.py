@@ -138,7 +138,7 @@ def test_quickstart(
     assert tokenizer == cpbpe.load("cpbpe-quickstart/tokenizer.model")
     assert tokenizer.vocab_size == 1000
     ids = tokenizer.encode(quickstart.TEXT)
-    shown = [word for line in out.splitlines() for word in line.split() if line.startswith("  ")]
+    shown = [word for line in out.splitlines() for word in line.replace("│", " ").split() if line[:2] == "  "]
     for id in ids:
         assert str(id) in shown
         assert tokenizer.id_to_piece(id) in shown

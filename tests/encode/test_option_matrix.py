@@ -242,6 +242,23 @@ def check_align_batch(call: Call, expected: Expected) -> None:
         assert call(TEXTS) == expected.aligned
 
 
+def check_show(call: Call, expected: Expected) -> None:
+    each(expected, lambda text: call(text, limit=None).encoding.ids)
+    for text, aligned, ids in zip(TEXTS, expected.aligned, expected.alone, strict=True):
+        found = outcome(call, text, limit=None)
+        if failed(ids):
+            assert found == ids
+        elif not expected.options.get("alpha"):
+            assert found.encoding == aligned
+            drawn = [cell for group in found.groups for cell in group.cells]
+            assert [cell.id for cell in drawn if cell.kind != "removed"] == ids
+            # What is drawn is in the order of the text, or of the text turned round, and complete.
+            spans = [cell.span for cell in drawn if cell.span[0] < cell.span[1]]
+            spans = spans[::-1] if expected.options.get("reverse") else spans
+            assert [begin for begin, _ in spans] == [0, *(end for _, end in spans)][: len(spans)]
+            assert [end for _, end in spans[-1:]] in ([], [len(text)])
+
+
 def check_count(call: Call, expected: Expected) -> None:
     each(expected, call, len)
 
@@ -318,6 +335,7 @@ ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "tokenize": check_encode_pieces,
     "align": check_align,
     "align_batch": check_align_batch,
+    "show": check_show,
     "count": check_count,
     "count_batch": check_count_batch,
     "truncate": check_truncate,

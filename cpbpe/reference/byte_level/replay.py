@@ -5,7 +5,7 @@ r"""How one text becomes ids in a byte-level model, step by step, for people to 
 
 >>> from cpbpe.reference.byte_level.patterns import PATTERNS
 >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"he": 256, b" h": 257, b"ll": 258, b"hell": 259}
->>> for step in replay(ByteLevel(ranks, PATTERNS["gpt2"]), "hello he"):
+>>> for step in replay(ByteLevel(ranks, PATTERNS["gpt2"]), "hello he")():
 ...     print(step)
 begin    h e l l o | ␣ h e
 merge    [h e] l l o | ␣ h e he has the rank 256, the lowest; above it ll 258
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from cpbpe.model.spec import ModelSpec, PieceType
@@ -28,19 +29,6 @@ from cpbpe.reference.encoding import Normalizer
 from cpbpe.reference.step import MAX_SHOWN, Pair, Step
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import repair
-
-
-def shown(symbol: bytes) -> str:
-    r"""A symbol as steps print it: a space as ␣, and bytes that are not a text of their own as escapes.
-
-    >>> shown(b" the"), shown("你\n".encode()), shown(b"\xe4\xbd")
-    ('␣the', '你\\n', '\\xe4\\xbd')
-    """
-    try:
-        text = symbol.decode()
-    except UnicodeDecodeError:
-        return "".join([f"\\x{byte:02x}" if byte > 126 else chr(byte) for byte in symbol]).replace(" ", "␣")
-    return "".join([c if c.isprintable() else repr(c)[1:-1] for c in text.replace(" ", "␣")])
 
 
 @dataclass(frozen=True)
@@ -54,49 +42,45 @@ class ByteStep(Step):
     walls: tuple[int, ...] = ()
     """The places of the symbols that a chunk begins with, without the first one."""
 
-    def show(self, symbol: bytes) -> str:
-        """A symbol, as it is printed."""
-        return shown(symbol)
-
     def between(self, place: int) -> str:
         """What is printed before the symbol at a place."""
         return " | " if place in self.walls else " "
 
     def explained(self) -> str:
         """The remark after the symbols."""
-        made = " ".join(map(shown, self.made))
+        made = " ".join(map(self.show, self.made))
         if self.kind == "merge" and self.score is not None:
             reason = "and there is no other pair"
             if self.others:
-                pairs = [f"{shown(pair.piece)} {-pair.score:.0f}" for pair in self.others[:MAX_SHOWN]]
+                pairs = [f"{self.show(pair.piece)} {0 - pair.score:.0f}" for pair in self.others[:MAX_SHOWN]]
                 more = f" and {len(self.others) - MAX_SHOWN} more" if len(self.others) > MAX_SHOWN else ""
                 tie = self.others[0].score == self.score
                 best = "the lowest, and is the leftmost; then" if tie else "the lowest; above it"
                 reason = f"{best} {', '.join(pairs)}{more}"
-            return f"{made} has the rank {-self.score:.0f}, {reason}"
+            return f"{made} has the rank {0 - self.score:.0f}, {reason}"
         if self.kind == "whole":
             return f"{made} is a piece, so the chunk is taken whole"
         return super().explained()
 
 
-def replay(model: ByteLevel | ModelSpec, text: str | bytes) -> Iterator[Step]:
-    """The steps, in the order in which they happen."""
+def replay(model: ByteLevel | ModelSpec, text: str | bytes) -> Callable[[], Iterator[Step]]:
+    """A function that makes the steps, in the order in which they happen."""
     if isinstance(model, ByteLevel):
-        return _Replay(model.ranks, model.ranks, model.whole, model.chunks).steps(
-            repair(text).decode() if isinstance(text, bytes) else text
-        )
+        tables = _Replay(model.ranks, model.ranks, model.whole, model.chunks)
+        return partial(tables.steps, repair(text).decode() if isinstance(text, bytes) else text)
     ids = {text: id for text, id in model.ids.items() if model.pieces.types[id] == PieceType.NORMAL}
     scores = model.pieces.numbers()
     splitter = model.splitter
     normalized = Normalizer(model.normalizer, Finder([])).normalize(
         text.encode() if isinstance(text, str) else text
     )[0]
-    return _Replay(
+    tables = _Replay(
         ids,
         {text: -scores[id] for text, id in ids.items()},
         model.whole,
         lambda text: cut(splitter.pattern, text) if splitter else [text] if text else [],
-    ).steps(normalized.decode())
+    )
+    return partial(tables.steps, normalized.decode())
 
 
 class _Replay:
