@@ -26,6 +26,7 @@ ROOMS = [
     ("training",),
     ("transcode", "packing"),
     ("compat", "look"),
+    ("view",),
     ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

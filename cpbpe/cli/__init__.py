@@ -34,6 +34,7 @@ COMMANDS = {
     "convert": "write a model in another format: tokenizer.json, a folder, ...",
     "inspect": "show what a model is, search its pieces, export them",
     "lint": "check a model: pieces that no text yields, doubtful settings",
+    "view": "show tokens in a browser: coloured, compared, merge by merge",
     "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
@@ -52,6 +53,7 @@ _MEANT = {
     **dict.fromkeys(("info", "vocab", "show"), "inspect"),
     **dict.fromkeys(("export", "import", "save"), "convert"),
     **dict.fromkeys(("check", "validate", "doctor", "audit"), "lint"),
+    **dict.fromkeys(("page", "serve", "browse", "playground", "visualize", "web", "ui"), "view"),
     **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
     **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
