@@ -30,8 +30,6 @@ SAMPLES = 8
 """How many samples there are."""
 MAX_FOUND = 200
 """This many pieces are listed that a search finds."""
-MAX_OTHERS = 3
-"""This many of the pairs that a merge was preferred to are listed."""
 _ID = re.compile(r"#?([0-9]{1,9})")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -109,10 +107,6 @@ class Model:
             elif step.kind == "end":
                 ids = step.ids
             else:
-                others = [
-                    [step.show(pair.piece), _number(pair.score), pair.left]
-                    for pair in step.others[:MAX_OTHERS]
-                ]
                 found.append(
                     {
                         "kind": step.kind,
@@ -120,8 +114,6 @@ class Model:
                         "end": step.end,
                         "made": [step.show(symbol) for symbol in step.made],
                         "score": _number(step.score),
-                        "others": others,
-                        "more": len(step.others) - len(others),
                         "why": step.explained(),
                     }
                 )

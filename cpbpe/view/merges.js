@@ -5,7 +5,10 @@
 
 view.node = (model, [text, id, score, children, order]) => {
   const label = view.element('span', 'label', null, view.piece(text));
-  if (id !== null) label.append(view.element('span', 'quiet', null, `${id} · ${view.score(model, score)}`));
+  if (id !== null) {
+    const about = order ? `${id} · ${view.score(model, score)}` : `id ${id}`;
+    label.append(view.element('span', 'quiet', null, about));
+  }
   if (order) label.append(view.element('span', 'quiet', null, `merge ${order}`));
   const node = view.element('div', children.length ? 'node' : 'node leaf', null, label);
   if (children.length) {
@@ -88,9 +91,8 @@ view.Replay = class {
   }
 
   draw() {
-    const [why, others, list] = [view.by('why'), view.by('others'), view.by('symbols')];
+    const [why, list] = [view.by('why'), view.by('symbols')];
     list.replaceChildren();
-    others.replaceChildren();
     why.textContent = '';
     view.by('place').textContent = '';
     if (!this.answer) return;
@@ -121,15 +123,7 @@ view.Replay = class {
     }
     const names = { merge: 'Merge', split: 'Split', unknown: 'Unknown', whole: 'Whole' };
     why.append(`${names[step.kind] || step.kind} ${place + 1}: `);
-    view.append(why, step.why, false);
-    if (step.others.length) {
-      others.append('Not chosen: ');
-      step.others.forEach(([piece, score], at) => {
-        if (at) others.append(', ');
-        others.append(view.piece(piece), ` ${view.score(this.model, score)}`);
-      });
-      if (step.more) others.append(` and ${step.more} more`);
-    }
+    view.append(why, step.why, false, true);
     list.querySelector('.chosen')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 };

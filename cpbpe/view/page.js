@@ -21,16 +21,21 @@ page.options = () => {
   for (const name of SWITCHES) options[name] = view.by(name).checked;
   return options;
 };
+// A text box has no carriage returns. As long as nobody types, the text is the one that the page began with.
+page.value = () => {
+  if (page.first && box.value === page.first.replace(/\r\n?/g, '\n')) return page.first;
+  return box.value.toWellFormed?.() ?? box.value;
+};
 // A selected part, if there is one: replaying and sampling take short texts.
 page.part = () => {
   const selected = box.value.slice(box.selectionStart, box.selectionEnd);
-  return (selected || box.value).toWellFormed?.() ?? (selected || box.value);
+  return selected ? (selected.toWellFormed?.() ?? selected) : page.value();
 };
 
 // --- The tokens ----------------------------------------------------------------------------------------------------
 
 page.encode = async () => {
-  const text = box.value.toWellFormed?.() ?? box.value;
+  const text = page.value();
   const begun = performance.now();
   page.writeLink();
   if (text.length > LARGEST / 4 && new TextEncoder().encode(text).length > LARGEST) {
@@ -183,7 +188,7 @@ page.writeLink = () => {
   set('show', view.by('show').value, 'text');
   set('prefix', view.by('prefix').value, 'model');
   for (const name of SWITCHES) set(name, view.by(name).checked ? '1' : '', '');
-  if (box.value.length <= LINKED) set('text', box.value.toWellFormed?.() ?? box.value, page.first);
+  if (box.value.length <= LINKED) set('text', page.value(), page.first);
   try {
     history.replaceState(null, '', `#${state}`);
   } catch (error) {

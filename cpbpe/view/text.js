@@ -16,15 +16,17 @@ view.by = (id) => document.getElementById(id);
 
 view.number = (number) => (typeof number === 'number' ? number.toLocaleString('en') : String(number));
 
-const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]$/u;
+// (Asked of one character: with a `$`, Chromium 156 does not find characters above U+FFFF.)
+const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u;
 const SPECIAL = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
 
 view.codePoint = (character) =>
   'U+' + character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
 
 // Append a text; what nobody would see gets a mark. Spaces and tabs stay what they are, so that lines break, text
-// runs in its direction, and what is copied is the text. A control that turns the direction does not act here.
-view.append = (parent, text, breaks = true) => {
+// runs in its direction, and what is copied is the text. A control that turns the direction does not act here. In
+// prose, spaces get no mark.
+view.append = (parent, text, breaks = true, prose = false) => {
   if (!SPECIAL.test(text)) {
     parent.append(text);
     return;
@@ -38,13 +40,14 @@ view.append = (parent, text, breaks = true) => {
   characters.forEach((character, place) => {
     if (!SPECIAL.test(character)) {
       plain += character;
-    } else if (character === '\u200d' && PICTURE.test(plain) && place + 1 < characters.length) {
+    } else if (character === '\u200d' && place && PICTURE.test(characters[place - 1]) && place + 1 < characters.length) {
       plain += character; // a part of an emoji, such as a family
     } else if (/[\u{e0020}-\u{e007f}]/u.test(character) && plain) {
       plain += character; // a part of a flag
     } else {
       flush();
-      if (character === ' ') parent.append(view.element('span', 'space', null, ' '));
+      if (character === ' ' && prose) parent.append(' ');
+      else if (character === ' ') parent.append(view.element('span', 'space', null, ' '));
       else if (character === '\t') parent.append(view.element('span', 'tab', null, '\t'));
       else if (character === '\n') {
         parent.append(view.element('span', 'sign', null, '⏎'));

@@ -116,10 +116,14 @@ view.Panel = class {
     while (at < block.end) {
       let end = at + 1;
       while (end < block.end && this.joined.has(end)) end += 1;
-      nodes.push(end - at === 1 || this.mode !== 'text' ? this.tokens(at, end) : this.group(at, end));
+      nodes.push(...(end - at === 1 || this.mode !== 'text' ? this.tokens(at, end) : [this.group(at, end)]));
+      const isShown = nodes[nodes.length - 1].querySelector?.('br');
+      if (this.mode === 'text' && !isShown && this.slice(this.answer.begins[at], this.answer.ends[end - 1]).endsWith('\n')) {
+        nodes.push(document.createElement('br'));
+      }
       at = end;
     }
-    block.element.replaceChildren(...nodes.flat());
+    block.element.replaceChildren(...nodes);
     block.element.style.height = '';
   }
 
@@ -127,10 +131,10 @@ view.Panel = class {
   group(first, end) {
     const { begins, ends } = this.answer;
     const text = view.element('span', 'whole');
-    view.append(text, this.slice(begins[first], ends[end - 1]));
+    view.append(text, this.slice(begins[first], ends[end - 1]), false);
     const group = view.element('span', 'group', null, text);
     for (let at = first; at < end; at += 1) group.append(this.token(at, true));
-    return [group];
+    return group;
   }
 
   tokens(first, end) {
