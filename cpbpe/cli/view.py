@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("a file shows one or two models; without --out there can be more")
     check_outputs([arguments.out], [*arguments.models, arguments.text])
     from cpbpe.model.writing import write_all
-    from cpbpe.view.static_page import static_page
+    from cpbpe.view.standalone import static_page
 
     html = static_page(_models(arguments), _text(arguments.text))
     make_folder(arguments.out)

@@ -1,7 +1,7 @@
 """The page that shows what models do with a text: `cpbpe view`, and the same page as one file.
 
 `answers.py` knows what the page asks about models, and needs no server; `server.py` serves it to a browser of
-the same machine, `guard.py` keeps everybody else out, and `static_page.py` writes it as a file that needs no
+the same machine, `guard.py` keeps everybody else out, and `standalone.py` writes it as a file that needs no
 server. The page itself is `page.html`, `page.css` and the `.js` files.
 """
 
@@ -13,11 +13,11 @@ from cpbpe.lazy import imported
 
 if TYPE_CHECKING:
     from cpbpe.view.server import app as app
-    from cpbpe.view.static_page import static_page as static_page
+    from cpbpe.view.standalone import static_page as static_page
 
 __all__ = ["app", "static_page"]
 
-_LATER = {"app": "cpbpe.view.server", "static_page": "cpbpe.view.static_page"}
+_LATER = {"app": "cpbpe.view.server", "static_page": "cpbpe.view.standalone"}
 
 
 def __getattr__(name: str) -> Any:

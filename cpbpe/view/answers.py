@@ -6,7 +6,6 @@ what is known about a piece is in it once, however often the piece occurs.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -192,9 +191,7 @@ def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokeni
     if isinstance(tokenizers, Tokenizer):
         tokenizers = [tokenizers]
     if isinstance(tokenizers, Mapping):
-        named = [
-            (os.path.basename(str(name).rstrip("/\\")) or "model", tok) for name, tok in tokenizers.items()
-        ]
+        named = [(_last(str(name)), tok) for name, tok in tokenizers.items()]
     else:
         named = [(f"model {number}", tok) for number, tok in enumerate(tokenizers, 1)]
     for _, tok in named:
@@ -208,6 +205,11 @@ def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokeni
         seen[name] = seen.get(name, 0) + 1
         models.append(Model(name if seen[name] == 1 else f"{name} ({seen[name]})", tok))
     return models
+
+
+def _last(path: str) -> str:
+    """The last part of a path of any system: where it is on the machine is nobody's business."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or "model"
 
 
 def shown_text(text: str) -> str:

@@ -35,7 +35,7 @@ _HEADERS = (
 
 
 class TooLargeError(Exception):
-    """The body of a request is too large."""
+    """The body of a request turned out to be too large while it was read."""
 
 
 class Guard:
@@ -48,12 +48,9 @@ class Guard:
         """One request."""
         if scope["type"] != "http":  # the page has no other connections
             return
-        started = False
 
         async def sending(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 message["headers"] = [*message.get("headers", ()), *_HEADERS]
             await send(message)
 
@@ -64,18 +61,14 @@ class Guard:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise TooLargeError
+                raise TooLargeError(_too_large())
             return message
 
         refused = self._refused(scope)
         if refused is None:
-            try:
-                await self._app(scope, receiving, sending)
-            except TooLargeError:
-                if not started:
-                    await _answer(sending, 413, _too_large())
-            return
-        await _answer(sending, *refused)
+            await self._app(scope, receiving, sending)
+        else:
+            await _answer(sending, *refused)
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         """The status and the reason, if the request is refused."""

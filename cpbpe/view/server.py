@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.view.answers import Model, compared, models_of, shown_text
-from cpbpe.view.guard import Guard
+from cpbpe.view.guard import Guard, TooLargeError
 from cpbpe.view.options import PageOptions
 from cpbpe.view.parts import PARTS, page, part
 
@@ -88,7 +88,10 @@ class _Answers:
             from anyio import CapacityLimiter
             from starlette.responses import Response
 
-            body = await request.body()
+            try:
+                body = await request.body()
+            except TooLargeError as error:
+                return _json({"error": str(error)}, 413)
             if self._slots is None:
                 self._slots = CapacityLimiter(_AT_ONCE)
             async with self._slots:
