@@ -96,7 +96,8 @@ def test_options() -> None:
     )
     assert answer["special"] == [1, 2]
     assert PageOptions.read(None) == PageOptions.read({}) == PageOptions()
-    for bad in ([], {"bos": 1}, {"prefix": True}, {"prefix": "no"}, {"alpha": 1}, {"prefix": []}):
+    odd: list[object] = [[], {"bos": 1}, {"prefix": True}, {"prefix": "no"}, {"alpha": 1}, {"prefix": []}]
+    for bad in odd:
         with pytest.raises(ValueError, match="option"):
             PageOptions.read(bad)
 
