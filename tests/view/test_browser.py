@@ -52,6 +52,7 @@ def test_tokens_follow_the_typing(address: str, opened: Opener, tok: cpbpe.Token
     assert page.inner_text(".counts") == "0 tokens · 0 characters · 0 bytes"
 
 
+@tiers.slow
 def test_toggles(address: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     page = opened(address)
     typed(page, "<s>Hi")
@@ -75,6 +76,7 @@ def test_toggles(address: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     assert page.locator(".token").all_inner_texts() == tok.encode_pieces("<s>Hi", prefix_space=False)
 
 
+@tiers.slow
 def test_invisible_characters_are_shown(address: str, opened: Opener) -> None:
     page = opened(address)
     typed(page, "a  b\tc\nd\u200be\u202ef\u00a0g 👨‍👩‍👧")
@@ -86,6 +88,7 @@ def test_invisible_characters_are_shown(address: str, opened: Opener) -> None:
     assert "👨‍👩‍👧" in page.inner_text(".tokens")
 
 
+@tiers.slow
 def test_what_is_typed_while_an_answer_is_made(address: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     """Outdated questions are given up; what is shown in the end is what was typed last."""
     page = opened(address)
@@ -156,7 +159,7 @@ def test_two_models(two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
 # --- The tools ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("which", tiers.some([0, 1], [0]))
 def test_replay(which: int, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     page = opened(two)
     typed(page, "the cat")
@@ -184,6 +187,7 @@ def test_replay(which: int, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> N
     until(page, "!document.getElementById('why').textContent.includes('up to 400')")
 
 
+@tiers.slow
 def test_samples_and_search(address: str, opened: Opener) -> None:
     page = opened(address)
     typed(page, "the weather is nice")
@@ -206,6 +210,7 @@ def test_samples_and_search(address: str, opened: Opener) -> None:
     page.wait_for_selector("#tree:not([open])", state="hidden")
 
 
+@tiers.slow
 def test_the_link_has_the_state(two: str, opened: Opener) -> None:
     page = opened(two)
     page.check("#eos")
@@ -263,6 +268,7 @@ def test_policy(address: str, browser: Any) -> None:
     page.close()
 
 
+@tiers.slow
 def test_another_page_cannot_ask(address: str, browser: Any) -> None:
     with browsers.serving(_empty) as elsewhere:
         page = browser.new_page()
@@ -280,6 +286,7 @@ async def _empty(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"<!doctype html><title>elsewhere</title>"})
 
 
+@tiers.slow
 def test_when_the_server_has_ended(tok: cpbpe.Tokenizer, browser: Any) -> None:
     with browsers.serving(app({"a.model": tok})) as address:
         page = browser.new_page()

@@ -9,6 +9,7 @@ import pytest
 import cpbpe
 from cpbpe.view import static_page
 from tests.support import browser as browsers
+from tests.support import tiers
 from tests.support.browser import Opener, tokens, typed, until
 from tests.view.models import BYTES, EVIL
 
@@ -27,7 +28,7 @@ def with_tools(page: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", tiers.some(["light", "dark"], ["dark"]))
 def test_contrast(scheme: str, two: str, opened: Opener) -> None:
     """All text that is shown has a contrast of 4.5 at least (WCAG, AA), also in dialogs and in messages."""
     page = opened(two, color_scheme=scheme)
@@ -46,6 +47,7 @@ def test_contrast(scheme: str, two: str, opened: Opener) -> None:
     assert (sum(map(int, re.findall(r"\d+", back))) < 150) == (scheme == "dark")
 
 
+@tiers.slow
 def test_every_control_has_a_name(two: str, opened: Opener) -> None:
     page = opened(two)
     typed(page, "Hi 🦙")
@@ -66,6 +68,7 @@ def test_every_control_has_a_name(two: str, opened: Opener) -> None:
     assert len(set(ids)) == len(ids)
 
 
+@tiers.slow
 def test_a_phone(two: str, opened: Opener) -> None:
     """Nothing is wider than the screen."""
     page = opened(two, viewport={"width": 360, "height": 740}, has_touch=True)
