@@ -15,7 +15,7 @@ def differing(one: Encoding, other: Encoding) -> list[tuple[int, int]]:
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
-    >>> differing(tok.align("hello there"), tok.align("hello there", alpha=0.5, seed=1))
+    >>> differing(tok.align("hello there"), tok.align("hello there", alpha=0.2, seed=0))
     [(0, 5)]
     """
     text = str(one.text)

@@ -201,7 +201,7 @@ def test_samples_and_search(address: str, opened: Opener) -> None:
     page.click("#search summary")
     page.fill("#wanted", " hello")
     until(page, "document.querySelectorAll('#pieces li').length")
-    found = page.locator("#pieces .piece").all_inner_texts()
+    found = page.locator("#pieces .piece").all_text_contents()
     assert {piece.lower() for piece in found} == {"▁hello"}
     page.locator("#pieces button").first.click()
     page.wait_for_selector("#tree[open]")

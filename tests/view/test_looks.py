@@ -113,6 +113,6 @@ def test_the_file(tok: cpbpe.Tokenizer, opened: Opener, tmp_path: Path) -> None:
     page.click("#search summary")
     page.fill("#wanted", " hello")
     until(page, "document.querySelectorAll('#pieces li').length")
-    assert page.locator("#pieces .piece").all_inner_texts() == ["▁Hello"]
+    assert page.locator("#pieces .piece").all_text_contents() == ["▁Hello"]
     assert (page.title(), page.locator("img").count()) == ("cpbpe view", 0)
     assert not page.is_visible("#samples")
