@@ -9,6 +9,8 @@ import signal
 
 import pytest
 
+from tests.support.browser import MISSING
+
 CORE = importlib.util.find_spec("cpbpe._core") is not None
 CHOSEN = os.environ.get("CPBPE_ENGINE")
 ENGINES = ["core", "reference"] if CORE or os.environ.get("CI") else ["reference"]
@@ -22,7 +24,8 @@ def pytest_configure() -> None:
 def pytest_report_header() -> str:
     torch = "there" if importlib.util.find_spec("torch") else "not there, its DataLoader is not tested"
     engines = ", ".join(ENGINES) + ("" if CORE else " (the compiled core is not there)")
-    return f"cpbpe engines: {engines}; torch: {torch}"
+    page = "there" if not MISSING else f"not there ({', '.join(MISSING)}), the page is not tested in one"
+    return f"cpbpe engines: {engines}; torch: {torch}; browser: {page}"
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,7 @@ ROOMS = [
     ("transcode", "packing"),
     ("compat", "look"),
     ("comparing",),
+    ("view",),
     ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

@@ -35,6 +35,7 @@ COMMANDS = {
     "inspect": "show what a model is, search its pieces, export them",
     "lint": "check a model: pieces that no text yields, doubtful settings",
     "compare": "what the same texts cost with several models",
+    "view": "show tokens in a browser: coloured, compared, merge by merge",
     "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
@@ -54,6 +55,7 @@ _MEANT = {
     **dict.fromkeys(("export", "import", "save"), "convert"),
     **dict.fromkeys(("cost", "costs", "price", "fertility", "versus"), "compare"),
     **dict.fromkeys(("check", "validate", "doctor", "audit"), "lint"),
+    **dict.fromkeys(("page", "serve", "browse", "playground", "visualize", "web", "ui"), "view"),
     **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
     **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),

@@ -107,101 +107,116 @@ def built(spec: ModelSpec, id: int) -> Built:
     >>> [merge[:5] for merge in built(toy, 2).merges]
     [('a', 'b', 'ab', 0, 1), ('r', 'a', 'ra', 1, 2), ('ab', 'ra', 'abra', 2, 3)]
     """
-    text = spec.pieces.texts[id]
-    type = PieceType(spec.pieces.types[id])
-    score = spec.pieces.numbers()[id]
-    note = _NOTES.get(type, "")
-    symbols: list[bytes] = []
-    merges: list[Merge] = []
-    ends_as: list[bytes] = [text]
-    if type in MERGEABLE:
-        if len(text_of(text)) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
-            note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
-            return Built(text_of(text), id, type.name, score, (), (), (), note)
-        symbols, frozen = _symbols(spec, text)
-        merges, ends_as = _merged(spec, symbols, frozen)
-        if spec.ids.get(text) != id:
-            note = "No text yields it: another piece has the same text, or none is ever found."
-            ends_as = []
-        elif type == PieceType.USER_DEFINED and len(symbols) > 1:
-            note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
-        elif len(ends_as) > 1:
-            note = "No text yields it: its characters merge into other pieces, and these do not merge."
-            if spec.alphabet == "bytes":
-                note = note.replace("characters", "bytes")
-            if spec.whole:
-                note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
-    return Built(
-        text_of(text),
-        id,
-        type.name,
-        score,
-        tuple(map(text_of, symbols)),
-        tuple(merges),
-        tuple(map(text_of, ends_as)),
-        note,
-    )
+    return Builder(spec).built(id)
 
 
-def _symbols(spec: ModelSpec, text: bytes) -> tuple[list[bytes], list[bool]]:
-    """The symbols that a text begins as, and whether each is a user-defined piece, which never merges."""
-    pieces = spec.pieces
-    inside = (
-        piece
-        for piece, type in zip(pieces.texts, pieces.types, strict=True)
-        if type == PieceType.USER_DEFINED and piece != b"\0" and piece in text
-    )
-    finder = Finder(inside, MAX_USER_DEFINED_MATCHES)
-    symbols: list[bytes] = []
-    frozen: list[bool] = []
-    if spec.alphabet == "bytes":
-        return [bytes([byte]) for byte in text], [False] * len(text)
-    at = 0
-    while at < len(text):
-        length = finder.longest(text, at)
-        frozen.append(bool(length))
-        symbols.append(text[at : at + (length or character_length(text, at))])
-        at += len(symbols[-1])
-    return symbols, frozen
+class Builder:
+    """The tables of one model, for looking at many of its pieces."""
 
+    def __init__(self, spec: ModelSpec):
+        pieces = spec.pieces
+        self.scores = pieces.numbers()
+        """The scores of all pieces."""
+        self._spec = spec
+        self._rank_of = _ranks(spec)
+        self._user_defined = [
+            piece
+            for piece, type in zip(pieces.texts, pieces.types, strict=True)
+            if type == PieceType.USER_DEFINED and piece != b"\0"
+        ]
 
-def _merged(spec: ModelSpec, begin: list[bytes], frozen: list[bool]) -> tuple[list[Merge], list[bytes]]:
-    """The merges, and the symbols that are left. The best pair merges first, the leftmost of equals."""
-    ids, scores, types = spec.ids, spec.pieces.numbers(), spec.pieces.types
-    rank_of = _ranks(spec)
-    symbols: list[bytes | None] = list(begin)
-    before = list(range(-1, len(begin) - 1))
-    after = [*range(1, len(begin)), -1]
-    queue: list[tuple[int, int, int, bytes]] = []
-
-    def look_at(left: int) -> None:
-        right = after[left] if left >= 0 else -1
-        if right < 0 or frozen[left] or frozen[right]:
-            return
-        joined = (symbols[left] or b"") + (symbols[right] or b"")
-        id = ids.get(joined)
-        if id is not None and types[id] in MERGEABLE:
-            heappush(queue, (-score_key(scores[id]), left, right, joined))
-
-    for left in range(len(begin)):
-        look_at(left)
-    merges = []
-    while queue:
-        _, left, right, joined = heappop(queue)
-        one, other = symbols[left], symbols[right]
-        if one is None or other is None or after[left] != right or one + other != joined:
-            continue  # one of them has merged with another symbol since
-        id = ids[joined]
-        merges.append(
-            Merge(text_of(one), text_of(other), text_of(joined), id, rank_of(scores[id]), scores[id])
+    def built(self, id: int) -> Built:
+        """How the piece with an id is built."""
+        spec = self._spec
+        text = spec.pieces.texts[id]
+        type = PieceType(spec.pieces.types[id])
+        score = self.scores[id]
+        note = _NOTES.get(type, "")
+        symbols: list[bytes] = []
+        merges: list[Merge] = []
+        ends_as: list[bytes] = [text]
+        if type in MERGEABLE:
+            if len(text_of(text)) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
+                note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
+                return Built(text_of(text), id, type.name, score, (), (), (), note)
+            symbols, frozen = self.symbols(text)
+            merges, ends_as = self._merged(symbols, frozen)
+            if spec.ids.get(text) != id:
+                note = "No text yields it: another piece has the same text, or none is ever found."
+                ends_as = []
+            elif type == PieceType.USER_DEFINED and len(symbols) > 1:
+                note = (
+                    "No text yields it: too many user-defined pieces begin like it, and one of them is found."
+                )
+            elif len(ends_as) > 1:
+                note = "No text yields it: its characters merge into other pieces, and these do not merge."
+                if spec.alphabet == "bytes":
+                    note = note.replace("characters", "bytes")
+                if spec.whole:
+                    note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
+        return Built(
+            text_of(text),
+            id,
+            type.name,
+            score,
+            tuple(map(text_of, symbols)),
+            tuple(merges),
+            tuple(map(text_of, ends_as)),
+            note,
         )
-        symbols[left], symbols[right] = joined, None
-        after[left] = after[right]
-        if after[right] >= 0:
-            before[after[right]] = left
-        look_at(before[left])
-        look_at(left)
-    return merges, [symbol for symbol in symbols if symbol is not None]
+
+    def symbols(self, text: bytes) -> tuple[list[bytes], list[bool]]:
+        """The symbols that a text begins as, and whether each is a user-defined piece, which never merges."""
+        symbols: list[bytes] = []
+        frozen: list[bool] = []
+        if self._spec.alphabet == "bytes":
+            return [bytes([byte]) for byte in text], [False] * len(text)
+        finder = Finder((piece for piece in self._user_defined if piece in text), MAX_USER_DEFINED_MATCHES)
+        at = 0
+        while at < len(text):
+            length = finder.longest(text, at)
+            frozen.append(bool(length))
+            symbols.append(text[at : at + (length or character_length(text, at))])
+            at += len(symbols[-1])
+        return symbols, frozen
+
+    def _merged(self, begin: list[bytes], frozen: list[bool]) -> tuple[list[Merge], list[bytes]]:
+        """The merges, and the symbols that are left. The best pair merges first, the leftmost of equals."""
+        spec, scores, rank_of = self._spec, self.scores, self._rank_of
+        ids, types = spec.ids, spec.pieces.types
+        symbols: list[bytes | None] = list(begin)
+        before = list(range(-1, len(begin) - 1))
+        after = [*range(1, len(begin)), -1]
+        queue: list[tuple[int, int, int, bytes]] = []
+
+        def look_at(left: int) -> None:
+            right = after[left] if left >= 0 else -1
+            if right < 0 or frozen[left] or frozen[right]:
+                return
+            joined = (symbols[left] or b"") + (symbols[right] or b"")
+            id = ids.get(joined)
+            if id is not None and types[id] in MERGEABLE:
+                heappush(queue, (-score_key(scores[id]), left, right, joined))
+
+        for left in range(len(begin)):
+            look_at(left)
+        merges = []
+        while queue:
+            _, left, right, joined = heappop(queue)
+            one, other = symbols[left], symbols[right]
+            if one is None or other is None or after[left] != right or one + other != joined:
+                continue  # one of them has merged with another symbol since
+            id = ids[joined]
+            merges.append(
+                Merge(text_of(one), text_of(other), text_of(joined), id, rank_of(scores[id]), scores[id])
+            )
+            symbols[left], symbols[right] = joined, None
+            after[left] = after[right]
+            if after[right] >= 0:
+                before[after[right]] = left
+            look_at(before[left])
+            look_at(left)
+        return merges, [symbol for symbol in symbols if symbol is not None]
 
 
 def _ranks(spec: ModelSpec) -> Any:

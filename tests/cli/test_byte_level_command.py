@@ -121,14 +121,6 @@ def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.
 
 def test_completion_knows_the_options() -> None:
     for name, verb in verbs().items():
-        takes_a_model = name in (
-            "encode",
-            "decode",
-            "inspect",
-            "convert",
-            "lint",
-            "compare",
-            "pack",
-            "tokenize",
-        )
+        models = {"encode", "decode", "inspect", "convert", "lint", "compare", "diff", "view", "pack", "tokenize"}
+        takes_a_model = name in models
         assert ("--pattern" in verb.flags and "--special-token" in verb.flags) == takes_a_model, name

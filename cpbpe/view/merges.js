@@ -1,0 +1,179 @@
+'use strict';
+// How a piece is built, the merges of a text one by one, samples, and the search.
+
+// --- The tree of a piece -------------------------------------------------------------------------------------------
+
+view.node = (model, [text, id, score, children, order]) => {
+  const label = view.element('span', 'label', null, view.piece(text));
+  if (id !== null) {
+    const about = order ? `${id} · ${view.score(model, score)}` : `id ${id}`;
+    label.append(view.element('span', 'quiet', null, about));
+  }
+  if (order) label.append(view.element('span', 'quiet', null, `merge ${order}`));
+  const node = view.element('div', children.length ? 'node' : 'node leaf', null, label);
+  if (children.length) {
+    node.append(view.element('div', 'children', null, ...children.map((child) => view.node(model, child))));
+  }
+  return node;
+};
+
+view.openTree = async (model, number, id) => {
+  const dialog = view.by('tree');
+  let answer;
+  try {
+    answer = view.data ? view.data.trees[number][id] : await view.ask('tree', { model: number, id });
+  } catch (error) {
+    answer = { error: error.message };
+  }
+  if (answer === null) return;
+  if (answer === undefined) answer = { error: 'The file has no tree of this piece; cpbpe view without --out has all.' };
+  const title = view.by('tree-title');
+  const note = view.by('tree-note');
+  view.by('tree-nodes').replaceChildren();
+  if (answer.error) {
+    title.replaceChildren(`Id ${id}`);
+    note.textContent = answer.error;
+  } else {
+    const [piece, type, score] = answer.piece;
+    title.replaceChildren(view.piece(piece));
+    const says = answer.note || (answer.reachable ? '' : 'No text yields it.');
+    const several = answer.roots.length > 1 ? ` It ends as ${answer.roots.length} symbols.` : '';
+    note.textContent = `id ${id} · ${type} · ${view.score(model, score)}. ${says}${several}`;
+    view.by('tree-nodes').replaceChildren(...answer.roots.map((root) => view.node(model, root)));
+  }
+  if (!dialog.open) dialog.showModal();
+};
+
+// --- The merges of a text --------------------------------------------------------------------------------------
+
+view.Replay = class {
+  constructor() {
+    this.slider = view.by('step');
+    this.timer = 0;
+    this.slider.addEventListener('input', () => this.draw());
+    view.by('back').addEventListener('click', () => this.move(-1));
+    view.by('forward').addEventListener('click', () => this.move(1));
+    view.by('play').addEventListener('click', () => (this.timer ? this.stop() : this.start()));
+  }
+
+  set(model, answer) {
+    this.stop();
+    this.model = model;
+    this.answer = answer.error ? null : answer;
+    const last = this.answer ? answer.steps.length : 0;
+    const before = Math.min(Number(this.slider.value), last);
+    this.slider.max = String(last);
+    this.slider.value = String(before);
+    for (const id of ['step', 'back', 'forward', 'play']) view.by(id).disabled = !this.answer;
+    this.draw();
+    if (answer.error) view.by('why').textContent = answer.error;
+  }
+
+  move(by) {
+    this.slider.value = String(Number(this.slider.value) + by);
+    this.draw();
+  }
+
+  start() {
+    if (Number(this.slider.value) >= Number(this.slider.max)) this.slider.value = '0';
+    view.by('play').textContent = 'Pause';
+    this.draw();
+    this.timer = setInterval(() => {
+      this.move(1);
+      if (Number(this.slider.value) >= Number(this.slider.max)) this.stop();
+    }, 700);
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = 0;
+    view.by('play').textContent = 'Play';
+  }
+
+  draw() {
+    const [why, list] = [view.by('why'), view.by('symbols')];
+    list.replaceChildren();
+    why.textContent = '';
+    view.by('place').textContent = '';
+    if (!this.answer) return;
+    // 1. The symbols before this step.
+    const { begin, steps, ids } = this.answer;
+    const place = Number(this.slider.value);
+    const symbols = [...begin];
+    const walls = new Set(this.answer.walls);
+    let borders = symbols.map((_, at) => walls.has(at));
+    for (const step of steps.slice(0, place)) {
+      symbols.splice(step.begin, step.end - step.begin, ...step.made);
+      const first = borders[step.begin];
+      borders.splice(step.begin, step.end - step.begin, ...step.made.map((_, at) => at === 0 && first));
+    }
+    // 2. The symbols that it changes, and why these.
+    const step = steps[place];
+    this.slider.setAttribute('aria-valuetext', step ? `${place + 1} of ${steps.length}: ${step.why}` : 'the end');
+    view.by('place').textContent = `${place} of ${steps.length}`;
+    symbols.forEach((symbol, at) => {
+      const chosen = step && at >= step.begin && at < step.end;
+      const made = view.piece(symbol, chosen ? 'symbol chosen' : 'symbol');
+      if (borders[at]) list.append(view.element('span', 'wall', null, '|'));
+      list.append(made);
+    });
+    if (!step) {
+      why.textContent = ids.length ? `Nothing merges any more. The ids are ${ids.join(', ')}` : 'There is no text.';
+      return;
+    }
+    const names = { merge: 'Merge', split: 'Split', unknown: 'Unknown', whole: 'Whole' };
+    why.append(`${names[step.kind] || step.kind} ${place + 1}: `);
+    view.append(why, step.why, false, true);
+    list.querySelector('.chosen')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
+};
+
+// --- Samples -----------------------------------------------------------------------------------------------------
+
+view.showSamples = (model, answer) => {
+  const rows = view.by('rows');
+  rows.replaceChildren();
+  view.by('sampled').textContent = answer.error || '';
+  if (answer.error) return;
+  const ways = new Set(answer.samples.map(([, ids]) => ids.join())).size;
+  view.by('sampled').textContent = `${answer.samples.length} samples, ${ways} of them different`;
+  for (const [seed, ids] of answer.samples) {
+    const row = view.element('li');
+    row.append(view.element('span', 'quiet', null, `seed ${seed} · ${ids.length} tokens`));
+    const line = view.element('div', 'symbols');
+    for (const id of ids) line.append(view.piece(answer.pieces[id][0], 'symbol'));
+    row.append(line);
+    rows.append(row);
+  }
+};
+
+// --- The search ----------------------------------------------------------------------------------------------------
+
+view.showFound = (model, number, wanted, answer) => {
+  const list = view.by('pieces');
+  const { found, total } = answer;
+  const shown = found.length < total ? `; the ${found.length} shortest are shown` : '';
+  view.by('found').textContent = wanted ? `${view.number(total)} ${total === 1 ? 'piece' : 'pieces'}${shown}` : '';
+  list.replaceChildren(
+    ...found.map(([id, [piece, type, score]]) => {
+      const button = view.element('button', 'found', { type: 'button' }, view.piece(piece));
+      button.append(view.element('span', 'quiet', null, `${id} · ${type} · ${view.score(model, score)}`));
+      button.addEventListener('click', () => view.openTree(model, number, id));
+      return view.element('li', '', null, button);
+    }),
+  );
+};
+
+// In a file, only the pieces that occur can be searched.
+view.searchHere = (pieces, wanted) => {
+  const key = wanted.toLowerCase();
+  const spaced = key.replaceAll(' ', '▁');
+  const found = Object.entries(pieces || {})
+    .filter(([id, [piece]]) => {
+      const text = piece.toLowerCase();
+      return wanted && (id === key.replace(/^#/, '') || text.includes(key) || text.includes(spaced));
+    })
+    .map(([id, piece]) => [Number(id), piece])
+    .sort((one, other) => one[1][0].length - other[1][0].length);
+  return { found: found.slice(0, 200), total: found.length };
+};

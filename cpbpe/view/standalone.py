@@ -1,0 +1,95 @@
+"""The page as one file that needs no server: everything it can show is in it, as JSON."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.view.answers import MAX_REPLAYED, Model, compared, models_of, shown_text
+from cpbpe.view.options import PageOptions
+from cpbpe.view.parts import PARTS, page, part, reference
+
+MAX_TREES = 5_000
+"""The trees of this many pieces are in the file; those of the others are left out, and the page says so."""
+_MARK = "<!-- data -->"
+_POLICY_MARK = "<!-- policy -->"
+
+
+def static_page(
+    tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer,
+    text: str,
+    options: PageOptions | None = None,
+) -> str:
+    """The page of one or two models and a text, as HTML.
+
+    >>> import cpbpe
+    >>> html = static_page({"my.model": cpbpe.load("tokenizer.model")}, "Hello world")
+    >>> html.startswith("<!doctype html>"), html.count("<script src="), "▁Hello" in html
+    (True, 0, True)
+    """
+    models = models_of(tokenizers)
+    if len(models) > 2:
+        raise ValueError(f"a file shows one or two models, not {len(models)}; the server shows any number")
+    data = _data(models, shown_text(text), options or PageOptions())
+    html = page()
+    styles, scripts = [], []
+    for name, kind in PARTS.items():
+        source = f"\n{part(name)}"
+        if kind == "text/css":
+            styles.append(_hash(source))
+            html = _replaced(html, reference(name), f"<style>{source}</style>")
+        else:
+            scripts.append(_hash(source))
+            html = _replaced(html, reference(name), "")
+            html = _replaced(html, "</body>", f"<script>{source}</script>\n</body>")
+    policy = (
+        f"default-src 'none'; script-src {' '.join(scripts)}; style-src {' '.join(styles)}; img-src data:; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    html = _replaced(html, _POLICY_MARK, meta)
+    # `<` is the only character that could end the element, or begin a comment in it.
+    json_text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    json_text = json_text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return _replaced(html, _MARK, f'<script type="application/json" id="data">{json_text}</script>')
+
+
+def _data(models: list[Model], text: str, options: PageOptions) -> dict[str, Any]:
+    """Everything that the page would ask the server."""
+    tokens = compared(models, text, options)
+    steps: list[Any] = []
+    trees: list[dict[str, Any]] = []
+    for model, answer in zip(models, tokens["models"], strict=True):
+        used = [int(id) for id in answer.get("pieces", ())]
+        trees.append({str(id): model.tree(id) for id in used[:MAX_TREES]})
+        if len(text) <= MAX_REPLAYED:
+            steps.append(model.steps(text, options))
+        else:
+            steps.append(
+                {"error": f"Merges are replayed for up to {MAX_REPLAYED} characters; this file has more."}
+            )
+    shown = {"special": options.special, "bos": options.bos, "eos": options.eos}
+    prefix = "model" if options.prefix is None else "on" if options.prefix else "off"
+    return {
+        "models": [model.about() for model in models],
+        "text": text,
+        "options": {**shown, "prefix": prefix},
+        "tokens": tokens,
+        "steps": steps,
+        "trees": trees,
+    }
+
+
+def _hash(source: str) -> str:
+    return f"'sha256-{b64encode(sha256(source.encode()).digest()).decode()}'"
+
+
+def _replaced(html: str, old: str, new: str) -> str:
+    """The page with the one place replaced; nothing of a text can be such a place, since it comes last."""
+    if html.count(old) != 1:
+        raise RuntimeError(f"the page has {old!r} {html.count(old)} times, not once")
+    return html.replace(old, new)

@@ -1,0 +1,124 @@
+'use strict';
+// How texts are shown. Everything comes into the page as text nodes: nothing of a text or of a piece is ever markup.
+
+const view = {};
+
+// An element with a class, attributes, and children, which are nodes or texts.
+view.element = (name, className, attributes, ...children) => {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+};
+
+view.by = (id) => document.getElementById(id);
+
+view.number = (number) => (typeof number === 'number' ? number.toLocaleString('en') : String(number));
+
+// (Asked of one character: with a `$`, Chromium 156 does not find characters above U+FFFF.)
+const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u;
+const SPECIAL = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
+
+view.codePoint = (character) =>
+  'U+' + character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
+
+// Append a text; what nobody would see gets a mark. Spaces and tabs stay what they are, so that lines break, text
+// runs in its direction, and what is copied is the text. A control that turns the direction does not act here. In
+// prose, spaces get no mark.
+view.append = (parent, text, breaks = true, prose = false) => {
+  if (!SPECIAL.test(text)) {
+    parent.append(text);
+    return;
+  }
+  let plain = '';
+  const flush = () => {
+    if (plain) parent.append(plain);
+    plain = '';
+  };
+  const characters = Array.from(text);
+  characters.forEach((character, place) => {
+    if (!SPECIAL.test(character)) {
+      plain += character;
+    } else if (character === '\u200d' && place && PICTURE.test(characters[place - 1]) && place + 1 < characters.length) {
+      plain += character; // a part of an emoji, such as a family
+    } else if (/[\u{e0020}-\u{e007f}]/u.test(character) && plain) {
+      plain += character; // a part of a flag
+    } else {
+      flush();
+      if (character === ' ' && prose) parent.append(' ');
+      else if (character === ' ') parent.append(view.element('span', 'space', null, ' '));
+      else if (character === '\t') parent.append(view.element('span', 'tab', null, '\t'));
+      else if (character === '\n') {
+        parent.append(view.element('span', 'sign', null, '⏎'));
+        if (breaks) parent.append(document.createElement('br'));
+      } else if (character === '\r') parent.append(view.element('span', 'sign', null, '␍'));
+      else parent.append(view.element('span', 'sign', null, view.codePoint(character)));
+    }
+  });
+  flush();
+};
+
+// A piece or a symbol, in an element of its own: its letters do not mix with those beside it.
+view.piece = (text, className = 'piece') => {
+  const made = view.element('bdi', className);
+  view.append(made, /^\p{M}/u.test(text) ? `◌${text}` : text, false);
+  return made;
+};
+
+// The same for names that are read aloud.
+view.spoken = (text) =>
+  Array.from(text, (character) => {
+    if (character === ' ') return text.length === 1 ? 'space' : ' ';
+    if (character === '\n') return ' newline ';
+    return SPECIAL.test(character) ? ` ${view.codePoint(character)} ` : character;
+  }).join('').trim() || 'empty';
+
+view.score = (model, score) => {
+  if (typeof score !== 'number') return String(score);
+  return model.bytes ? `rank ${view.number(-score)}` : `score ${score}`;
+};
+
+// Where the characters of a text begin, as JavaScript counts: characters above U+FFFF count as two there.
+view.places = (text) => {
+  if (!/[\ud800-\udfff]/.test(text)) return null;
+  const places = [];
+  for (let at = 0; at < text.length; at += 1) {
+    places.push(at);
+    const unit = text.charCodeAt(at);
+    const next = text.charCodeAt(at + 1);
+    if (unit >= 0xd800 && unit < 0xdc00 && next >= 0xdc00 && next < 0xe000) at += 1;
+  }
+  places.push(text.length);
+  return places;
+};
+
+// --- Asking --------------------------------------------------------------------------------------------------------
+
+view.data = view.by('data') ? JSON.parse(view.by('data').textContent) : null;
+
+const asking = new Map();
+
+// Ask the server. A new question of a kind ends the one before it; the answer is null if that happened.
+view.ask = async (kind, question) => {
+  asking.get(kind)?.abort();
+  const controller = new AbortController();
+  asking.set(kind, controller);
+  let response;
+  let answer;
+  try {
+    response = await fetch(`api/${kind}`, {
+      method: question === undefined ? 'GET' : 'POST',
+      headers: question === undefined ? {} : { 'Content-Type': 'application/json' },
+      body: question === undefined ? undefined : JSON.stringify(question),
+      signal: controller.signal,
+    });
+    answer = await response.json();
+  } catch (error) {
+    if (controller.signal.aborted) return null;
+    throw new Error('There is no answer. Has cpbpe view been ended?');
+  }
+  if (controller.signal.aborted) return null;
+  if (!response.ok) throw new Error(answer.error || `The server answers ${response.status}.`);
+  return answer;
+};

@@ -1,0 +1,252 @@
+'use strict';
+// The tokens of a text and one model. A long text has tens of thousands, so they are divided into blocks, and only
+// those near the visible part have elements.
+
+const BLOCK = 200; // tokens, after which a block ends with the line
+const MOST = 500; // tokens, after which it ends in any case
+const LINE = 30; // pixels, for a guess
+const AROUND = '600px';
+
+view.Panel = class {
+  constructor(parent, events) {
+    this.events = events;
+    this.title = view.element('h2');
+    this.counts = view.element('p', 'counts');
+    this.problem = view.element('p', 'problem', { role: 'alert' });
+    this.list = view.element('div', 'tokens', { role: 'group' });
+    this.section = view.element('section', 'panel', null, this.title, this.counts, this.problem, this.list);
+    parent.append(this.section);
+    this.blocks = [];
+    this.current = 0;
+    this.observer = new IntersectionObserver((entries) => this.see(entries), {
+      root: this.list,
+      rootMargin: AROUND,
+    });
+    this.list.addEventListener('pointerover', (event) => this.point(event));
+    this.list.addEventListener('focusin', (event) => this.point(event));
+    this.list.addEventListener('click', (event) => {
+      const at = this.at(event);
+      if (at !== null) this.events.open(this, at);
+    });
+    this.list.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  // --- What is shown -----------------------------------------------------------------------------------------------
+
+  show(model, answer, text, places, differing, mode) {
+    Object.assign(this, { model, answer, text, places, differing, mode });
+    this.title.replaceChildren(view.element('bdi', '', null, model.name), ' ');
+    this.title.append(view.element('span', 'quiet', null, model.summary));
+    this.list.setAttribute('aria-label', `Tokens of ${model.name}`);
+    this.problem.textContent = answer.error || '';
+    this.observer.disconnect();
+    this.blocks = [];
+    if (answer.error) {
+      this.counts.textContent = '';
+      this.list.replaceChildren();
+      return;
+    }
+    const { tokens, characters, bytes } = answer.counts;
+    const each = tokens ? ` · ${(bytes / tokens).toFixed(2)} bytes per token` : '';
+    this.counts.textContent =
+      `${view.number(tokens)} tokens · ${view.number(characters)} characters · ${view.number(bytes)} bytes${each}`;
+    this.special = new Set(answer.special);
+    this.joined = new Set(answer.joined);
+    this.current = Math.min(this.current, Math.max(0, answer.ids.length - 1));
+    this.divide();
+    this.list.replaceChildren(...this.blocks.map((block) => block.element));
+    // What can be seen at once is there at once, and does not flicker while somebody types.
+    const top = this.list.scrollTop;
+    let height = 0;
+    for (const block of this.blocks) {
+      if (height > top + this.list.clientHeight) break;
+      height += block.height;
+      if (height >= top) this.fill(block);
+    }
+    for (const block of this.blocks) this.observer.observe(block.element);
+  }
+
+  slice(begin, end) {
+    const places = this.places;
+    return places ? this.text.slice(places[begin], places[end]) : this.text.slice(begin, end);
+  }
+
+  divide() {
+    const { ids, begins, ends } = this.answer;
+    const columns = Math.max(20, (this.list.clientWidth || 600) / 10);
+    const newline = this.mode === 'text';
+    let first = 0;
+    let height = 0;
+    for (let at = 0; at < ids.length; at += 1) {
+      const size = at + 1 - first;
+      const last = at + 1 === ids.length;
+      if (!last && (this.joined.has(at + 1) || size < BLOCK)) continue;
+      if (!last && size < MOST && !(newline && this.slice(begins[at], ends[at]).endsWith('\n'))) continue;
+      const text = this.slice(begins[first], ends[at]);
+      const lines = text.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0);
+      height = LINE * Math.max(1, this.mode === 'text' ? lines : Math.ceil((size * 6) / columns));
+      const element = view.element('div', last ? 'block' : 'block more', { dir: 'auto' });
+      element.style.height = `${height}px`;
+      const block = { first, end: at + 1, element, height, filled: false };
+      element.block = block;
+      this.blocks.push(block);
+      first = at + 1;
+    }
+  }
+
+  see(entries) {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) this.fill(target.block);
+      else this.empty(target.block);
+    }
+  }
+
+  empty(block) {
+    if (!block.filled || block.element.contains(document.activeElement)) return;
+    block.element.style.height = `${block.element.offsetHeight}px`;
+    block.element.replaceChildren();
+    block.filled = false;
+  }
+
+  fill(block) {
+    if (block.filled) return;
+    block.filled = true;
+    const nodes = [];
+    let at = block.first;
+    while (at < block.end) {
+      let end = at + 1;
+      while (end < block.end && this.joined.has(end)) end += 1;
+      nodes.push(...(end - at === 1 || this.mode !== 'text' ? this.tokens(at, end) : [this.group(at, end)]));
+      const isShown = nodes[nodes.length - 1].querySelector?.('br');
+      if (this.mode === 'text' && !isShown && this.slice(this.answer.begins[at], this.answer.ends[end - 1]).endsWith('\n')) {
+        nodes.push(document.createElement('br'));
+      }
+      at = end;
+    }
+    block.element.replaceChildren(...nodes);
+    block.element.style.height = '';
+  }
+
+  // Tokens that have a part of a character each: the characters once, then the tokens.
+  group(first, end) {
+    const { begins, ends } = this.answer;
+    const text = view.element('span', 'whole');
+    view.append(text, this.slice(begins[first], ends[end - 1]), false);
+    const group = view.element('span', 'group', null, text);
+    for (let at = first; at < end; at += 1) group.append(this.token(at, true));
+    return group;
+  }
+
+  tokens(first, end) {
+    const nodes = [];
+    for (let at = first; at < end; at += 1) nodes.push(this.token(at, false));
+    return nodes;
+  }
+
+  token(at, inside) {
+    const { ids, begins, ends, pieces } = this.answer;
+    const id = ids[at];
+    const [piece, type, , hex] = pieces[id];
+    const text = this.slice(begins[at], ends[at]);
+    const differs = this.differs(begins[at], ends[at]);
+    const isSpecial = this.special.has(id);
+    const made = view.element('span', `token c${at % 6}${differs ? ' differs' : ''}${isSpecial ? ' special' : ''}`, {
+      role: 'button',
+      tabindex: at === this.current ? '0' : '-1',
+      'data-at': at,
+      'aria-label': `${view.spoken(piece)}, id ${id}${differs ? ', cut differently' : ''}`,
+    });
+    if (this.mode === 'ids') made.append(String(id));
+    else if (type === 'BYTE' || (inside && piece.includes('\ufffd'))) {
+      made.classList.add('bytes');
+      made.append(hex.toUpperCase().replace(/..(?=.)/g, '$& '));
+    } else if (this.mode === 'pieces' || inside || !text) {
+      if (!text || inside) made.classList.add('chip');
+      made.append(view.piece(piece));
+    } else view.append(made, text);
+    return made;
+  }
+
+  differs(begin, end) {
+    const spans = this.differing;
+    let low = 0;
+    let high = spans.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (spans[middle][1] <= begin) low = middle + 1;
+      else high = middle;
+    }
+    return low < spans.length && spans[low][0] < Math.max(end, begin + 1);
+  }
+
+  // --- What is pointed at ------------------------------------------------------------------------------------------
+
+  at(event) {
+    const token = event.target.closest('.token');
+    return token && this.list.contains(token) ? Number(token.dataset.at) : null;
+  }
+
+  point(event) {
+    const at = this.at(event);
+    if (at === null) return;
+    if (event.type === 'focusin') this.stand(at);
+    this.events.point(this, at);
+  }
+
+  stand(at) {
+    this.element(this.current)?.setAttribute('tabindex', '-1');
+    this.current = at;
+    this.element(at)?.setAttribute('tabindex', '0');
+  }
+
+  element(at) {
+    return this.list.querySelector(`[data-at="${at}"]`);
+  }
+
+  key(event) {
+    const at = this.at(event);
+    if (at === null || event.altKey || event.ctrlKey || event.metaKey) return;
+    const rightToLeft = getComputedStyle(event.target.closest('.block')).direction === 'rtl';
+    const last = this.answer.ids.length - 1;
+    const goal = {
+      ArrowRight: at + (rightToLeft ? -1 : 1),
+      ArrowLeft: at + (rightToLeft ? 1 : -1),
+      ArrowDown: at + 10,
+      ArrowUp: at - 10,
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault();
+      this.events.open(this, at);
+    } else if (goal !== undefined) {
+      event.preventDefault();
+      this.go(Math.max(0, Math.min(last, goal)));
+    }
+  }
+
+  go(at) {
+    const block = this.blocks.find((one) => at < one.end);
+    if (!block) return;
+    this.fill(block);
+    this.stand(at);
+    this.element(at)?.focus();
+  }
+
+  // Mark the tokens of a span, because the other model's token there is pointed at.
+  mark(begin, end) {
+    for (const marked of this.list.querySelectorAll('.linked')) marked.classList.remove('linked');
+    if (begin === end || !this.answer || this.answer.error) return;
+    const { begins, ends } = this.answer;
+    let low = 0;
+    let high = begins.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ends[middle] <= begin) low = middle + 1;
+      else high = middle;
+    }
+    for (let at = low; at < begins.length && begins[at] < end && at < low + 100; at += 1) {
+      this.element(at)?.classList.add('linked');
+    }
+  }
+};

@@ -1,0 +1,87 @@
+"""A browser for the tests of the page: the system's chromium, driven by playwright.
+
+Where one of them is missing, these tests do not run, and pytest's header says so; under CI it is an error.
+"""
+
+import importlib.util
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MISSING = [
+    name
+    for name, there in (
+        ("chromium", CHROMIUM),
+        ("playwright", importlib.util.find_spec("playwright")),
+        ("starlette", importlib.util.find_spec("starlette")),
+        ("uvicorn", importlib.util.find_spec("uvicorn")),
+    )
+    if not there
+]
+Opener = Callable[..., Any]
+"""Opens a page."""
+RUNS = not MISSING or bool(os.environ.get("CI"))
+"""Whether the tests run. Under CI they do, and fail if something is missing."""
+
+
+@contextmanager
+def serving(application: Any) -> Iterator[str]:
+    """Serve an application in a thread: its address."""
+    import uvicorn
+
+    on = socket.socket()
+    on.bind(("127.0.0.1", 0))
+    on.listen(64)
+    server = uvicorn.Server(
+        uvicorn.Config(application, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [on]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{on.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        on.close()
+        assert not thread.is_alive()
+
+
+@contextmanager
+def started() -> Iterator[Any]:
+    """A browser, as playwright has it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def until(page: Any, condition: str) -> None:
+    """Wait for a condition. (What playwright has for that needs `eval`, which the page's policy forbids.)"""
+    end = time.monotonic() + 20
+    while not page.evaluate(f"() => Boolean({condition})"):
+        assert time.monotonic() < end, f"it never came true: {condition}"
+        time.sleep(0.02)
+
+
+def typed(page: Any, text: str) -> None:
+    """Put a text into the box at once, and wait until its tokens are there."""
+    before = int(page.get_attribute("body", "data-shown"))
+    page.fill("#text", text)
+    until(page, f"Number(document.body.dataset.shown) > {before}")
+
+
+def tokens(page: Any, panel: int = 0) -> list[str]:
+    """The tokens that have elements, as a screen reader names them."""
+    names = "all => all.map(one => one.getAttribute('aria-label'))"
+    found: list[str] = page.locator(".panel").nth(panel).locator(".token").evaluate_all(names)
+    return found
