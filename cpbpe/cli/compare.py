@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.cli.flags import Flags
 from cpbpe.cli.model import RENAMED, add_given, load
@@ -16,8 +17,9 @@ from cpbpe.cli.reading import add_reading
 
 if TYPE_CHECKING:
     from cpbpe.comparing.comparison import Comparison
+    from cpbpe.corpus.documents import Documents
 
-SPELLING = Flags(renamed=RENAMED)
+SPELLING = Flags(renamed={**RENAMED, "format": "text_format"})
 """How messages spell options."""
 
 _DESCRIPTION = """\
@@ -30,7 +32,8 @@ A model is whatever cpbpe loads (.model, tokenizer.json, .gguf, .tiktoken, a
 folder with one of these), or an encoding of another library, if that is
 installed: tiktoken:cl100k_base, tokenizers:tokenizer.json,
 sentencepiece:unigram.model. Everything else is a text, of the kinds that
-cpbpe train takes. A name can stand before a text: en=manual.txt.
+cpbpe train takes. A name can stand before each: en=manual.txt, old=a.model.
+Texts with the same name are one text.
 """
 
 _EXAMPLES = """\
@@ -43,6 +46,15 @@ examples:
 _FORMATS = ("table", "json", "csv", "html")
 _MODEL_NAMES = ("tokenizer.json", "tekken.json", "vocab.json", "tokenizer_config.json")
 _MODEL_ENDINGS = (".model", ".gguf", ".tiktoken", ".vocab", ".bin")
+_MODEL_JSON = re.compile(r"(tokenizer|tekken)[-_.\d].*\.json")
+"""Such as tekken_240911.json and tokenizer-8k.json."""
+
+
+class _Named(NamedTuple):
+    """An argument: NAME=FILE, or only a file."""
+
+    name: str | None
+    path: str
 
 
 def parser() -> Parser:
@@ -50,6 +62,7 @@ def parser() -> Parser:
     parser = Parser(
         {
             "models": "the models come first, without a name",
+            **{name: f"it is --format {name}" for name in ("json", "csv", "html")},
             "threads": "every library uses one thread, so that they can be compared",
         },
         prog="cpbpe compare",
@@ -65,7 +78,7 @@ def parser() -> Parser:
     )
     what = parser.add_argument_group("what to compare")
     what.add_argument(
-        "--model", action="append", default=[], metavar="FILE", help="a model, whatever it is called"
+        "--model", action="append", default=[], metavar="[NAME=]FILE", help="a model, whatever it is called"
     )
     what.add_argument("--text", action="append", default=[], metavar="[NAME=]FILE", help="a text, likewise")
     what.add_argument(
@@ -99,8 +112,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare."""
-    models = [*arguments.model, *(name for name in arguments.files if is_model(name))]
-    texts = [*arguments.text, *(name for name in arguments.files if not is_model(name))]
+    models, texts = _told_apart(arguments)
     if not models:
         raise NotUnderstoodError(
             "there is no model; name one, such as tokenizer.model, or say which file is one: --model FILE"
@@ -113,15 +125,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rounds < 0:
         raise NotUnderstoodError("--rounds must be 0 or more")
     if arguments.out is not None:
-        check_outputs([arguments.out], [*models, *(text.rpartition("=")[2] for text in texts)])
-    named = _named(arguments, texts)
+        check_outputs([arguments.out], [given.path for given in (*models, *texts)])
+    named = _texts(arguments, texts)
     if arguments.base is not None and arguments.base not in named:
         raise NotUnderstoodError(
             f"--base must be one of the texts ({', '.join(named)}), not {arguments.base}"
         )
-    from cpbpe.comparing.compare import compare, names_of
+    from cpbpe.comparing.compare import compare
 
-    loaded = {name: _loaded(arguments, path) for name, path in names_of(models).items()}
+    loaded = _models(arguments, models)
     found = compare(
         loaded, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
     )
@@ -129,13 +141,61 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _told_apart(arguments: argparse.Namespace) -> tuple[list[_Named], list[_Named]]:
+    """The models and the texts, each with the name that stands before it, if there is one."""
+    models, texts = list(map(_split, arguments.model)), list(map(_split, arguments.text))
+    for given in map(_split, arguments.files):
+        if is_model(given.path):
+            models.append(given)
+        elif given.path.lower().endswith(".json"):
+            path = given.path
+            raise NotUnderstoodError(
+                f"{path} may be a model or a text; say which: --model {path} or --text {path}"
+            )
+        else:
+            texts.append(given)
+    return models, texts
+
+
+def _split(given: str) -> _Named:
+    """NAME=FILE, unless there is a file that is called so, or the = is inside a path.
+
+    >>> _split("en=a.txt"), _split("x/lang=en/*.txt")
+    (_Named(name='en', path='a.txt'), _Named(name=None, path='x/lang=en/*.txt'))
+    """
+    from cpbpe.comparing.subjects import is_of_another_library
+
+    name, equals, path = given.partition("=")
+    is_name = bool(name and path) and not {"/", os.sep} & set(name)
+    if not equals or not is_name or is_of_another_library(given) or os.path.exists(given):
+        return _Named(None, given)
+    return _Named(name, path)
+
+
+def _models(arguments: argparse.Namespace, models: list[_Named]) -> dict[str, Any]:
+    """The models by name, ours loaded."""
+    from cpbpe.comparing.compare import names_of
+
+    others = iter(names_of([model.path for model in models if model.name is None]))
+    found: dict[str, Any] = {}
+    for name, path in models:
+        key = next(others) if name is None else name
+        if key in found:
+            raise NotUnderstoodError(f"two models are called {key}; give each a name: NAME=FILE")
+        found[key] = _loaded(arguments, path)
+    return found
+
+
 def _loaded(arguments: argparse.Namespace, path: str) -> Any:
     """A model of ours; of other libraries the name."""
-    from cpbpe.comparing.subjects import is_of_another_library
+    from cpbpe.comparing.subjects import is_of_another_library, way_out
 
     if is_of_another_library(path):
         return path
-    return load(argparse.Namespace(**{**vars(arguments), "model": path}))
+    try:
+        return load(argparse.Namespace(**{**vars(arguments), "model": path}))
+    except ValueError as error:
+        raise ValueError(f"{error}{way_out(path, error)}") from error
 
 
 def is_model(name: str) -> bool:
@@ -149,36 +209,41 @@ def is_model(name: str) -> bool:
     if is_of_another_library(name):
         return True
     base = os.path.basename(name)
-    if base in _MODEL_NAMES or base.endswith(_MODEL_ENDINGS):
+    if base in _MODEL_NAMES or base.endswith(_MODEL_ENDINGS) or _MODEL_JSON.fullmatch(base):
         return True
     if os.path.isdir(name):
         return any(entry in _MODEL_NAMES or entry == "tokenizer.model" for entry in os.listdir(name))
     return False
 
 
-def _named(arguments: argparse.Namespace, texts: list[str]) -> dict[str, Any]:
-    """The texts by name: the one that is given, or that of the file without its endings."""
+def _texts(arguments: argparse.Namespace, texts: list[_Named]) -> dict[str, Documents]:
+    """The texts by name: the one that is given, or that of the file without its endings.
+
+    Files with the same given name are one text.
+    """
     from cpbpe.corpus.documents import Documents
 
-    given: list[tuple[str, str]] = []
+    short = [_name_of(text) for text in texts]
+    paths: dict[str, list[str]] = {}
     for text in texts:
-        name, equals, path = text.partition("=")
-        if not equals or os.path.exists(text):
-            path, name = text, os.path.basename(text.rstrip("/" + os.sep)).partition(".")[0] or text
-        given.append((name, path))
-    names = [name for name, _ in given]
-    found: dict[str, Any] = {}
-    for name, path in given:
-        documents = Documents(
-            path, format=arguments.text_format, field=arguments.field, column=arguments.column
-        )
-        for file, what in documents.left_out.items():
-            say(f"{file}: was left out: it {what}")
-        key = name if names.count(name) == 1 else path
-        if key in found:
+        name = _name_of(text)
+        key = name if text.name is not None or short.count(name) == 1 else text.path
+        if text.name is None and key in paths:
             raise NotUnderstoodError(f"two texts are called {key}; give each a name: NAME=FILE")
-        found[key] = documents
+        paths.setdefault(key, []).append(text.path)
+    found: dict[str, Documents] = {}
+    for key, files in paths.items():
+        found[key] = Documents(
+            files, format=arguments.text_format, field=arguments.field, column=arguments.column
+        )
+        for file, what in found[key].left_out.items():
+            say(f"{file}: was left out: it {what}")
     return found
+
+
+def _name_of(text: _Named) -> str:
+    file = os.path.basename(text.path.rstrip("/" + os.sep))
+    return text.name or file.partition(".")[0] or text.path
 
 
 def _write(arguments: argparse.Namespace, found: Comparison) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -25,6 +26,7 @@ CHECKED_BYTES = 1_000_000
 BLOCK_BYTES = 4_000_000
 ENGLISH = ("en", "eng", "english", "en_US", "en-US")
 """Names of texts that prices are relative to, if nobody has said it."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 EXAMPLE = 12
 """So many tokens of a probe are shown."""
 
@@ -137,10 +139,11 @@ def _counted(
 ) -> tuple[ComparedText, list[Cell], list[str]]:
     """One text with all models, in one pass; and its beginning."""
     tallies = [Tally(subject) for subject in subjects]
-    documents = size = characters = words = 0
+    documents = size = characters = words = replaced = 0
     sample: list[str] = []
     checked_size = 0
-    for block in _blocks(texts):
+    for block, not_unicode in _blocks(texts):
+        replaced += not_unicode
         check = checked_size < CHECKED_BYTES
         for tally in tallies:
             tally.add(block, check)
@@ -167,26 +170,42 @@ def _counted(
         )
         for tally in tallies
     ]
-    return ComparedText(name, documents, size, characters, words), cells, sample
+    return ComparedText(name, documents, size, characters, words, replaced), cells, sample
 
 
-def _blocks(texts: Iterable[str | bytes]) -> Iterator[list[str]]:
-    """Texts as str, some at a time. The first block is small, because it is decoded again."""
+def _blocks(texts: Iterable[str | bytes]) -> Iterator[tuple[list[str], int]]:
+    """Texts as str, some at a time, and how many of these were not valid Unicode.
+
+    The first block is small, because it is decoded again.
+    """
     block: list[str] = []
-    size, most = 0, CHECKED_BYTES
+    size, most, replaced = 0, CHECKED_BYTES, 0
     for given in texts:
         if not isinstance(given, (str, bytes)):
             raise TypeError(f"a text is a str or bytes, not {type(given).__name__}")
-        text = given.decode("utf-8", "replace") if isinstance(given, bytes) else given
-        # (Half of a surrogate pair has no UTF-8; other libraries refuse it.)
-        text = text if text.isascii() else text.encode("utf-8", "replace").decode()
+        text, is_valid = _as_text(given)
+        replaced += not is_valid
         block.append(text)
         size += len(text)
         if size >= most:
-            yield block
-            block, size, most = [], 0, BLOCK_BYTES
+            yield block, replaced
+            block, size, most, replaced = [], 0, BLOCK_BYTES, 0
     if block:
-        yield block
+        yield block, replaced
+
+
+def _as_text(given: str | bytes) -> tuple[str, bool]:
+    """A text with U+FFFD in the place of what is wrong, and whether nothing was.
+
+    Half of a surrogate pair has no UTF-8. No library encodes it.
+    """
+    if isinstance(given, bytes):
+        try:
+            return given.decode(), True
+        except UnicodeDecodeError:
+            return given.decode("utf-8", "replace"), False
+    valid = given if given.isascii() else _SURROGATE.sub("\ufffd", given)
+    return valid, valid == given
 
 
 def _speeds(subjects: list[Subject], sample: list[str], rounds: int) -> dict[str, float | None]:

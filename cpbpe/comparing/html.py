@@ -20,7 +20,7 @@ _STYLE = """
 .cpbpe th:first-child,.cpbpe td:first-child{text-align:left;padding-left:0}
 .cpbpe thead th{border-bottom:2px solid #888a}
 .cpbpe svg[role]{max-width:100%;height:auto;display:block;margin:1rem 0}
-.cpbpe svg text{font:11px system-ui,sans-serif;fill:currentColor}
+.cpbpe svg text{font:12px system-ui,sans-serif;fill:currentColor}
 .cpbpe .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;padding:0;margin:1rem 0}
 .cpbpe p{max-width:45rem}
 """.strip().replace("\n", "")
@@ -130,6 +130,10 @@ def _lost(found: Costs) -> Iterator[str]:
     if rows:
         yield "<h2>Decoding does not give back</h2>"
         yield _table(["Model", "Text", "Documents", "Such as"], rows)
+    wrong = [[t.name, f"{t.replaced:,} of {t.documents:,}"] for t in found.texts if t.replaced]
+    if wrong:
+        yield "<h2>Not valid Unicode, read with U+FFFD</h2>"
+        yield _table(["Text", "Documents"], wrong)
 
 
 def _group(found: Costs, group: str, title: str) -> Iterator[str]:

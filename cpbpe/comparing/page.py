@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from cpbpe.comparing.values import Cell, Costs
 from cpbpe.look.shown import fitted, shown, width
+from cpbpe.spelling import counted
 
 _NAME = 28
 """The most columns of a name."""
@@ -37,6 +38,7 @@ def _lines(found: Costs, columns: int) -> Iterator[str]:
         yield from _by_text(found, columns, "Tokens that are bytes or parts of characters", _bytes)
     yield from _by_text(found, columns, "Rényi efficiency", _efficiency)
     yield from _lost(found)
+    yield from _replaced(found)
     for group, title in GROUPS.items():
         yield from _group(found, columns, group, title)
 
@@ -84,6 +86,14 @@ def _lost(found: Costs) -> Iterator[str]:
             f"  {shown(cell.model)}, {shown(cell.text)}: {cell.changed:,} of {cell.checked:,} documents, "
             f"such as {example}"
         )
+
+
+def _replaced(found: Costs) -> Iterator[str]:
+    wrong = [text for text in found.texts if text.replaced]
+    if wrong:
+        yield from ["", "Not valid Unicode, read with U+FFFD"]
+    for text in wrong:
+        yield f"  {shown(text.name)}: {text.replaced:,} of {counted(text.documents, 'document')}"
 
 
 def _group(found: Costs, columns: int, group: str, title: str) -> Iterator[str]:

@@ -9,10 +9,12 @@ COLOURS = ("#3b6fb6", "#c8553d", "#4f8a3c", "#8a63b3", "#b07d12", "#2a8c8c", "#b
 """One for each model, again from the first after the last. Each can be told from white and from black."""
 
 _BAR = 14
-_GAP = 12
-_LABEL = 190
-_VALUE = 74
-_WIDTH = 720
+_GAP = 10
+_LABEL = 18
+"""The line above the bars of a row, with its name: beside them, a telephone would have no room for both."""
+_VALUE = 78
+_WIDTH = 420
+"""Wide enough on a screen, and so narrow that a telephone hardly has to make the letters smaller."""
 
 
 def bars(
@@ -26,19 +28,19 @@ def bars(
     parts: list[str] = []
     top = 0
     for label, values in rows:
-        middle = top + len(values) * _BAR / 2
-        parts.append(_text(_LABEL - 8, middle + 4, label, "end"))
+        parts.append(_text(0, top + _LABEL - 6, label))
+        top += _LABEL
         for number, value in enumerate(values):
             y = top + number * _BAR
             if value is not None:
-                length = max(value / most * (_WIDTH - _LABEL - _VALUE), 1)
+                length = max(value / most * (_WIDTH - _VALUE), 1)
                 name = escape(f"{label}, {models[number]}: {format(value, form)}")
                 colour = COLOURS[number % len(COLOURS)]
                 parts.append(
-                    f'<rect x="{_LABEL}" y="{y + 1}" width="{length:.1f}" height="{_BAR - 2}" rx="2" '
+                    f'<rect x="0" y="{y + 1}" width="{length:.1f}" height="{_BAR - 2}" rx="2" '
                     f'fill="{colour}"><title>{name}</title></rect>'
                 )
-                parts.append(_text(_LABEL + length + 6, y + _BAR - 3, format(value, form), "start"))
+                parts.append(_text(length + 6, y + _BAR - 3, format(value, form)))
         top += len(values) * _BAR + _GAP
     return (
         f'<svg viewBox="0 0 {_WIDTH} {max(top, 1)}" role="img" aria-label="{escape(title)}" '
@@ -56,6 +58,6 @@ def legend(models: Sequence[str]) -> str:
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    cut = text if len(text) <= 26 else f"{text[:25]}…"
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(cut)}</text>'
+def _text(x: float, y: float, text: str) -> str:
+    cut = text if len(text) <= 48 else f"{text[:47]}…"
+    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(cut)}</text>'

@@ -59,7 +59,17 @@ def subject_of(name: str, given: Any) -> Subject:
         library, _, rest = path.partition(":")
         makers = {"tiktoken": _tiktoken, "tokenizers": _tokenizers, "sentencepiece": _sentencepiece}
         return makers[library](name, rest)
-    return _ours(name, load(path))
+    try:
+        return _ours(name, load(path))
+    except ModelError as error:
+        raise ModelError(f"{error}{way_out(path, error)}") from error
+
+
+def way_out(path: str, error: Exception) -> str:
+    """What to do about a model that cpbpe does not load and sentencepiece does: it is not BPE."""
+    if "cpbpe reads BPE models only" not in str(error):
+        return ""
+    return f"; sentencepiece:{path} compares it with the code of that library"
 
 
 def is_of_another_library(path: str) -> bool:
@@ -165,7 +175,8 @@ def _tokenizers(name: str, path: str) -> Subject:
         kinds[vocabulary[unknown]] = UNKNOWN
 
     def encode(texts: list[str]) -> list[Sequence[int]]:
-        return [encoded.ids for encoded in found.encode_batch(texts, add_special_tokens=False)]
+        # (Its `encode_batch` uses all cores, and there is no argument that says otherwise.)
+        return [found.encode(text, add_special_tokens=False).ids for text in texts]
 
     return Subject(
         name,

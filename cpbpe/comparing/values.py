@@ -31,6 +31,8 @@ class ComparedText:
     characters: int
     words: int
     """Runs of characters that are not white space. In scripts without spaces they say nothing."""
+    replaced: int = 0
+    """Documents that were not valid Unicode. They were read with U+FFFD in the place of what is wrong."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 
 from cpbpe.cli import main
 from cpbpe.cli.compare import is_model
+from cpbpe.model.formats import model_pb2
 from tests.support import zoo
 
 
@@ -20,6 +21,10 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_bytes(zoo.model("llama"))
     Path("manual.txt").write_text("hello world\nsecond line\n", encoding="utf-8")
     Path("handbuch.txt").write_text("Hallo Welt\nzweite Zeile\n", encoding="utf-8")
+    unigram = zoo.parse(zoo.model("llama"))
+    unigram.trainer_spec.model_type = model_pb2.TrainerSpec.UNIGRAM
+    Path("unigram.model").write_bytes(unigram.SerializeToString())
+    Path("data.json").write_text('[{"body": 1}]', encoding="utf-8")
     Path("data.jsonl").write_text('{"body": "one"}\n{"body": "two"}\n', encoding="utf-8")
 
 
@@ -64,6 +69,21 @@ def test_what_is_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[1].startswith("odd.name,x,")
 
 
+def test_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name may stand before a model, too; files with the same name are one text."""
+    given = ["compare", "old=a.model", "new=folder", "en=manual.txt", "de=handbuch.txt", "en=data.jsonl"]
+    assert main([*given, "--field", "body", "--rounds", "0", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["base"] == "en"
+    assert [model["name"] for model in found["models"]] == ["old", "new"]
+    assert [(text["name"], text["documents"]) for text in found["texts"]] == [("en", 4), ("de", 2)]
+    assert is_model("tekken_240911.json")
+    Path("lang=en").mkdir()
+    Path("lang=en/a.txt").write_text("a", encoding="utf-8")
+    assert main(["compare", "a.model", "lang=en/a.txt", "--rounds", "0", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("a.model,a,")
+
+
 def test_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["compare", "a.model", "data.jsonl", "--field", "body", "--rounds", "0", "--format", "json"])
@@ -81,10 +101,15 @@ def test_fields(capsys: pytest.CaptureFixture[str]) -> None:
         (["a.model", "manual.txt", "--rounds", "-1"], 2, "--rounds must be 0 or more"),
         (["a.model", "manual.txt", "--format", "xml"], 2, "xml"),
         (
-            ["a.model", "x=manual.txt", "x=handbuch.txt", "x=handbuch.txt"],
+            ["a.model", "manual.txt", "manual.txt"],
             2,
-            "two texts are called handbuch.txt",
+            "two texts are called manual.txt",
         ),
+        (["x=a.model", "x=folder", "manual.txt"], 2, "two models are called x"),
+        (["a.model", "data.json"], 2, "--model data.json or --text data.json"),
+        (["a.model", "--text", "data.json"], 1, "--text-format text takes its lines as they are"),
+        (["a.model", "manual.txt", "--json"], 2, "it is --format json"),
+        (["unigram.model", "manual.txt"], 1, "sentencepiece:unigram.model compares it"),
         (["a.model", "none.txt"], 1, "none.txt"),
         (["none.model", "manual.txt"], 1, "none.model"),
         (["a.model", "manual.txt", "--out", "manual.txt"], 1, "choose another name for the result"),
