@@ -176,24 +176,36 @@ def _models(arguments: argparse.Namespace, models: list[_Named]) -> dict[str, An
     """The models by name, ours loaded."""
     from cpbpe.comparing.compare import names_of
 
+    needy = _in_need([model.path for model in models])
     others = iter(names_of([model.path for model in models if model.name is None]))
     found: dict[str, Any] = {}
     for name, path in models:
         key = next(others) if name is None else name
         if key in found:
             raise NotUnderstoodError(f"two models are called {key}; give each a name: NAME=FILE")
-        found[key] = _loaded(arguments, path)
+        found[key] = _loaded(arguments, path, path in needy)
     return found
 
 
-def _loaded(arguments: argparse.Namespace, path: str) -> Any:
+def _in_need(paths: list[str]) -> list[str]:
+    """The models that --pattern and --special-token are meant for: those that do not say it themselves.
+
+    If no model is such a file, all of them, so that loading says why these options mean nothing.
+    """
+    surely = [path for path in paths if path.endswith((".tiktoken", "vocab.json"))]
+    perhaps = [path for path in paths if path.endswith(".gguf") or os.path.isdir(path)]
+    return surely or perhaps or paths
+
+
+def _loaded(arguments: argparse.Namespace, path: str, is_in_need: bool) -> Any:
     """A model of ours; of other libraries the name."""
     from cpbpe.comparing.subjects import is_of_another_library, way_out
 
     if is_of_another_library(path):
         return path
     try:
-        return load(argparse.Namespace(**{**vars(arguments), "model": path}))
+        given = {} if is_in_need else {"pattern": None, "special_token": None}
+        return load(argparse.Namespace(**{**vars(arguments), "model": path, **given}))
     except ValueError as error:
         raise ValueError(f"{error}{way_out(path, error)}") from error
 
@@ -249,7 +261,9 @@ def _name_of(text: _Named) -> str:
 def _write(arguments: argparse.Namespace, found: Comparison) -> None:
     form = arguments.format
     if form == "table" and arguments.out is not None:
-        form = {".html": "html", ".json": "json", ".csv": "csv"}.get(os.path.splitext(arguments.out)[1], form)
+        form = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}.get(
+            os.path.splitext(arguments.out)[1], form
+        )
     if form == "json":
         from cpbpe.look.vocabulary_file import visible
 

@@ -41,8 +41,6 @@ class Subject:
     decode: Callable[[Sequence[int]], str]
     pieces: Callable[[str], list[str]]
     """The tokens of a text as text."""
-    loses: str = ""
-    """Why text may be lost, if the model says so itself."""
 
 
 def subject_of(name: str, given: Any) -> Subject:

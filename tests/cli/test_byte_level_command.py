@@ -10,7 +10,7 @@ from cpbpe.cli import main
 from cpbpe.cli.completion import verbs
 from cpbpe.model.formats import gpt2, tiktoken
 from tests.bytes.models import made, ranks
-from tests.support import processes
+from tests.support import processes, zoo
 
 TEXT = b"the cat\n\n  sat on\tthe mat<|end|>\r\n\xe6\x97\xa5\xe6\x9c\xac, don't"
 GIVEN = ["--pattern", "cl100k", "--special-token", "<|end|>=700", "--special-token=<|a=b|>=702"]
@@ -74,6 +74,19 @@ def test_converting(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "my.model", "x", "--to", "gpt2"]) == 1
     assert "use 'cpbpe convert' with --allow-differences" in capsys.readouterr().err
     assert main(["convert", "two", "lecture.model", "--to", "minbpe", "--allow-differences"]) in (0, 1)
+
+
+def test_comparing(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said about a file of ranks is not said about the other models."""
+    Path("sp.model").write_bytes(zoo.model("llama"))
+    more = ["text.txt", "--rounds", "0", "--format", "json", "--no-probes"]
+    assert main(["compare", "sp.model", "two", "my.tiktoken", *more, *GIVEN]) == 0
+    tokens = {row["model"]: row["tokens"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    toks = {"sp.model": cpbpe.load("sp.model"), "two": cpbpe.load("two"), "my.tiktoken": loaded()}
+    lines = TEXT.decode().split("\n")
+    assert tokens == {name: sum(map(tok.count, lines)) for name, tok in toks.items()}
+    assert main(["compare", "sp.model", *more, *GIVEN]) == 1
+    assert "--pattern is for files that say neither" in capsys.readouterr().err
 
 
 def test_inspecting(capsys: pytest.CaptureFixture[str]) -> None:
