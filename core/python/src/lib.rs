@@ -10,6 +10,7 @@ mod decoding;
 mod engine;
 mod errors;
 mod finder;
+mod items;
 mod lines;
 mod normalizing;
 mod pieces;

@@ -12,6 +12,7 @@ use cpbpe::watch::Check;
 use cpbpe::{Consumer, EncodedTexts, Halt};
 
 use crate::errors::halted;
+use crate::items::put;
 use crate::signals::{run, Signals, DETACH};
 
 /// The interpreter aligns its objects to two words. A class that needs more goes into a box.
@@ -37,22 +38,19 @@ impl Objects {
         ids: &[u32],
         make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let length = size(ids.len())?;
-        // SAFETY: the list is new and ours; it has `length` places, each of which gets one reference that we own.
-        // The safe interface asks and checks more for each id.
+        // SAFETY: the list is new and ours; it has as many places as there are ids, each of which gets one reference that
+        // we own. The table owns the references in it.
         unsafe {
-            let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(length))?;
-            for (i, &id) in (0..).zip(ids) {
-                let Some(place) = self.0.get(id as usize) else {
-                    ffi::PyList_SetItem(list.as_ptr(), i, make(id)?.into_ptr());
-                    continue;
+            let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(size(ids.len())?))?;
+            // Those that are known, again and again up to one that is not.
+            let mut at = put(py, list.as_ptr(), 0, ids, &self.0);
+            while let Some(&id) = ids.get(at) {
+                let object = match self.0.get(id as usize) {
+                    Some(_) => self.get(py, id, &make)?.into_ptr(),
+                    None => make(id)?.into_ptr(),
                 };
-                let mut object = place.load(Ordering::Acquire);
-                if object.is_null() {
-                    object = Self::keep(place, make(id)?);
-                }
-                ffi::Py_INCREF(object);
-                ffi::PyList_SetItem(list.as_ptr(), i, object);
+                ffi::PyList_SetItem(list.as_ptr(), size(at)?, object);
+                at = put(py, list.as_ptr(), at + 1, ids, &self.0);
             }
             Ok(list.cast_into_unchecked())
         }
