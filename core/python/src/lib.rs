@@ -10,8 +10,8 @@ mod decoding;
 mod engine;
 mod errors;
 mod finder;
+mod items;
 mod lines;
-mod list_items;
 mod normalizing;
 mod pieces;
 mod signals;
@@ -62,6 +62,6 @@ mod _core {
         // PyO3 makes this type when it first looks at an exception, under a lock that a fork might leave taken in the
         // child (see `arrays::prepare`); here no other thread uses us yet.
         let _ = PanicException::type_object(module.py());
-        crate::list_items::prepare(module.py())
+        Ok(())
     }
 }

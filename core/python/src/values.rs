@@ -12,7 +12,7 @@ use cpbpe::watch::Check;
 use cpbpe::{Consumer, EncodedTexts, Halt};
 
 use crate::errors::halted;
-use crate::list_items::Places;
+use crate::items::put;
 use crate::signals::{run, Signals, DETACH};
 
 /// The interpreter aligns its objects to two words. A class that needs more goes into a box.
@@ -38,39 +38,22 @@ impl Objects {
         ids: &[u32],
         make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let length = size(ids.len())?;
-        // SAFETY: the list is new and ours; it has `length` places, each of which gets one reference that we own.
-        // The safe interface asks and checks more for each id.
+        // SAFETY: the list is new and ours; it has as many places as there are ids, each of which gets one reference that
+        // we own. The table owns the references in it.
         unsafe {
-            let list: Bound<'py, PyList> = owned(py, ffi::PyList_New(length))?;
-            let mut places = Places::of(&list, length);
-            for &id in ids {
-                let mut object =
-                    self.0.get(id as usize).map_or(std::ptr::null_mut(), |place| place.load(Ordering::Acquire));
-                if object.is_null() {
-                    object = self.made(id, &make)?;
-                } else {
-                    ffi::Py_INCREF(object);
-                }
-                places.push(object);
+            let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(size(ids.len())?))?;
+            // Those that are known, again and again up to one that is not.
+            let mut at = put(py, list.as_ptr(), 0, ids, &self.0);
+            while let Some(&id) = ids.get(at) {
+                let object = match self.0.get(id as usize) {
+                    Some(_) => self.get(py, id, &make)?.into_ptr(),
+                    None => make(id)?.into_ptr(),
+                };
+                ffi::PyList_SetItem(list.as_ptr(), size(at)?, object);
+                at = put(py, list.as_ptr(), at + 1, ids, &self.0);
             }
-            Ok(list)
+            Ok(list.cast_into_unchecked())
         }
-    }
-
-    /// A new reference to an object that is not there yet, or is not kept.
-    #[cold]
-    fn made<'py, T>(&self, id: u32, make: impl Fn(u32) -> PyResult<Bound<'py, T>>) -> PyResult<*mut ffi::PyObject> {
-        let object = make(id)?;
-        Ok(match self.0.get(id as usize) {
-            Some(place) => {
-                let kept = Self::keep(place, object);
-                // SAFETY: it is an object, and the interpreter is attached.
-                unsafe { ffi::Py_INCREF(kept) };
-                kept
-            }
-            None => object.into_ptr(),
-        })
     }
 
     /// The object of one id.
@@ -220,9 +203,8 @@ pub fn list<'py, I, T>(
     // SAFETY: the list is new and ours; each of its places gets one reference that we own, at most once.
     unsafe {
         let list: Bound<'py, PyList> = owned(py, ffi::PyList_New(length))?;
-        let mut places = Places::of(&list, length);
-        for item in items.take(length as usize) {
-            places.push(make(item)?.into_ptr());
+        for (i, item) in (0..length).zip(items) {
+            ffi::PyList_SetItem(list.as_ptr(), i, make(item)?.into_ptr());
         }
         Ok(list)
     }

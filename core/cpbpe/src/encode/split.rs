@@ -40,6 +40,8 @@ struct WordBatch {
     /// Which are parts of chunks, if that matters; and whether any is.
     parts: [bool; BATCH + 1],
     has_parts: bool,
+    /// Where some parts of a long chunk end. (Here they need not be cleared: that took a thirtieth of the time.)
+    part_ends: [usize; PARTS + 1],
     /// The key of each.
     keys: [Key; cache::BATCH],
     /// How many there are.
@@ -58,6 +60,7 @@ impl WordBatch {
             ends: [0; BATCH + 1],
             parts: [false; BATCH + 1],
             has_parts: false,
+            part_ends: [0; PARTS + 1],
             keys: [Key::default(); cache::BATCH],
             count: 0,
             first: 0,
@@ -289,13 +292,13 @@ impl WordBatch {
     #[inline(never)]
     fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
         let matters = byte_level.options.whole;
-        let mut ends = [0; PARTS + 1];
         while from < to && from < MAX_BYTES {
             let [first, last] = [from, to].map(|place| self.first + place as usize);
-            let count = byte_level.cuts.parts(text, first, last, &mut ends);
-            *inside |= ends[0] < last;
+            let count = byte_level.cuts.parts(text, first, last, &mut self.part_ends);
+            *inside |= self.part_ends[0] < last;
             self.has_parts |= *inside && matters;
-            for &end in &ends[..count] {
+            for i in 0..count {
+                let end = self.part_ends[i];
                 if self.count == BATCH || from >= MAX_BYTES {
                     *inside = true;
                     return from;
