@@ -25,6 +25,7 @@ ROOMS = [
     ("corpus",),
     ("training",),
     ("transcode", "packing"),
+    ("arrow",),
     ("compat", "look"),
     ("cli",),
 ]
