@@ -21,8 +21,11 @@ def pytest_configure() -> None:
 
 def pytest_report_header() -> str:
     torch = "there" if importlib.util.find_spec("torch") else "not there, its DataLoader is not tested"
+    clusters = {"Ray": importlib.util.find_spec("ray"), "Spark": importlib.util.find_spec("pyspark")}
+    missing = [name for name, spec in clusters.items() if spec is None]
+    scale = f"not there, and not tested: {', '.join(missing)} (.ci/scale does)" if missing else "there"
     engines = ", ".join(ENGINES) + ("" if CORE else " (the compiled core is not there)")
-    return f"cpbpe engines: {engines}; torch: {torch}"
+    return f"cpbpe engines: {engines}; torch: {torch}; clusters: {scale}"
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ ROOMS = [
     ("training",),
     ("transcode", "packing"),
     ("arrow",),
-    ("compat", "look"),
+    ("compat", "look", "scale"),
     ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""
