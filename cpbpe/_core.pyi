@@ -15,6 +15,7 @@ __all__ = [
     "Engine",
     "Finder",
     "LineWriter",
+    "Slices",
     "Splitter",
     "first_not_utf8",
     "learn",
@@ -147,6 +148,12 @@ class Engine:
         alpha: float | None = None,
         seed: int = 0,
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]: ...
+    def slices(
+        self,
+        data: NDArray[np.uint8],
+        begins: NDArray[np.int32] | NDArray[np.int64],
+        ends: NDArray[np.int32] | NDArray[np.int64],
+    ) -> Slices: ...
     def finder(self, keys: list[bytes]) -> Finder: ...
     def cut(self, text: bytes) -> int: ...
     def decode(self, ids: list[int] | bytes) -> str | None: ...
@@ -163,6 +170,16 @@ class Engine:
     def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
     def decode_lines(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> bytes | None: ...
     def read_pieces(self, data: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64], int | None]: ...
+
+@final
+class Slices:
+    def encode(
+        self, threads: int, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
+    def count(self, threads: int) -> NDArray[np.int64]: ...
+    def align(
+        self, threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]: ...
 
 @final
 class Splitter:

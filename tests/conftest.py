@@ -23,9 +23,12 @@ def pytest_configure() -> None:
 
 def pytest_report_header() -> str:
     torch = "there" if importlib.util.find_spec("torch") else "not there, its DataLoader is not tested"
+    clusters = {"Ray": importlib.util.find_spec("ray"), "Spark": importlib.util.find_spec("pyspark")}
+    missing = [name for name, spec in clusters.items() if spec is None]
+    scale = f"not there, and not tested: {', '.join(missing)} (.ci/scale does)" if missing else "there"
     engines = ", ".join(ENGINES) + ("" if CORE else " (the compiled core is not there)")
     page = "there" if not MISSING else f"not there ({', '.join(MISSING)}), the page is not tested in one"
-    return f"cpbpe engines: {engines}; torch: {torch}; browser: {page}"
+    return f"cpbpe engines: {engines}; torch: {torch}; browser: {page}; clusters: {scale}"
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.uint32]
     Places = NDArray[np.int64]
+    Bytes = NDArray[np.uint8]
+    AnyPlaces = NDArray[np.int32] | NDArray[np.int64]
 
 Text = str | bytes
 Aligned = tuple[list[int], list[bytes], list[int], list[int]]
@@ -34,6 +36,23 @@ class Finder(Protocol):
 
     def split(self, text: Any, /) -> list[Any] | None:
         """The text before a key, the key's number, the text after it, and so on; None without keys."""
+
+
+class Slices(Protocol):
+    """Texts that are slices of an array of bytes. They may be invalid UTF-8."""
+
+    def encode(
+        self, threads: int, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> tuple[Ids, Places]:
+        """As `Engine.encode_arrays`."""
+
+    def count(self, threads: int) -> Places:
+        """As `Engine.count_batch`, as an array."""
+
+    def align(
+        self, threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
+    ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
+        """As `Engine.align_arrays`."""
 
 
 class Engine(Protocol):
@@ -81,6 +100,9 @@ class Engine(Protocol):
 
     def finder(self, keys: list[bytes]) -> Finder:
         """A finder of these keys, such as special tokens."""
+
+    def slices(self, data: Bytes, begins: AnyPlaces, ends: AnyPlaces) -> Slices:
+        """Texts that begin and end at these places of `data`, which must not change."""
 
     def piece(self, id: int) -> bytes:
         """The text of a piece; the id is inside the vocabulary, here and below."""

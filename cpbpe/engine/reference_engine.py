@@ -20,7 +20,7 @@ from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, character_positions, repair, text_of
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Ids, Places
+    from cpbpe.engine.protocol import AnyPlaces, Bytes, Ids, Places
 
 
 class PythonEngine:
@@ -67,6 +67,15 @@ class PythonEngine:
 
     def finder(self, keys: list[bytes]) -> Finder:
         return Finder(keys)
+
+    def slices(self, data: Bytes, begins: AnyPlaces, ends: AnyPlaces) -> PythonSlices:
+        if not len(begins) == len(ends) or any(
+            not 0 <= begin <= end <= len(data) for begin, end in zip(begins, ends, strict=True)
+        ):
+            raise ValueError("each text must begin and end within the data")
+        return PythonSlices(
+            self, [data[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True)]
+        )
 
     def piece(self, id: int) -> bytes:
         return self._spec.pieces.texts[id]
@@ -295,6 +304,28 @@ class PythonEngine:
     def _checked(self, ids: list[int] | bytes) -> list[int] | None:
         numbers = array("I", ids).tolist() if isinstance(ids, bytes) else ids
         return numbers if all(type(id) is int and 0 <= id < self.size for id in numbers) else None
+
+
+class PythonSlices:
+    """Texts that were slices of an array."""
+
+    def __init__(self, engine: PythonEngine, texts: list[Text]):
+        self._engine = engine
+        self._texts = texts
+
+    def encode(
+        self, threads: int, front: int | None = None, back: int | None = None, reverse: bool = False
+    ) -> tuple[Ids, Places]:
+        return self._engine.encode_arrays(self._texts, threads, front, back, reverse)
+
+    def count(self, threads: int) -> Places:
+        counts: Places = numpy().array(self._engine.count_batch(self._texts, threads), numpy().int64)
+        return counts
+
+    def align(
+        self, threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
+    ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
+        return self._engine.align_arrays(self._texts, threads, chars, alpha, seed)
 
 
 def _joined(rows: list[list[int]]) -> Ids:

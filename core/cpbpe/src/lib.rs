@@ -64,7 +64,8 @@ pub mod watch;
 pub use decode::{DecodedTexts, NO_ID};
 pub use decode_spans::DecodedSpans;
 pub use encode::{
-    join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Place, Scratch, Token,
+    join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Place, Scratch, Slices,
+    Texts, Token,
 };
 pub use error::{Error, Halt};
 pub use lines::{decimal, read_ids, LineWriter, ReadIds};

@@ -99,6 +99,6 @@ fn it_stops_when_it_is_told_to() {
     let long = "ab".repeat(1 << 20).into_bytes();
     let inputs = [&inputs[..], &[(&long, true)]].concat();
     let stop = &|| Err(Halt::Stopped);
-    let outcome = engine.gather_batch(&inputs, 2, Ends::default(), stop, move |count| Some(&mut place[..count]));
+    let outcome = engine.gather_batch(&inputs[..], 2, Ends::default(), stop, move |count| Some(&mut place[..count]));
     assert_eq!(outcome.err(), Some(Halt::Stopped));
 }

@@ -73,7 +73,7 @@ fn every_call_asks_all_the_time() {
         asks("encode", |check| engine.with_scratch(|scratch| engine.encode(text, true, check, scratch))?)
     };
     let align = |options: AlignOptions| {
-        asks("align_batch", |check| plain.align_batch(&[(&text, true)], 1, options, check, &mut Vec::new()))
+        asks("align_batch", |check| plain.align_batch(&[(&text[..], true)][..], 1, options, check, &mut Vec::new()))
     };
     let find = |key: &[u8], text: &[u8]| asks("find", |check| Finder::new(&[key]).unwrap().find_all(text, check));
     let found = [

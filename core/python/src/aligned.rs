@@ -5,7 +5,7 @@ use pyo3::types::{PyAny, PyBytes, PyList, PyString, PyTuple};
 
 use cpbpe::memory::with_room;
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, AlignedTexts, DecodedSpans, Dropout, Error, Scratch};
+use cpbpe::{AlignOptions, AlignedTexts, DecodedSpans, Dropout, Error, Scratch, Texts};
 
 use crate::arrays;
 use crate::decoding::if_known;
@@ -162,14 +162,11 @@ impl Engine {
     pub fn aligned_arrays<'py>(
         &self,
         py: Python<'py>,
-        texts: &Bound<'py, PyList>,
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         options: AlignOptions,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        arrays::prepare(py)?;
-        let kept = items_of(texts)?;
-        let texts = texts_of(&kept)?;
-        let parts = results(py, |parts, check| self.engine.align_batch(&texts, threads, options, check, parts))?;
+        let parts = results(py, |parts, check| self.engine.align_batch(texts, threads, options, check, parts))?;
         let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
         let spans: Vec<&[[i64; 2]]> = parts.iter().map(|part| part.spans.as_slice()).collect();
         let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
@@ -183,7 +180,7 @@ impl Engine {
             tuple(py, [int(py, at)?.into_any(), bytes(py, text)?.into_any()])
         })?;
         let ids = arrays::joined(py, &ids, threads)?;
-        let offsets = arrays::offsets(py, texts.len(), lengths)?;
+        let offsets = arrays::offsets(py, texts.count(), lengths)?;
         let spans = arrays::joined_pairs(py, &spans, threads)?;
         tuple(py, [ids.into_any(), offsets.into_any(), spans.into_any(), unknown.into_any()])
     }

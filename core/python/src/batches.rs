@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use cpbpe::{Ends, GatheredTexts, Lines};
+use cpbpe::{Ends, GatheredTexts, Lines, Texts};
 
 use crate::arrays;
 use crate::engine::Engine;
@@ -18,7 +18,7 @@ impl Engine {
     pub fn ids_of_texts<'py>(
         &self,
         py: Python<'py>,
-        texts: &[(&[u8], bool)],
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         ends: Ends,
     ) -> PyResult<Columns<'py>> {
@@ -39,7 +39,7 @@ impl Engine {
                 arrays::joined(py, &parts, threads)?
             }
         };
-        let offsets = arrays::offsets(py, texts.len(), lengths.into_iter())?;
+        let offsets = arrays::offsets(py, texts.count(), lengths.into_iter())?;
         Ok((ids.into_any(), offsets.into_any()))
     }
 

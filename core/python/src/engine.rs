@@ -18,6 +18,7 @@ use crate::errors::{exception, halted};
 use crate::finder::Finder;
 use crate::pieces::Pieces;
 use crate::signals::run;
+use crate::slices::Slices;
 use crate::values::{bytes, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists};
 
 /// An object, or None.
@@ -405,12 +406,27 @@ impl Engine {
         alpha: Option<f64>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        self.aligned_arrays(py, texts, threads, AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) })
+        arrays::prepare(py)?;
+        let kept = items_of(texts)?;
+        let options = AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) };
+        self.aligned_arrays(py, &texts_of(&kept)?, threads, options)
     }
 
     /// The normalized text, and the place in the text that each of its characters came from; None if it is empty.
     fn character_origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> Maybe<'py, PyTuple> {
         self.origins_of_characters(py, text)
+    }
+
+    /// Texts that begin and end at these places of an array of bytes.
+    fn slices<'py>(
+        slf: &Bound<'py, Self>,
+        py: Python<'py>,
+        data: Bound<'py, PyArray1<u8>>,
+        begins: Bound<'py, PyAny>,
+        ends: Bound<'py, PyAny>,
+    ) -> PyResult<Slices> {
+        arrays::prepare(py)?;
+        Slices::new(slf.clone().unbind(), data, [begins, ends])
     }
 
     /// A finder of these keys in text. It does not use the model.

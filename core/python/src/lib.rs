@@ -15,6 +15,7 @@ mod lines;
 mod normalizing;
 mod pieces;
 mod signals;
+mod slices;
 mod spellings;
 mod splitter;
 mod training;
@@ -26,6 +27,7 @@ use crate::byte_training::ByteCounter;
 use crate::engine::Engine;
 use crate::finder::Finder;
 use crate::lines::LineWriter;
+use crate::slices::Slices;
 use crate::splitter::Splitter;
 use crate::training::Counter;
 use crate::values::is_aligned;
@@ -36,7 +38,7 @@ static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
 const _: () =
     assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>() && is_aligned::<LineWriter>());
-const _: () = assert!(is_aligned::<Splitter>() && is_aligned::<ByteCounter>());
+const _: () = assert!(is_aligned::<Splitter>() && is_aligned::<ByteCounter>() && is_aligned::<Slices>());
 
 #[pymodule(gil_used = true)]
 mod _core {
@@ -52,6 +54,8 @@ mod _core {
     use crate::finder::Finder;
     #[pymodule_export]
     use crate::lines::{first_not_utf8, read_ids, LineWriter};
+    #[pymodule_export]
+    use crate::slices::Slices;
     #[pymodule_export]
     use crate::splitter::Splitter;
     #[pymodule_export]

@@ -8,7 +8,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::encode::align::{AlignOptions, AlignedTexts};
 use crate::encode::encoder::Scratch;
 use crate::encode::ends::Ends;
-use crate::encode::engine::{Engine, Input};
+use crate::encode::engine::Engine;
+use crate::encode::texts::{size, Texts};
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
 use crate::watch::{may_start_threads, Check, WAIT};
@@ -41,21 +42,21 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
 }
 
 /// Runs of texts. Each thread takes a few dozen runs.
-fn runs(texts: &[Input], threads: usize) -> Result<Vec<Range<usize>>, Halt> {
-    let total: usize = texts.iter().map(|(text, _)| text.len() + 16).sum();
+fn runs(texts: &(impl Texts + ?Sized), threads: usize) -> Result<Vec<Range<usize>>, Halt> {
+    let total = size(texts) + texts.count() * 16;
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
     let mut runs = Vec::new();
     let (mut begin, mut bytes) = (0, 0);
-    for (i, (text, _)) in texts.iter().enumerate() {
-        bytes += text.len() + 16;
+    for i in 0..texts.count() {
+        bytes += texts.at(i).0.len() + 16;
         if bytes >= size {
             runs.grow(2)?;
             runs.push(begin..i + 1);
             (begin, bytes) = (i + 1, 0);
         }
     }
-    if begin < texts.len() {
-        runs.push(begin..texts.len());
+    if begin < texts.count() {
+        runs.push(begin..texts.count());
     }
     Ok(runs)
 }
@@ -64,7 +65,7 @@ impl Engine {
     /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
     pub fn encode_batch(
         &self,
-        texts: &[Input],
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         ends: Ends,
         check: Check,
@@ -72,7 +73,7 @@ impl Engine {
     ) -> Result<(), Halt> {
         let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut result = EncodedTexts { ids: Vec::new(), lengths: with_room(run.len())? };
-            for &(text, valid) in &texts[run] {
+            for (text, valid) in run.map(|index| texts.at(index)) {
                 self.encode_between(text, valid, ends, check, scratch)?;
                 result.lengths.push(scratch.ids.len());
                 result.ids.grow(scratch.ids.len())?;
@@ -86,14 +87,14 @@ impl Engine {
     /// The same with numbers of ids, one for each text.
     pub fn count_batch(
         &self,
-        texts: &[Input],
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         check: Check,
         consumer: &mut impl Consumer<Vec<usize>>,
     ) -> Result<(), Halt> {
         let count = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut counts = with_room(run.len())?;
-            for &(text, valid) in &texts[run] {
+            for (text, valid) in run.map(|index| texts.at(index)) {
                 counts.push(self.count(text, valid, check, scratch)?);
             }
             Ok(counts)
@@ -104,7 +105,7 @@ impl Engine {
     /// The same with ids and spans.
     pub fn align_batch(
         &self,
-        texts: &[Input],
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         options: AlignOptions,
         check: Check,
@@ -114,7 +115,7 @@ impl Engine {
             let mut result = AlignedTexts { lengths: with_room(run.len())?, ..AlignedTexts::default() };
             for index in run {
                 let before = result.ids.len();
-                self.align_to(texts[index], index, options, check, scratch, &mut result)?;
+                self.align_to(texts.at(index), index, options, check, scratch, &mut result)?;
                 result.lengths.push(result.ids.len() - before);
             }
             Ok(result)
@@ -129,7 +130,7 @@ impl Engine {
     /// Only this thread asks `check` whether to go on. The others stop when it does.
     pub(crate) fn in_runs<R: Send, C: Consumer<R>>(
         &self,
-        texts: &[Input],
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         check: Check,
         work: impl Fn(Range<usize>, Check, &mut Scratch) -> Result<R, Halt> + Sync,

@@ -16,7 +16,8 @@ use std::thread::{current, ThreadId};
 use crate::encode::batch::Consumer;
 use crate::encode::encoder::Scratch;
 use crate::encode::ends::Ends;
-use crate::encode::engine::{Engine, Input};
+use crate::encode::engine::Engine;
+use crate::encode::texts::{size, size_of, Texts};
 use crate::error::Halt;
 use crate::memory::with_room;
 use crate::watch::Check;
@@ -106,8 +107,8 @@ fn copy(copies: Vec<Copy>) -> Vec<Vec<u32>> {
 }
 
 /// Collects how many ids the texts have, and makes the place.
-struct Lengths<'a, 'p, A> {
-    texts: &'a [Input<'a>],
+struct Lengths<'a, 'p, T: ?Sized, A> {
+    texts: &'a T,
     runs: &'a Mutex<Runs<'p>>,
     /// Makes the place, at most once.
     allocate: Option<A>,
@@ -117,10 +118,14 @@ struct Lengths<'a, 'p, A> {
     lengths: Vec<(usize, Vec<usize>)>,
 }
 
-impl<'p, A: FnOnce(usize) -> Option<Place<'p>>> Consumer<Vec<usize>> for Lengths<'_, 'p, A> {
+impl<'p, T, A> Consumer<Vec<usize>> for Lengths<'_, 'p, T, A>
+where
+    T: Texts + ?Sized,
+    A: FnOnce(usize) -> Option<Place<'p>>,
+{
     fn take(&mut self, first: usize, lengths: Vec<usize>) -> bool {
         let [all, done] = &mut self.bytes;
-        *done += size(&self.texts[first..first + lengths.len()]);
+        *done += size_of(self.texts, first..first + lengths.len());
         self.ids += lengths.iter().sum::<usize>();
         self.lengths.push((first, lengths));
         if *done >= *all / SAMPLE {
@@ -141,17 +146,12 @@ fn lock<'a, 'p>(runs: &'a Mutex<Runs<'p>>) -> std::sync::MutexGuard<'a, Runs<'p>
     runs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many bytes texts have.
-fn size(texts: &[Input]) -> usize {
-    texts.iter().map(|(text, _)| text.len()).sum()
-}
-
 impl Engine {
     /// Put the ids of many texts into the place that `allocate` makes for about so many. It is called in this thread, at
     /// most once.
     pub fn gather_batch<'p>(
         &self,
-        texts: &[Input],
+        texts: &(impl Texts + ?Sized),
         threads: usize,
         ends: Ends,
         check: Check,
@@ -162,7 +162,7 @@ impl Engine {
             let mut runs = Vec::new();
             self.encode_batch(texts, threads, ends, check, &mut runs)?;
             runs.sort_unstable_by_key(|&(first, _)| first);
-            let mut lengths = with_room(texts.len())?;
+            let mut lengths = with_room(texts.count())?;
             runs.iter().for_each(|(_, run)| lengths.extend(&run.lengths));
             return Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run.ids).collect(), lengths });
         }
@@ -170,7 +170,7 @@ impl Engine {
         let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut lengths = with_room(run.len())?;
             let mut ids = lock(&runs).spare.pop().unwrap_or_default();
-            for &(text, valid) in &texts[run.clone()] {
+            for (text, valid) in run.clone().map(|index| texts.at(index)) {
                 let before = ids.len();
                 self.append_between(text, valid, ends, check, scratch, &mut ids)?;
                 lengths.push(ids.len() - before);
@@ -189,7 +189,7 @@ impl Engine {
         self.in_runs(texts, threads, check, encode, &mut consumer)?;
         let mut by_text = consumer.lengths;
         by_text.sort_unstable_by_key(|&(first, _)| first);
-        let mut lengths = with_room(texts.len())?;
+        let mut lengths = with_room(texts.count())?;
         by_text.into_iter().for_each(|(_, some)| lengths.extend(some));
         let Runs { placed, waiting, ready, .. } = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
         copy(ready.into_iter().map(|(_, copy)| copy).collect());

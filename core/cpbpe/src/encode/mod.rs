@@ -14,6 +14,7 @@
 //! | `long_text.rs` | one long text by several threads                                      |
 //! | `align.rs`     | ids and spans                                                         |
 //! | `message.rs`   | a text as a message with its tokens                                   |
+//! | `texts.rs`     | many texts: in a list, or in one piece of memory                      |
 //! | `batch.rs`     | many texts by several threads                                         |
 //! | `gather.rs`    | the same, with all ids in one place                                   |
 //! | `join.rs`      | joins the results of threads                                           |
@@ -34,6 +35,7 @@ mod parts;
 mod sample;
 mod segment;
 mod split;
+mod texts;
 mod tokens;
 
 pub use align::{AlignOptions, AlignedTexts};
@@ -43,4 +45,5 @@ pub use ends::Ends;
 pub use engine::Engine;
 pub use gather::{GatheredTexts, Place};
 pub use join::join;
+pub use texts::{Slices, Texts};
 pub use tokens::Token;
