@@ -26,7 +26,7 @@ ROOMS = [
     ("training",),
     ("transcode", "packing"),
     ("compat", "look"),
-    ("comparing",),
+    ("comparing", "differing"),
     ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

@@ -35,6 +35,7 @@ COMMANDS = {
     "inspect": "show what a model is, search its pieces, export them",
     "lint": "check a model: pieces that no text yields, doubtful settings",
     "compare": "what the same texts cost with several models",
+    "diff": "what is different between two models",
     "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
@@ -52,6 +53,7 @@ _MEANT = {
     **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
     **dict.fromkeys(("info", "vocab", "show"), "inspect"),
     **dict.fromkeys(("export", "import", "save"), "convert"),
+    **dict.fromkeys(("difference", "delta", "changes"), "diff"),
     **dict.fromkeys(("cost", "costs", "price", "fertility", "versus"), "compare"),
     **dict.fromkeys(("check", "validate", "doctor", "audit"), "lint"),
     **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
