@@ -67,10 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     old, new, *files = arguments.models
     if arguments.out is not None:
         check_outputs([arguments.out], arguments.models)
-    tokenizers = [load(argparse.Namespace(**{**vars(arguments), "model": path})) for path in (old, new)]
+    first, second = (load(argparse.Namespace(**{**vars(arguments), "model": path})) for path in (old, new))
     from cpbpe.differing.diff import diff
 
-    found = diff(*tokenizers, _documents(arguments, files), search=not arguments.no_search)
+    found = diff(first, second, _documents(arguments, files), search=not arguments.no_search)
     if not arguments.quiet:
         if arguments.json:
             from cpbpe.look.vocabulary_file import visible

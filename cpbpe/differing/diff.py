@@ -43,7 +43,8 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
         texts = Documents(texts)
     if isinstance(texts, Documents):
         texts = (text for block in texts.blocks() for text in block.present())
-    before, after = entries(first.spec), entries(second.spec)
+    families = first.spec.alphabet != second.spec.alphabet
+    before, after = entries(first.spec, families), entries(second.spec, families)
     changes = piece_changes(before, after)
     settings = setting_changes(first, second)
     pair = Pair(first, second)

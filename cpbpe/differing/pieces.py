@@ -12,7 +12,7 @@ SPACE = "\u2581".encode()
 
 
 def entries(spec: ModelSpec, as_text: bool = False) -> Entries:
-    """Every piece and added token of a model; `as_text`: with spaces, as models of the other family have them."""
+    """Every piece and added token of a model; `as_text`: with spaces, as in models of the other family."""
     ranks = spec.alphabet == "bytes"
     found: Entries = {}
     for id, piece in enumerate(spec.pieces):

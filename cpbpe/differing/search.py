@@ -1,10 +1,10 @@
 """The shortest text whose tokens are not the same in two models.
 
-Texts are tried from short to long. All texts of one character are tried, each of Unicode's; and all of two, if the
-models know few enough characters: a character that is in no piece and in no rule is like any other such character,
-so one of them stands for all. Then come longer texts in which a difference is likely: the pieces that changed, alone
-and with neighbours, and pieces at random side by side. What is found is made shorter, as long as it stays a
-difference.
+Texts are tried from short to long: all of one character, then all of two, or more, if there are few enough.
+Without rules, a character that is in no piece is like any other such character, so two of them stand for all;
+with rules, all of Unicode is tried as texts of one character. Then come longer texts in which a difference is
+likely: the pieces that changed, alone and with neighbours, and pieces at random side by side. What is found is
+made shorter, as long as it stays a difference.
 """
 
 from __future__ import annotations
@@ -49,17 +49,20 @@ class Pair:
     def _numbered(tok: Tokenizer, numbers: dict[Any, int]) -> NDArray[np.int64]:
         unknown = tok.unk_id
         keys = (None if id == unknown else token for id, token in enumerate(tok.vocab.token_bytes()))
-        return numpy().array([numbers.setdefault(key, len(numbers)) for key in keys], numpy().int64)
+        found: NDArray[np.int64] = numpy().array(
+            [numbers.setdefault(key, len(numbers)) for key in keys], numpy().int64
+        )
+        return found
 
     def differing(self, texts: list[str]) -> NDArray[np.bool_]:
         """Which texts do not have the same tokens."""
-        np = numpy()
+        library = numpy()
         one, other = self.old.encode_arrays(texts, threads=1), self.new.encode_arrays(texts, threads=1)
-        first, second = np.diff(one.offsets), np.diff(other.offsets)
+        first, second = library.diff(one.offsets), library.diff(other.offsets)
         found: NDArray[np.bool_] = first != second
-        equal = np.repeat(~found, first), np.repeat(~found, second)
+        equal = library.repeat(~found, first), library.repeat(~found, second)
         unequal = self._old[one.ids[equal[0]]] != self._new[other.ids[equal[1]]]
-        owners = np.repeat(np.flatnonzero(~found), first[~found])
+        owners = library.repeat(library.flatnonzero(~found), first[~found])
         found[owners[unequal]] = True
         return found
 
@@ -88,9 +91,8 @@ def _rank(text: str) -> tuple[int, bool, str]:
 
 def _levels(pair: Pair, changed: Iterable[str]) -> Iterator[tuple[int, Iterable[str]]]:
     """Texts to try, each with the number of characters up to which all texts have been tried before."""
-    every = chain(range(0xD800), range(0xE000, 0x110000))
-    yield 0, map(chr, every)
     alphabet = _alphabet(pair)
+    yield 0, alphabet if _is_plain(pair) else map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
     exhausted = 1
     size = 2
     while len(alphabet) ** size <= MOST_TEXTS and size <= 4:
@@ -156,7 +158,7 @@ def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _shrunk(pair: Pair, text: str) -> str:
-    """The text without whatever can be left out: first halves, then ever smaller parts, down to characters."""
+    """The text without what can be left out: first halves, then ever smaller parts, down to characters."""
     size = len(text) // 2
     while size:
         begin = 0

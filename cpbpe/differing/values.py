@@ -34,7 +34,8 @@ class PieceChange:
         if self.new is None:
             return ("removed",)
         names = ("moved", "rescored", "retyped")
-        return tuple(name for name, a, b in zip(names, self.old, self.new, strict=True) if a != b)
+        pairs = zip(names, self.old, self.new, strict=True)
+        return tuple(name for name, a, b in pairs if a != b and a is not None and b is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """The change as values that JSON has."""
@@ -66,7 +67,7 @@ class TextDifference:
     old_tokens: tuple[str, ...]
     new_tokens: tuple[str, ...]
     proved: bool
-    """Whether every shorter text was tried, and is the same in both; otherwise no character of it can be left out."""
+    """Whether every shorter text has the same tokens; otherwise no character of it can be left out."""
 
 
 @dataclass(frozen=True)

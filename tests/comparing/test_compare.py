@@ -158,7 +158,7 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(folder, "text.txt").write_text("hello\nworld")
     Path("en.txt").write_text("hello")
     tok = tokenizer("llama", "core")
-    given = ["a/tokenizer.model", "b/tokenizer.model", "a/x.model", "b/x.model", tok, tok]
+    given: list[Any] = ["a/tokenizer.model", "b/tokenizer.model", "a/x.model", "b/x.model", tok, tok]
     found = cpbpe.compare(given, ["a/text.txt", "b/text.txt", "en.txt"], rounds=0, probe=False)
     assert [model.name for model in found.models] == [
         "a/tokenizer.model",
