@@ -3,7 +3,7 @@
 Texts are tried from short to long: all of one character, then all of two, or more, if there are few enough.
 Without rules, a character that is in no piece is like any other such character, so two of them stand for all;
 with rules, all of Unicode is tried as texts of one character. Then come longer texts in which a difference is
-likely: the pieces that changed, alone and with neighbours, and pieces at random side by side. What is found is
+likely: the pieces that changed, alone and with neighbours, and random pieces side by side. What is found is
 made shorter, as long as it stays a difference.
 """
 
