@@ -16,6 +16,8 @@ from cpbpe.version import __version__
 if TYPE_CHECKING:
     from cpbpe.comparing.compare import compare
     from cpbpe.comparing.comparison import Comparison
+    from cpbpe.differing.diff import diff
+    from cpbpe.differing.model_diff import ModelDiff
     from cpbpe.engine.choice import engine_name
     from cpbpe.lint.values import Finding, Lint
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
@@ -58,6 +60,7 @@ __all__ = [
     "Inspection",
     "Lint",
     "Losslessness",
+    "ModelDiff",
     "ModelError",
     "ModelSpec",
     "NormalizerSpec",
@@ -83,6 +86,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "diff",
     "engine_name",
     "load",
     "pack",
@@ -110,6 +114,8 @@ _LATER = {
     "Lint": "lint.values",
     "compare": "comparing.compare",
     "Comparison": "comparing.comparison",
+    "diff": "differing.diff",
+    "ModelDiff": "differing.model_diff",
     "Completions": "tokenizer.completions",
     "Conversion": "tokenizer.converting",
     "convert": "tokenizer.converting",

@@ -27,7 +27,7 @@ ROOMS = [
     ("transcode", "packing"),
     ("arrow",),
     ("compat", "look", "scale"),
-    ("comparing",),
+    ("comparing", "differing"),
     ("view",),
     ("cli",),
 ]

@@ -36,6 +36,7 @@ COMMANDS = {
     "lint": "check a model: pieces that no text yields, doubtful settings",
     "compare": "what the same texts cost with several models",
     "view": "show tokens in a browser: coloured, compared, merge by merge",
+    "diff": "what is different between two models",
     "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
@@ -53,6 +54,7 @@ _MEANT = {
     **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
     **dict.fromkeys(("info", "vocab", "show"), "inspect"),
     **dict.fromkeys(("export", "import", "save"), "convert"),
+    **dict.fromkeys(("difference", "delta", "changes"), "diff"),
     **dict.fromkeys(("cost", "costs", "price", "fertility", "versus"), "compare"),
     **dict.fromkeys(("check", "validate", "doctor", "audit"), "lint"),
     **dict.fromkeys(("page", "serve", "browse", "playground", "visualize", "web", "ui"), "view"),

@@ -1,0 +1,51 @@
+"""`cpbpe diff` as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cpbpe.cli import main
+from tests.differing.test_diff import small
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small({"ab": -1}).save("old.model")
+    small({"ab": -1, "bc": -2, "ca": -3}).save("new.model")
+    Path("texts.txt").write_text("ab\nbc\n", encoding="utf-8")
+
+
+def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "old.model", "new.model", "texts.txt", "--limit", "1"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("the shortest text whose tokens differ: 'bc'\n")
+    assert "2 pieces added" in page
+    assert "and 1 more, which --json lists" in page
+    assert "1 of 2 documents differ (50.00%)" in page
+
+
+def test_exit_codes_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "old.model", "new.model", "--exit-code", "--quiet"]) == 1
+    assert main(["diff", "old.model", "old.model", "--exit-code", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["diff", "old.model", "new.model", "--json", "--no-search", "--out", "new/diff.json"]) == 0
+    found = json.loads(Path("new/diff.json").read_text(encoding="utf-8"))
+    assert [change["piece"] for change in found["pieces"]] == ["bc", "ca"]
+    assert (found["text"], found["corpus"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["old.model"], 2, "two models are needed"),
+        (["old.model", "new.model", "--limit", "-1"], 2, "--limit must be 0 or more"),
+        (["old.model", "none.model"], 1, "none.model"),
+        (["old.model", "new.model", "none.txt"], 1, "none.txt"),
+    ],
+    ids=["one", "limit", "model", "corpus"],
+)
+def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *arguments]) == code
+    assert message in capsys.readouterr().err
