@@ -34,7 +34,27 @@ _SIDES = sorted(((left, right) for left in LEFT for right in RIGHT), key=lambda 
 _RARE_LEFT = ("", "€", "ſ", "\u0489", "中", "a", " ", "٣", "\r\n", "€€", "Ƣ", "ꙮ", "🦙", "\n\n", "\x01", "-€")
 """What is tried in front of a piece that nothing yields: characters that few pieces have."""
 _RARE_RIGHT = (
-    *("", "ſ", "€", "ꙮ", "\u0489", "s", "t", "ll", "re", "ve", "S", "T", "D", "M", "LL", "Re", "VE", "lL", "rE"),
+    *(
+        "",
+        "ſ",
+        "€",
+        "ꙮ",
+        "\u0489",
+        "s",
+        "t",
+        "ll",
+        "re",
+        "ve",
+        "S",
+        "T",
+        "D",
+        "M",
+        "LL",
+        "Re",
+        "VE",
+        "lL",
+        "rE",
+    ),
     *("vE", "Ƣ", "🦙", "٣", "\x01", "/€", "\r\r", "ſſ", "€€"),
 )
 """The same after it; and the English endings, which patterns take to the word in front of them."""
@@ -136,18 +156,23 @@ class Bytes:
         """
         if not is_open(text):
             return []
-        ids, found = self._spec.ids, []
+        found = []
         for byte in range(0x80, 0xC0):
-            if goes_on(text, byte) and self._may_follow(text, byte):
-                for after in self._by_first.get(byte, ()):
-                    # (The first question only spares most of the second.)
-                    if text + after not in ids and self.merging.run(text + after)[1] == [text, after]:
-                        found.append(after)
+            if goes_on(text, byte) and self._may_be(text + bytes([byte])):
+                found += [after for after in self._by_first.get(byte, ()) if self._stay(text, after)]
         return found
 
-    def _may_follow(self, text: bytes, byte: int) -> bool:
-        """Whether a chunk may have a piece in it, with this byte as the next one of its last character."""
-        return self._why_not_in_a_chunk(text + bytes([byte])) is None
+    def _stay(self, text: bytes, after: bytes) -> bool:
+        """Whether two pieces may stand side by side in the end, in a text that there is."""
+        both = text + after
+        # (The first question only spares most of the others.)
+        return (
+            both not in self._spec.ids and self.merging.run(both)[1] == [text, after] and self._may_be(both)
+        )
+
+    def _may_be(self, text: bytes) -> bool:
+        """Whether some bytes, which have the beginning of a character, may be in a chunk."""
+        return parted(text) is not None and self._why_not_in_a_chunk(text) is None
 
     def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:
         """Why no chunk has these bytes in it, whatever they are completed with; None if one may have them."""
@@ -193,7 +218,9 @@ class Bytes:
             # (A part of a text in normal form is in normal form.)
             made = "".join(placed.character for placed in normal_form(form, text.decode()))
             if made != text.decode():
-                return Reason("normalized-away", f"it is not in the normal form {form}, which makes it {made!r}")
+                return Reason(
+                    "normalized-away", f"it is not in the normal form {form}, which makes it {made!r}"
+                )
         reason = self._why_not_in_a_chunk(text)
         if reason is not None:
             return reason

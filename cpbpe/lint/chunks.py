@@ -4,8 +4,8 @@ r"""What a chunk of a byte-level model may have in it: the pattern as an automat
 >>> chunks.may_hold("the"), chunks.may_hold("a b"), chunks.may_hold("12"), chunks.may_hold(" ")
 (True, False, False, True)
 
-It answers no only if no chunk of any text has these characters side by side. It may answer yes where none has:
-what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a piece
+It answers no only if no chunk of any text has these characters side by side. It may answer yes where none
+has: what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a piece
 undecided. How the pattern is taken apart: every class, or single character, of it is a *place*; `follow` says
 which places can come after which (Glushkov's construction).
 """
@@ -14,16 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import imported, kept
 from cpbpe.model.spec import SplitSpec
 
 _MOST_PLACES = 2000
 
 
-class _Unknown(Exception):
+class _UnknownError(Exception):
     """The pattern has something that is not understood here."""
 
 
@@ -36,20 +35,22 @@ class _Part:
     empty: bool = True
     always: bool = True
     """Whether it matches nothing at all at any place of any text."""
-    simple: set[int] = field(default_factory=set)
-    """Places at which one character is a match, whatever stands around it."""
+    guards: frozenset[int] = frozenset()
+    """Places that must not match the next character, for it to match nothing there: it gives nothing back."""
+    simple: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Places at which one character is a match, whatever is around it, if these guards do not match it."""
 
 
 class Chunks:
     """The automaton of a pattern."""
 
-    def __init__(self, atoms: list[str], follow: list[set[int]], simple: Iterable[int]):
+    def __init__(self, atoms: list[str], follow: list[set[int]], simple: dict[int, frozenset[int]]):
         self._atoms = atoms
         self._follow = follow
-        self._simple = frozenset(simple)
+        self._simple = simple
         self._known: dict[tuple[str, str], bool] = {}
 
-    @cached_property
+    @kept
     def _matchers(self) -> dict[str, Any]:
         regex = imported("regex")
         return {atom: regex.compile(atom) for atom in dict.fromkeys(self._atoms)}
@@ -70,7 +71,8 @@ class Chunks:
 
     def may_hold(self, text: str, before: str = "", after: str = "") -> bool:
         """Whether a chunk may have a text in it, with one of the characters `before` in front of it and one
-        of `after` after it, if there are any."""
+        of `after` after it, if there are any.
+        """
         steps = ([before] if before else []) + list(text) + ([after] if after else [])
         if not steps or self._is_left_out(steps):
             return True
@@ -86,7 +88,11 @@ class Chunks:
 
         A character that is a match by itself is never left out.
         """
-        return not any(self._at(self._simple, character) for character in steps if len(character) == 1)
+        return not any(
+            any(not self._at(self._simple[place], character) for place in self._at(self._simple, character))
+            for character in steps
+            if len(character) == 1
+        )
 
 
 def chunks_of(spec: SplitSpec | None) -> Chunks | None:
@@ -101,7 +107,7 @@ def chunks_of(spec: SplitSpec | None) -> Chunks | None:
         whole = reader.alternatives()
         if reader.at < len(reader.pattern):
             return None
-    except (_Unknown, IndexError, ValueError):
+    except (_UnknownError, IndexError, ValueError):
         return None
     return Chunks(reader.atoms, reader.follow, whole.simple)
 
@@ -131,7 +137,8 @@ class _Reader:
             set().union(*(part.last for part in parts)),
             any(part.empty for part in parts),
             any(part.always for part in parts),
-            set().union(*(part.simple for part in parts)),
+            frozenset().union(*(part.guards for part in parts)),
+            {place: guards for part in parts for place, guards in part.simple.items()},
         )
 
     def _sequence(self) -> _Part:
@@ -143,12 +150,15 @@ class _Reader:
     def _joined(self, one: _Part, other: _Part) -> _Part:
         for place in one.last:
             self.follow[place] |= other.first
-        simple = (one.simple if other.always else set()) | (other.simple if one.always else set())
+        simple = dict(one.simple) if other.always else {}
+        if one.always:
+            simple |= {place: guards | one.guards for place, guards in other.simple.items()}
         return _Part(
             one.first | other.first if one.empty else set(one.first),
             one.last | other.last if other.empty else set(other.last),
             one.empty and other.empty,
             one.always and other.always,
+            one.guards | other.guards,
             simple,
         )
 
@@ -175,11 +185,9 @@ class _Reader:
             for place in whole.last:
                 self.follow[place] |= whole.first
         if least == 0:
-            whole.empty = True
+            whole.empty = whole.always = True
             # (A possessive part may take the character away that the next one needs.)
-            whole.always = not is_possessive
-            if is_possessive:
-                whole.simple = set()
+            whole.guards = frozenset(whole.first) if is_possessive else frozenset()
         return whole
 
     def _counts(self) -> tuple[int, int | None]:
@@ -193,7 +201,7 @@ class _Reader:
             low = int(least or 0)
             high = (int(most) if most else None) if comma else low
             if high == 0 or max(low, high or 0) > 100:
-                raise _Unknown
+                raise _UnknownError
             return low, high
         return 1, 1
 
@@ -207,7 +215,7 @@ class _Reader:
             self._next("]")
             while pattern[self.at] != "]":
                 if pattern[self.at] == "[" or pattern[self.at : self.at + 2] in ("&&", "||", "--", "~~"):
-                    raise _Unknown
+                    raise _UnknownError
                 self._escaped() if pattern[self.at] == "\\" else self._skip()
             self._skip()
             return self._place(pattern[begin : self.at])
@@ -220,10 +228,10 @@ class _Reader:
             if source[1] in "bBAzZG":
                 return _Part(always=False)
             if source[1] not in "pPdDsSwWrntfv" and source[1].isalnum():
-                raise _Unknown
+                raise _UnknownError
             return self._place(source)
         if pattern[self.at] in "*+?{":
-            raise _Unknown
+            raise _UnknownError
         self._skip()
         return self._place(pattern[begin : self.at])
 
@@ -238,15 +246,15 @@ class _Reader:
         elif kind in "pP":
             self.at += 1
         elif kind in "xuUNkgX":
-            raise _Unknown
+            raise _UnknownError
 
     def _place(self, atom: str) -> _Part:
         if len(self.atoms) >= _MOST_PLACES:
-            raise _Unknown
+            raise _UnknownError
         place = len(self.atoms)
         self.atoms.append(f"(?i:{atom})" if self._ignores_case else atom)
         self.follow.append(set())
-        return _Part({place}, {place}, False, False, {place})
+        return _Part({place}, {place}, False, False, simple={place: frozenset()})
 
     def _group(self) -> _Part:
         outside = self._ignores_case
@@ -255,16 +263,16 @@ class _Reader:
         if self._next("?i:"):
             self._ignores_case = True
         elif not looks and not atomic and not self._next("?:") and self._next("?"):
-            raise _Unknown
+            raise _UnknownError
         places = len(self.atoms)
         part = self.alternatives()
         if not self._next(")"):
-            raise _Unknown
+            raise _UnknownError
         self._ignores_case = outside
         if looks:
             # What it looks at is no part of the match.
             del self.atoms[places:], self.follow[places:]
             return _Part(always=False)
         if atomic:
-            part.simple, part.always = set(), False
+            part.simple, part.always = {}, False
         return part

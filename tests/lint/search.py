@@ -1,4 +1,4 @@
-"""A search for texts that yield what lint calls unreachable: pairs and triples of pieces, parts of them, prose.
+"""A search for texts that yield what lint calls unreachable: pairs and triples of pieces, merge trees.
 
 `python -m tests.lint.search MODEL ... [--seconds N]` searches for as long as asked, on one core; the tests
 search for a moment. Nothing here uses what lint concludes from: only the pieces' texts and the engine.
@@ -6,11 +6,12 @@ search for a moment. Nothing here uses what lint concludes from: only the pieces
 **Many pairs in one text.** Between two of them stands a character that is in no piece and that the normalizer
 leaves alone. No merge takes it in, because what a merge makes is a piece. So nothing merges across it, and what
 is between two of these comes out as it would in a text of its own, after such a character. It is no space:
-squeezed spaces and the dummy prefix do not reach beyond it. Pieces are written with U+2581 as it is, so that the
-normalized text is the pieces themselves; the other way to spell them, with spaces, is searched, too.
+squeezed spaces and the dummy prefix do not reach beyond it. Pieces are written with U+2581 as it is, so that
+the normalized text is the pieces themselves; the other spelling, with spaces, is searched, too.
 
-In byte-level models the separator is a line break between two of these characters, where every published
-pattern cuts. Other patterns may not: there, each pair is a text.
+In byte-level models the separator is such a character between two line breaks. Published patterns cut there,
+except that whitespace at the beginning of a piece may join the line break; this only changes what is tried,
+because whatever a text yields counts. With other patterns each pair is a text.
 """
 
 from __future__ import annotations
