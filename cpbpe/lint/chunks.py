@@ -5,9 +5,9 @@ r"""What a chunk of a byte-level model may have in it: the pattern as an automat
 (True, False, False, True)
 
 It answers no only if no chunk of any text has these characters side by side. It may answer yes where none
-has: what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a piece
-undecided. How the pattern is taken apart: every class, or single character, of it is a *place*; `follow` says
-which places can come after which (Glushkov's construction).
+has: what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a
+piece undecided. How the pattern is taken apart: every class, or single character, of it is a *place*;
+`follow` says which places can come after which (Glushkov's construction).
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 `python -m tests.lint.search MODEL ... [--seconds N]` searches for as long as asked, on one core; the tests
 search for a moment. Nothing here uses what lint concludes from: only the pieces' texts and the engine.
 
-**Many pairs in one text.** Between two of them stands a character that is in no piece and that the normalizer
-leaves alone. No merge takes it in, because what a merge makes is a piece. So nothing merges across it, and what
-is between two of these comes out as it would in a text of its own, after such a character. It is no space:
-squeezed spaces and the dummy prefix do not reach beyond it. Pieces are written with U+2581 as it is, so that
-the normalized text is the pieces themselves; the other spelling, with spaces, is searched, too.
+**Many pairs in one text.** Between two of them stands a character that is in no piece and that the
+normalizer leaves alone. No merge takes it in, because what a merge makes is a piece. So nothing merges
+across it, and what is between two of these comes out as it would in a text of its own, after such a
+character. It is no space: squeezed spaces and the dummy prefix do not reach beyond it. Pieces are written
+with U+2581 as it is, so that the normalized text is the pieces themselves; the other spelling, with spaces,
+is searched, too.
 
 In byte-level models the separator is such a character between two line breaks. Published patterns cut there,
 except that whitespace at the beginning of a piece may join the line break; this only changes what is tried,
