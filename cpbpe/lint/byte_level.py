@@ -1,20 +1,24 @@
 """Which pieces text can yield, in byte-level models.
 
 A piece comes about in some text only if its bytes merge into it by themselves, or if a chunk of exactly its
-text is taken whole. What stands around it is tried out, because a pattern may cut for any reason: where
-nothing is found, that is not decided, unless UTF-8 or the Unicode normal form has no such bytes at all.
+text is taken whole. What stands around it is tried out, because a pattern may cut for any reason. Where
+nothing is found, it is proved that there is nothing, if it can be: by the pattern, whose chunks never have
+these characters side by side (`cpbpe/lint/chunks.py`), by UTF-8, by the Unicode normal form, or by what can
+follow the piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
 from cpbpe.lint.characters import blocked
-from cpbpe.lint.halves import completions, goes_on, is_open
+from cpbpe.lint.chunks import chunks_of
+from cpbpe.lint.halves import completions, goes_on, is_open, parted
 from cpbpe.lint.merging import Merging
 from cpbpe.lint.probing import becomes_itself, remaining, yields
 from cpbpe.lint.values import Reach, Reason
@@ -27,6 +31,36 @@ LEFT = ("", " ", "a", ".", "\n", "1", "中", "'", "A", "  ", "\t", "é", "\u0301
 RIGHT = ("", " ", "a", ".", "\n", "1", "中", "'", "A", "  ", "x", "\r\n", "é", "\u0301", "))", "aa", " x")
 """What is tried after it."""
 _SIDES = sorted(((left, right) for left in LEFT for right in RIGHT), key=lambda pair: len("".join(pair)))
+_RARE_LEFT = ("", "€", "ſ", "\u0489", "中", "a", " ", "٣", "\r\n", "€€", "Ƣ", "ꙮ", "🦙", "\n\n", "\x01", "-€")
+"""What is tried in front of a piece that nothing yields: characters that few pieces have."""
+_RARE_RIGHT = (
+    *(
+        "",
+        "ſ",
+        "€",
+        "ꙮ",
+        "\u0489",
+        "s",
+        "t",
+        "ll",
+        "re",
+        "ve",
+        "S",
+        "T",
+        "D",
+        "M",
+        "LL",
+        "Re",
+        "VE",
+        "lL",
+        "rE",
+    ),
+    *("vE", "Ƣ", "🦙", "٣", "\x01", "/€", "\r\r", "ſſ", "€€"),
+)
+"""The same after it; and the English endings, which patterns take to the word in front of them."""
+_RARE_SIDES = sorted(
+    ((left, right) for left in _RARE_LEFT for right in _RARE_RIGHT), key=lambda pair: len("".join(pair))
+)
 _STEPS = (8, 120, 5000)
 """So many completions of a piece that is no whole characters are tried: first of all pieces, then of those
 that are left."""
@@ -43,6 +77,7 @@ class Bytes:
         self._types = spec.pieces.types
         self.merging = Merging(spec)
         """How pieces merge."""
+        self._chunks = chunks_of(spec.splitter)
 
     def reach(self) -> Reach:
         """Which pieces text can yield."""
@@ -55,8 +90,14 @@ class Bytes:
         self._surround([id for id in whole_ids if id in merged or self._spec.whole], texts)
         # 2. Those that end inside a character.
         self._complete([id for id in normal if id in merged and not is_valid_utf8(pieces[id])], texts)
-        # 3. The reasons of the others.
+        # 3. Why nothing yields the others. Of those for which there is no proof, a longer search.
         reasons = {id: self._why(id, merged) for id in remaining(normal, texts)}
+        self._surround(
+            [id for id, why in reasons.items() if not why.decided and is_valid_utf8(pieces[id])],
+            texts,
+            _RARE_SIDES,
+        )
+        reasons = {id: why for id, why in reasons.items() if id not in texts}
         whole = frozenset(id for id in texts if id not in merged) if self._spec.whole else frozenset()
         return Reach(texts, reasons, frozenset(), whole)
 
@@ -64,13 +105,19 @@ class Bytes:
         """A text that yields a piece, as short as was found; None if none was."""
         texts: dict[int, str] = {}
         if self._types[id] == PieceType.NORMAL:
-            (self._surround if is_valid_utf8(self._texts[id]) else self._complete)([id], texts)
+            if is_valid_utf8(self._texts[id]):
+                self._surround([id], texts)
+                self._surround(remaining([id], texts), texts, _RARE_SIDES)
+            else:
+                self._complete([id], texts)
         return texts.get(id)
 
-    def _surround(self, ids: list[int], texts: dict[int, str]) -> None:
+    def _surround(
+        self, ids: list[int], texts: dict[int, str], sides: Sequence[tuple[str, str]] = _SIDES
+    ) -> None:
         """Find texts for pieces that are whole characters, the shortest first."""
         left = ids
-        for front, after in _SIDES:
+        for front, after in sides:
             if not left:
                 break
             tries = [front + self._texts[id].decode() + after for id in left]
@@ -101,14 +148,47 @@ class Bytes:
             self._note([id] * len(tries), tries, texts)
 
     def _followers(self, text: bytes) -> list[bytes]:
-        """Pieces that may follow one that ends inside a character, and do not merge with it."""
+        """Pieces that may follow one that ends inside a character.
+
+        What follows is in the same chunk, because a pattern cuts between characters. If both are left in the
+        end, nothing has merged across their borders, so that the two alone end as these two as well. And the
+        character that they begin and go on with must be one that the chunk may have there.
+        """
         if not is_open(text):
             return []
-        ids, found = self._spec.ids, []
+        found = []
         for byte in range(0x80, 0xC0):
-            if goes_on(text, byte):
-                found += [after for after in self._by_first.get(byte, ()) if text + after not in ids]
+            if goes_on(text, byte) and self._may_be(text + bytes([byte])):
+                found += [after for after in self._by_first.get(byte, ()) if self._stay(text, after)]
         return found
+
+    def _stay(self, text: bytes, after: bytes) -> bool:
+        """Whether two pieces may stand side by side in the end, in a text that there is."""
+        both = text + after
+        # (The first question only spares most of the others.)
+        return (
+            both not in self._spec.ids and self.merging.run(both)[1] == [text, after] and self._may_be(both)
+        )
+
+    def _may_be(self, text: bytes) -> bool:
+        """Whether some bytes, which have the beginning of a character, may be in a chunk."""
+        return parted(text) is not None and self._why_not_in_a_chunk(text) is None
+
+    def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:
+        """Why no chunk has these bytes in it, whatever they are completed with; None if one may have them."""
+        sides = parted(text)
+        if sides is None:
+            return None
+        before, middle, after = sides
+        form = self._spec.normalizer.unicode_form
+        if form:
+            kept = tuple(left_by(form, characters) for characters in (before, after))
+            if (before and not kept[0]) or (after and not kept[1]):
+                return Reason("normalized-away", f"the normal form {form} has no character with these bytes")
+            before, after = kept
+        if self._chunks is None or self._chunks.may_hold(middle, before, after):
+            return None
+        return Reason("cut-apart", "the pattern always cuts between its characters")
 
     def _note(self, owners: list[int], tries: list[str], texts: dict[int, str]) -> None:
         for place in yields(self._engine, owners, tries):
@@ -133,16 +213,19 @@ class Bytes:
             return Reason("not-utf8", "no UTF-8 has these bytes")
         if id not in merged and not (self._spec.whole and is_text):
             return blocked(self.merging, self._spec, merged, text)
-        if not is_text and self._is_always_completed(text):
-            return Reason("completed", "whatever follows it in the same character merges with it")
         form = self._spec.normalizer.unicode_form
         if is_text and form:
-            for character in text.decode():
-                made = "".join(placed.character for placed in normal_form(form, character))
-                if made != character:
-                    return Reason(
-                        "normalized-away", f"the normal form {form} has no {character!r}: it is {made!r}"
-                    )
+            # (A part of a text in normal form is in normal form.)
+            made = "".join(placed.character for placed in normal_form(form, text.decode()))
+            if made != text.decode():
+                return Reason(
+                    "normalized-away", f"it is not in the normal form {form}, which makes it {made!r}"
+                )
+        reason = self._why_not_in_a_chunk(text)
+        if reason is not None:
+            return reason
+        if is_open(text) and not self._followers(text):
+            return Reason("completed", "whatever follows it in the same character merges with it")
         if id not in merged:
             return Reason(
                 "no-witness", "no merges make it, and no text was found with a chunk that is it", False
@@ -158,10 +241,12 @@ class Bytes:
                 found.setdefault(text[0], []).append(text)
         return found
 
-    def _is_always_completed(self, text: bytes) -> bool:
-        """Whether every piece that can follow merges with this one, which ends inside a character.
 
-        What follows is in the same chunk, because a pattern cuts between characters. And no two symbols are
-        left side by side that could merge.
-        """
-        return is_open(text) and not self._followers(text)
+@lru_cache(maxsize=256)
+def left_by(form: str, characters: str) -> str:
+    """Those of some characters that a Unicode normal form leaves as they are."""
+    return "".join(
+        character
+        for character in characters
+        if [placed.character for placed in normal_form(form, character)] == [character]
+    )

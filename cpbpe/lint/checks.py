@@ -128,6 +128,11 @@ _UNREACHABLE = {
         "end|ends inside a character, and merge|merges with whatever goes on with it",
         "nothing, if they are needed on the way to longer pieces; their own ids never occur",
     ),
+    "cut-apart": (
+        "warning",
+        "are|is never in one chunk: the pattern always cuts",
+        "train with the pattern that the model is used with; these ids never occur",
+    ),
     "unused": (
         "note",
         "are|is UNUSED: taken apart again, and never shown",

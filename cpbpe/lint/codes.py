@@ -15,6 +15,7 @@ CODES: dict[str, tuple[str, str]] = {
     "not-utf8": ("note", "Pieces of bytes that no UTF-8 has."),
     "hidden-nul": ("warning", "The piece that is one NUL character, which sentencepiece never finds."),
     "completed": ("note", "Byte-level pieces that merge with whatever goes on with their last character."),
+    "cut-apart": ("warning", "Byte-level pieces that the pattern always cuts."),
     "unused": ("note", "Pieces of the type UNUSED."),
     "unused-unknown": ("note", "The UNKNOWN piece of a model in which nothing is unknown."),
     "unused-bytes": ("note", "Byte pieces that no text yields."),

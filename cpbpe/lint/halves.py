@@ -6,8 +6,8 @@ r"""Texts around bytes that are no whole characters, such as a piece of a byte-l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 
 from cpbpe.text.utf8 import is_valid_utf8
@@ -46,6 +46,56 @@ def completions(data: bytes) -> Iterator[str]:
         yield from (left + text + right for right in rights for left in lefts[:_OTHER_SIDE])
 
 
+def parted(data: bytes) -> tuple[str, str, str] | None:
+    r"""All characters that the bytes at the beginning may end, the whole ones after them, and all that the
+    bytes at the end may begin; None if the bytes are inside of one character, or in no UTF-8.
+
+    >>> before, middle, after = parted(b"ab\xc3")
+    >>> before, middle, len(after), after[0]
+    ('', 'ab', 64, 'À')
+    """
+    start = 0
+    while start < min(len(data), 3) and data[start] & 0xC0 == 0x80:
+        start += 1
+    end = len(data) - _open_bytes(data)
+    middle = data[start:end]
+    if start > end or (start and start == len(data)) or not is_valid_utf8(middle):
+        return None
+    before = _all_that(data[:start], True) if start else ""
+    after = _all_that(data[end:], False) if end < len(data) else ""
+    if (start and not before) or (end < len(data) and not after):
+        return None
+    return before, middle.decode(), after
+
+
+@lru_cache(maxsize=256)
+def _all_that(part: bytes, end: bool) -> str:
+    """All characters that end, or begin, with some bytes, in their order."""
+    if not end:
+        low = _LENGTHS[part[0]] - len(part)
+        codes: Iterable[int] = _codes(part + b"\x80" * low, part + b"\xbf" * low)
+    else:
+        # A byte in the middle holds six bits, so that the same bytes at the end are as many codes apart.
+        step = 64 ** len(part)
+        codes = range(sum((byte & 0x3F) << 6 * at for at, byte in enumerate(reversed(part))), 0x110000, step)
+    found = (chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+    if end:
+        return "".join(c for c in found if (data := c.encode()).endswith(part) and len(data) > len(part))
+    return "".join(c for c in found if c.encode().startswith(part))
+
+
+def _codes(first: bytes, last: bytes) -> range:
+    """The codes of characters between two spellings, which need not be allowed ones."""
+
+    def code(data: bytes) -> int:
+        value = data[0] & (0xFF >> (len(data) + 1))
+        for byte in data[1:]:
+            value = value << 6 | byte & 0x3F
+        return value
+
+    return range(code(first), min(code(last) + 1, 0x110000))
+
+
 def is_open(data: bytes) -> bool:
     """Whether some bytes end inside a character."""
     return _open_bytes(data) > 0
@@ -81,7 +131,7 @@ def _spread(texts: list[str]) -> list[str]:
     return [texts[at] for begin in range(step) for at in range(begin, len(texts), step)]
 
 
-@cache
+@lru_cache(maxsize=256)
 def _around(data: bytes) -> list[str]:
     """Characters that have some bytes inside, none of which begins a character; not all of them."""
     found = []
@@ -95,7 +145,7 @@ def _around(data: bytes) -> list[str]:
     return _spread(found)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _beginnings(tail: bytes) -> list[str]:
     """Characters that end with some bytes."""
     return _spread(
@@ -109,7 +159,7 @@ def _beginnings(tail: bytes) -> list[str]:
     )
 
 
-@cache
+@lru_cache(maxsize=256)
 def _endings(head: bytes) -> list[str]:
     """Characters that begin with some bytes."""
     length = _LENGTHS[head[0]]

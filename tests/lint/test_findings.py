@@ -73,10 +73,10 @@ def unknown_of(spec: cpbpe.ModelSpec) -> cpbpe.ModelSpec:
     return replace(spec, pieces=Pieces.of(pieces), byte_fallback=False)
 
 
-def byte_level(*more: bytes, whole: bool = True) -> cpbpe.ModelSpec:
+def byte_level(*more: bytes, whole: bool = True, pattern: str = r"\w+|\W") -> cpbpe.ModelSpec:
     texts = [bytes([byte]) for byte in range(256)] + list(more)
     ranks = {text: rank for rank, text in enumerate(texts)}
-    return byte_models.spec_of(ranks, r"\w+|\W", whole)
+    return byte_models.spec_of(ranks, pattern, whole)
 
 
 FAULTS: dict[str, tuple[Callable[[], cpbpe.ModelSpec], str | bytes | None]] = {
@@ -96,7 +96,9 @@ FAULTS: dict[str, tuple[Callable[[], cpbpe.ModelSpec], str | bytes | None]] = {
     "unused": (lambda: changed("er", type=U), "er"),
     "unused-unknown": (base, "<unk>"),
     "unused-bytes": (base, "<0x41>"),
-    "no-witness": (lambda: byte_level(b"a.", b"a.b", whole=False), b"a."),
+    "cut-apart": (lambda: byte_level(b"a.", b"a.b", whole=False), b"a."),
+    # (Lookaheads are not looked at. This one never holds.)
+    "no-witness": (lambda: byte_level(b"a.", pattern=r"\w+\.(?=a)(?!a)|\w+|\W"), b"a."),
     "literal-space": (lambda: also(("▁▁", -5.0, N), spec=rules(remove_extra_whitespaces=True)), "▁▁"),
     "whole-only": (lambda: byte_level(b"abc"), b"abc"),
     "equal-scores": (lambda: changed("in", score=-1.0), "in"),

@@ -168,7 +168,7 @@ def test_byte_level(pattern: str | None, whole: bool) -> None:
     assert not made & unreachable(found)
     assert made <= found.texts.keys()
     assert {found.reasons[id].code for id in found.reasons} <= {
-        *("not-utf8", "blocked", "orphan", "completed", "no-witness")
+        *("not-utf8", "blocked", "orphan", "completed", "cut-apart")
     }
 
 

@@ -1,0 +1,278 @@
+r"""What a chunk of a byte-level model may have in it: the pattern as an automaton of characters.
+
+>>> chunks = chunks_of(SplitSpec(r" ?\p{L}+|\p{N}|\s+(?!\S)|\s"))
+>>> chunks.may_hold("the"), chunks.may_hold("a b"), chunks.may_hold("12"), chunks.may_hold(" ")
+(True, False, False, True)
+
+It answers no only if no chunk of any text has these characters side by side. It may answer yes where none
+has: what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a
+piece undecided. How the pattern is taken apart: every class, or single character, of it is a *place*;
+`follow` says which places can come after which (Glushkov's construction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cpbpe.lazy import imported, kept
+from cpbpe.model.spec import SplitSpec
+
+_MOST_PLACES = 2000
+
+
+class _UnknownError(Exception):
+    """The pattern has something that is not understood here."""
+
+
+@dataclass
+class _Part:
+    """A part of a pattern: where matches of it begin and end, and whether it matches nothing at all."""
+
+    first: set[int] = field(default_factory=set)
+    last: set[int] = field(default_factory=set)
+    empty: bool = True
+    always: bool = True
+    """Whether it matches nothing at all at any place of any text."""
+    guards: frozenset[int] = frozenset()
+    """Places that must not match the next character, for it to match nothing there: it gives nothing back."""
+    simple: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Places at which one character is a match, whatever is around it, if these guards do not match it."""
+
+
+class Chunks:
+    """The automaton of a pattern."""
+
+    def __init__(self, atoms: list[str], follow: list[set[int]], simple: dict[int, frozenset[int]]):
+        self._atoms = atoms
+        self._follow = follow
+        self._simple = simple
+        self._known: dict[tuple[str, str], bool] = {}
+
+    @kept
+    def _matchers(self) -> dict[str, Any]:
+        regex = imported("regex")
+        return {atom: regex.compile(atom) for atom in dict.fromkeys(self._atoms)}
+
+    def _matches(self, atom: str, characters: str) -> bool:
+        """Whether any of some characters is in a class."""
+        key = (atom, characters)
+        if len(characters) > 1:
+            return self._matchers[atom].search(characters) is not None
+        if key not in self._known:
+            self._known[key] = self._matchers[atom].search(characters) is not None
+        return self._known[key]
+
+    def _at(self, places: Iterable[int], characters: str) -> set[int]:
+        places = set(places)
+        fits = {atom: self._matches(atom, characters) for atom in {self._atoms[place] for place in places}}
+        return {place for place in places if fits[self._atoms[place]]}
+
+    def may_hold(self, text: str, before: str = "", after: str = "") -> bool:
+        """Whether a chunk may have a text in it, with one of the characters `before` in front of it and one
+        of `after` after it, if there are any.
+        """
+        steps = ([before] if before else []) + list(text) + ([after] if after else [])
+        if not steps or self._is_left_out(steps):
+            return True
+        places = self._at(range(len(self._atoms)), steps[0])
+        for characters in steps[1:]:
+            if not places:
+                return False
+            places = self._at(set().union(*(self._follow[place] for place in places)), characters)
+        return bool(places)
+
+    def _is_left_out(self, steps: list[str]) -> bool:
+        """Whether all characters may be in a place that the pattern leaves out: such a place may be a chunk.
+
+        A character that is a match by itself is never left out.
+        """
+        return not any(
+            any(not self._at(self._simple[place], character) for place in self._at(self._simple, character))
+            for character in steps
+            if len(character) == 1
+        )
+
+
+def chunks_of(spec: SplitSpec | None) -> Chunks | None:
+    """The automaton of the first pattern; None if there is none, or if it has parts that are not known here.
+
+    Patterns after the first only cut further.
+    """
+    if spec is None:
+        return None
+    reader = _Reader(spec.pattern)
+    try:
+        whole = reader.alternatives()
+        if reader.at < len(reader.pattern):
+            return None
+    except (_UnknownError, IndexError, ValueError):
+        return None
+    return Chunks(reader.atoms, reader.follow, whole.simple)
+
+
+class _Reader:
+    """Reads a pattern from left to right."""
+
+    def __init__(self, pattern: str):
+        self.pattern = pattern
+        self.at = 0
+        self.atoms: list[str] = []
+        self.follow: list[set[int]] = []
+        self._ignores_case = False
+
+    def _next(self, text: str) -> bool:
+        if self.pattern.startswith(text, self.at):
+            self.at += len(text)
+            return True
+        return False
+
+    def alternatives(self) -> _Part:
+        parts = [self._sequence()]
+        while self._next("|"):
+            parts.append(self._sequence())
+        return _Part(
+            set().union(*(part.first for part in parts)),
+            set().union(*(part.last for part in parts)),
+            any(part.empty for part in parts),
+            any(part.always for part in parts),
+            frozenset().union(*(part.guards for part in parts)),
+            {place: guards for part in parts for place, guards in part.simple.items()},
+        )
+
+    def _sequence(self) -> _Part:
+        whole = _Part()
+        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+            whole = self._joined(whole, self._repeated())
+        return whole
+
+    def _joined(self, one: _Part, other: _Part) -> _Part:
+        for place in one.last:
+            self.follow[place] |= other.first
+        simple = dict(one.simple) if other.always else {}
+        if one.always:
+            simple |= {place: guards | one.guards for place, guards in other.simple.items()}
+        return _Part(
+            one.first | other.first if one.empty else set(one.first),
+            one.last | other.last if other.empty else set(other.last),
+            one.empty and other.empty,
+            one.always and other.always,
+            one.guards | other.guards,
+            simple,
+        )
+
+    def _repeated(self) -> _Part:
+        """A part and how often it stands there. It is read once more for each time that is counted."""
+        begin = self.at
+        part = self._one()
+        end = self.at
+        least, most = self._counts()
+        after = self.at
+        is_possessive = after > end and self._next("+")
+        if after > end and not is_possessive:
+            self._next("?")
+        after = self.at
+        whole = part
+        for number in range(1, max(least, most or 1)):
+            self.at = begin
+            again = self._one()
+            if number >= least:
+                again.empty = again.always = True
+            whole = self._joined(whole, again)
+        self.at = after
+        if most is None:
+            for place in whole.last:
+                self.follow[place] |= whole.first
+        if least == 0:
+            whole.empty = whole.always = True
+            # (A possessive part may take the character away that the next one needs.)
+            whole.guards = frozenset(whole.first) if is_possessive else frozenset()
+        return whole
+
+    def _counts(self) -> tuple[int, int | None]:
+        for sign, counts in (("?", (0, 1)), ("*", (0, None)), ("+", (1, None))):
+            if self._next(sign):
+                return counts
+        if self._next("{"):
+            end = self.pattern.index("}", self.at)
+            least, comma, most = self.pattern[self.at : end].partition(",")
+            self.at = end + 1
+            low = int(least or 0)
+            high = (int(most) if most else None) if comma else low
+            if high == 0 or max(low, high or 0) > 100:
+                raise _UnknownError
+            return low, high
+        return 1, 1
+
+    def _one(self) -> _Part:
+        begin = self.at
+        pattern = self.pattern
+        if self._next("("):
+            return self._group()
+        if self._next("["):
+            self._next("^")
+            self._next("]")
+            while pattern[self.at] != "]":
+                if pattern[self.at] == "[" or pattern[self.at : self.at + 2] in ("&&", "||", "--", "~~"):
+                    raise _UnknownError
+                self._escaped() if pattern[self.at] == "\\" else self._skip()
+            self._skip()
+            return self._place(pattern[begin : self.at])
+        if pattern[self.at] in "^$":
+            self._skip()
+            return _Part(always=False)
+        if pattern[self.at] == "\\":
+            self._escaped()
+            source = pattern[begin : self.at]
+            if source[1] in "bBAzZG":
+                return _Part(always=False)
+            if source[1] not in "pPdDsSwWrntfv" and source[1].isalnum():
+                raise _UnknownError
+            return self._place(source)
+        if pattern[self.at] in "*+?{":
+            raise _UnknownError
+        self._skip()
+        return self._place(pattern[begin : self.at])
+
+    def _skip(self) -> None:
+        self.at += 1
+
+    def _escaped(self) -> None:
+        kind = self.pattern[self.at + 1]
+        self.at += 2
+        if kind in "pP" and self._next("{"):
+            self.at = self.pattern.index("}", self.at) + 1
+        elif kind in "pP":
+            self.at += 1
+        elif kind in "xuUNkgX":
+            raise _UnknownError
+
+    def _place(self, atom: str) -> _Part:
+        if len(self.atoms) >= _MOST_PLACES:
+            raise _UnknownError
+        place = len(self.atoms)
+        self.atoms.append(f"(?i:{atom})" if self._ignores_case else atom)
+        self.follow.append(set())
+        return _Part({place}, {place}, False, False, simple={place: frozenset()})
+
+    def _group(self) -> _Part:
+        outside = self._ignores_case
+        looks = any(self._next(sign) for sign in ("?=", "?!", "?<=", "?<!"))
+        atomic = not looks and self._next("?>")
+        if self._next("?i:"):
+            self._ignores_case = True
+        elif not looks and not atomic and not self._next("?:") and self._next("?"):
+            raise _UnknownError
+        places = len(self.atoms)
+        part = self.alternatives()
+        if not self._next(")"):
+            raise _UnknownError
+        self._ignores_case = outside
+        if looks:
+            # What it looks at is no part of the match.
+            del self.atoms[places:], self.follow[places:]
+            return _Part(always=False)
+        if atomic:
+            part.simple, part.always = {}, False
+        return part
