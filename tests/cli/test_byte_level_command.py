@@ -132,8 +132,11 @@ def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.
     assert message in capsys.readouterr().err
 
 
+MODELS = {"encode", "decode", "inspect", "convert", "lint", "compare", "diff", "view", "pack", "tokenize"}
+"""The commands that take models."""
+
+
 def test_completion_knows_the_options() -> None:
     for name, verb in verbs().items():
-        models = "encode decode inspect convert lint compare diff view pack tokenize".split()
-        takes_a_model = name in models
+        takes_a_model = name in MODELS
         assert ("--pattern" in verb.flags and "--special-token" in verb.flags) == takes_a_model, name
