@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from cpbpe.packing.read import Batch
+from cpbpe.packing.rows import Encoded
 from cpbpe.tokenizer.checks import checked_threads, cores
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 _SIMPLE = {"add_bos", "add_eos", "reverse"}
 """The options that engines take as they are."""
-
-
-class Encoded(NamedTuple):
-    """The ids of a batch."""
-
-    ids: NDArray[np.uint32]
-    offsets: NDArray[np.int64]
-    empty: NDArray[np.int64] | None
-    """Which lines are empty, and no documents, if the batch has lines."""
 
 
 class Encoder:
@@ -46,6 +34,8 @@ class Encoder:
 
     def encode(self, batch: Batch, number: int) -> Encoded:
         """The ids of a batch; `number` is that of its first document."""
+        if batch.encoded is not None:
+            return batch.encoded
         if batch.lines is not None:
             return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, 1, *self._ends))
         options = self._options

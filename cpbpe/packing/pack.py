@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from operator import index
@@ -85,12 +85,50 @@ def pack(
     - `format`, `field`, `column`, `whole`: how files are read.
     - `progress`: True for a bar, False for nothing, or a function; None: a bar on a terminal.
     """
+    if format is not None and format not in SOURCE_FORMATS:
+        raise CorpusError(f"{named('format')} must be one of {', '.join(SOURCE_FORMATS)}, not {format!r}")
+    reading: dict[str, Any] = {"format": format, "field": field, "column": column, "whole": whole}
+    return pack_source(
+        tokenizer,
+        lambda: source_of(source, **reading),
+        out,
+        reading=reading,
+        to=to,
+        dtype=dtype,
+        shard_size=shard_size,
+        shuffle_seed=shuffle_seed,
+        validation=validation,
+        validation_seed=validation_seed,
+        threads=threads,
+        progress=progress,
+        options=options,
+    )
+
+
+def pack_source(
+    tokenizer: Tokenizer,
+    open_source: Callable[[], Source],
+    out: Paths,
+    *,
+    reading: dict[str, Any],
+    to: str,
+    dtype: str,
+    shard_size: int | str | None,
+    shuffle_seed: int | None,
+    validation: float,
+    validation_seed: int,
+    threads: int | None,
+    progress: ProgressOption,
+    options: EncodeOptions,
+) -> PackReport:
+    """Encode the documents of a source, and write their ids to files.
+
+    `open_source` is called when the other arguments are known to be right. `reading`: what decides how the
+    source is read, for the manifest. Everything else is as in `pack`.
+    """
     begun = time.perf_counter()
     # 1. The arguments.
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(
-            f"pack() takes a Tokenizer first, not {type(tokenizer).__name__}; cpbpe.load(path) gives one"
-        )
+    check_tokenizer(tokenizer)
     kind = _format(to)
     place = Place(out)
     encoding = _checked_options(tokenizer, options)
@@ -102,10 +140,7 @@ def pack(
     kind.check(stored, None if size is None else size.tokens(item) * item)
     share, split_seed = _share(validation), _seed("validation_seed", validation_seed)
     seed = None if shuffle_seed is None else _seed("shuffle_seed", shuffle_seed)
-    reading: dict[str, Any] = {"format": format, "field": field, "column": column, "whole": whole}
-    if format is not None and format not in SOURCE_FORMATS:
-        raise CorpusError(f"{named('format')} must be one of {', '.join(SOURCE_FORMATS)}, not {format!r}")
-    texts = source_of(source, **reading)
+    texts = open_source()
     # 2. What there is already.
     manifest = Manifest(
         options={
@@ -238,6 +273,14 @@ def _report(
 
 
 # --- Arguments ------------------------------------------------------------------------------------
+
+
+def check_tokenizer(tokenizer: Any) -> None:
+    """Raise an error if this is none."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            f"pack() takes a Tokenizer first, not {type(tokenizer).__name__}; cpbpe.load(path) gives one"
+        )
 
 
 def _format(to: Any) -> Format:

@@ -6,13 +6,14 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.lines import split_lines
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import imported, numpy
+from cpbpe.packing.rows import Encoded
 from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Read:
 
 @dataclass
 class Batch:
-    """Consecutive documents, in one of two forms: a list, or the lines of a text."""
+    """Consecutive documents, in one of three forms: a list, the lines of a text, or encoded already."""
 
     after: Read
     """How far the source is read; `located` completes it."""
@@ -63,6 +64,10 @@ class Batch:
     called when it is known how many there are."""
     file: int = 0
     """The file of the lines."""
+    encoded: Encoded | None = None
+    """The ids of the documents, if others have encoded them. Then `texts` is empty."""
+    text_bytes: int = 0
+    """How long the documents were that others have encoded."""
     empty: int = 0
     """How many empty documents are not in `texts`."""
     absent: int = 0
@@ -87,7 +92,7 @@ class Batch:
             after.text_bytes = before.text_bytes + len(self.lines) - count + (not self.lines.endswith(b"\n"))
         else:
             after.absent = before.absent + self.absent
-            after.text_bytes = before.text_bytes + sum(map(len, self.texts))
+            after.text_bytes = before.text_bytes + self.text_bytes + sum(map(len, self.texts))
             if not self.places:
                 after.file, after.record = before.file, before.record
         after.number = before.number + documents
@@ -298,7 +303,23 @@ class TextSource:
         return []
 
 
-Source = FileSource | TextSource
+class Source(Protocol):
+    """Where documents come from."""
+
+    names: list[str]
+    """The names of the files, or what stands for them."""
+    facts: list[dict[str, Any]]
+    """What is known about each, to notice that a run is continued with others."""
+
+    @property
+    def total(self) -> int | None:
+        """How many bytes there are to read, if that is known."""
+
+    def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
+        """All batches from a place on. The last one may be empty."""
+
+    def warnings(self) -> list[str]:
+        """What users may want to know, once everything has been read."""
 
 
 def source_of(given: Any, *, format: str | None, field: str, column: str | int | None, whole: bool) -> Source:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cpbpe.lazy import numpy
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class Encoded(NamedTuple):
+    """The ids of a batch."""
+
+    ids: NDArray[np.uint32]
+    """The ids of all documents."""
+    offsets: NDArray[np.int64]
+    """Where each begins, and the end."""
+    empty: NDArray[np.int64] | None
+    """Which lines are empty, and no documents, if the batch has lines."""
 
 
 @dataclass

@@ -21,10 +21,10 @@ from typing import Any, Generic, TypeVar
 from cpbpe.corpus.in_order import in_order
 from cpbpe.lazy import numpy
 from cpbpe.packing.counting import Counter, Counts
-from cpbpe.packing.encode import Encoded, Encoder
+from cpbpe.packing.encode import Encoder
 from cpbpe.packing.manifest import Manifest
 from cpbpe.packing.read import Batch, Read, Source
-from cpbpe.packing.rows import Rows
+from cpbpe.packing.rows import Encoded, Rows
 from cpbpe.packing.shards import Plan, Shards
 from cpbpe.packing.shuffle import Buckets
 from cpbpe.packing.spool import SpoolState
