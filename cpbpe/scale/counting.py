@@ -1,8 +1,7 @@
 """Counting in parts: each part of a dataset becomes a row, and rows are merged until a few are left.
 
-A row holds the words of its part and what was read. (Many words are divided among several rows, because no
-engine likes values of gigabytes.) Addition has no order, so neither have the rows; and a task that is done
-again gives the same row again, which stands in the place of the first.
+A row holds some words of its part, those of one bucket, and what was read. Addition has no order, so neither
+have the rows; and a task that is done again gives the same rows again, which stand in the place of the first.
 """
 
 from __future__ import annotations
@@ -12,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cpbpe.arrow.texts import Column, pyarrow, texts_of
+from cpbpe.arrow.texts import Column, texts_of
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words
+from cpbpe.scale.buckets import BUCKETS, by_bucket
+from cpbpe.scale.rows import chunks_of
 from cpbpe.spelling import counted, named
 from cpbpe.training.argument_checks import checked_memory_limit
 from cpbpe.training.byte_level.counting import ByteCountSetup, byte_count_setup
@@ -29,13 +30,13 @@ from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
 from cpbpe.training.words_file import slice_words
 
 FAN_IN = 16
-"""This many rows are merged into one. A task has to hold them, and their merged words, in memory."""
+"""This many rows are merged at once. A task has to hold them, and their merged words, in memory."""
 
 MOST_BYTES = 1 << 29
-"""About the most bytes of a row."""
+"""About the most bytes of a row: no engine likes values of gigabytes."""
 
-PART = "part"
-"""The column of rows: a part's words, and what was read, as bytes."""
+Row = tuple[int, bytes]
+"""A bucket, and the words of it in a part with what was read."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Counting:
             return byte_count_setup(self.options)
         return count_setup(self.options, self.charsmap)
 
-    def count(self, columns: Iterable[Column]) -> list[bytes]:
+    def count(self, columns: Iterable[Column], buckets: int = BUCKETS) -> list[Row]:
         """The counts of a part of the dataset, whose texts come as arrays or chunked arrays."""
         nulls = 0
 
@@ -75,30 +76,38 @@ class Counting:
         how = ReadingOptions(self.threads, memory_limit=self.memory_limit)
         with Display(False) as display:
             counts = WordCounts.of(texts(), self.options, self.charsmap, how, display)
-        return _packed(counts.words, without_places(replace(counts.reading, nulls=nulls)))
+        reading = without_places(replace(counts.reading, nulls=nulls))
+        return _rows(by_bucket(counts.words, buckets), reading)
 
-    def merge(self, rows: Iterable[bytes]) -> list[bytes]:
-        """Several rows as one, or as few as there can be."""
-        return _packed(*self.merged(rows))
-
-    def merged(self, rows: Iterable[bytes]) -> tuple[Words, Reading]:
-        """The words of several rows, and what was read. At most `FAN_IN` rows are in memory."""
-        parts: list[Words] = []
+    def merge(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows of each bucket as one. At most `FAN_IN` rows of a bucket are in memory."""
+        parts: dict[int, list[Words]] = {}
         reading = Reading()
         with no_overflow():
-            for row in rows:
+            for bucket, row in rows:
                 words, own = pickle.loads(row)
-                parts.append(words)
+                found = parts.setdefault(bucket, [])
+                found.append(words)
                 reading = without_places(reading + own)
-                if len(parts) == FAN_IN:
-                    parts = [merge_words(parts)]
-            if len(parts) != 1:
-                parts = [merge_words(parts)] if parts else [Words(b"", b"", b"")]
-        return parts[0], reading
+                if len(found) == FAN_IN:
+                    found[:] = [merge_words(found)]
+            merged = [
+                (bucket, found[0] if len(found) == 1 else merge_words(found))
+                for bucket, found in sorted(parts.items())
+            ]
+        return _rows(merged, reading)
 
     def result(self, rows: Iterable[bytes], min_count: int) -> WordCounts:
-        """The counts of the whole dataset, from the last few rows."""
-        words, reading = self.merged(rows)
+        """The counts of the whole dataset, from a row for each bucket, or from those of few parts."""
+        parts: list[Words] = []
+        reading = Reading()
+        for row in rows:
+            words, own = pickle.loads(row)
+            parts.append(words)
+            reading = without_places(reading + own)
+        with no_overflow():
+            words = merge_words(parts) if parts else Words(b"", b"", b"")
+        del parts
         if min_count > 1:
             words, warning = without_rare(words, min_count)
             reading = replace(reading, warnings=(*reading.warnings, *warning))
@@ -145,22 +154,6 @@ def checked_min_count(number: Any) -> int:
     return number
 
 
-def check_column(column: str, columns: list[str]) -> None:
-    """Raise an error if a dataset does not have a column."""
-    if column not in columns:
-        raise ValueError(f"the dataset has no column {column!r}; it has {', '.join(columns) or 'none'}")
-
-
-def chunks_of(column: Column) -> list[Column]:
-    """The arrays of a column."""
-    return list(column.chunks) if isinstance(column, pyarrow().ChunkedArray) else [column]
-
-
-def row_type() -> Any:
-    """The schema of rows."""
-    return pyarrow().schema([(PART, pyarrow().large_binary())])
-
-
 def without_places(reading: Reading) -> Reading:
     """What was read, without what depends on how the dataset was cut into parts.
 
@@ -197,19 +190,14 @@ def without_rare(words: Words, min_count: int) -> tuple[Words, tuple[str, ...]]:
     return left, (warning,)
 
 
-def levels(rows: int) -> Iterator[int]:
-    """How many rows are left after each merge of the tree."""
-    while rows > FAN_IN:
-        rows = -(-rows // FAN_IN)
-        yield rows
-
-
-def _packed(words: Words, reading: Reading) -> list[bytes]:
-    """Words and what was read as rows."""
-    size = len(words.blob) + len(words.ends) + len(words.counts)
-    step = max(1, len(words) * MOST_BYTES // max(size, 1))
-    slices = [slice_words(words, at, min(at + step, len(words))) for at in range(0, len(words), step)]
-    return [
-        pickle.dumps((part, Reading() if number else reading), protocol=pickle.HIGHEST_PROTOCOL)
-        for number, part in enumerate(slices or [words])
-    ]
+def _rows(parts: list[tuple[int, Words]], reading: Reading) -> list[Row]:
+    """Words and what was read as rows: at least one, and none that is too large."""
+    made: list[Row] = []
+    for bucket, words in parts or [(0, Words(b"", b"", b""))]:
+        size = len(words.blob) + len(words.ends) + len(words.counts)
+        step = max(1, len(words) * MOST_BYTES // max(size, 1))
+        for at in range(0, max(len(words), 1), step):
+            part = words if step >= len(words) else slice_words(words, at, min(at + step, len(words)))
+            value = (part, Reading() if made else reading)
+            made.append((bucket, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)))
+    return made

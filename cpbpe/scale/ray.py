@@ -1,4 +1,4 @@
-"""Counting, training and encoding of Ray datasets.
+"""Counting, training, encoding and packing of Ray datasets.
 
     import ray
     import cpbpe.scale.ray as scale
@@ -6,6 +6,7 @@
     texts = ray.data.read_parquet("s3://bucket/corpus")
     result = scale.train(texts, column="text", vocab_size=32_000)
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)
+    scale.pack(texts, result.tokenizer, "tokens", column="text", add_eos=True)
 
 A block of a dataset is counted or encoded by one task at a time, as a table of Arrow. Ray does a task again
 whose worker has died; what the first attempt has made is not used.
@@ -13,24 +14,21 @@ whose worker has died; what the first attempt has made is not used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.arrow.texts import texts_of
 from cpbpe.lazy import imported
-from cpbpe.scale.counting import (
-    FAN_IN,
-    PART,
-    Counting,
-    check_column,
-    checked_min_count,
-    counting,
-    levels,
-    row_type,
-)
+from cpbpe.packing.report import PackReport
+from cpbpe.scale.buckets import BUCKETS
+from cpbpe.scale.counting import FAN_IN, Counting, Row, checked_min_count, counting
 from cpbpe.scale.encoding import Encoding, encoding
+from cpbpe.scale.packing import Dataset, Packing, checked_order, packed, packing
+from cpbpe.scale.rows import BUCKET, PART, check_column, check_new, row_type
 from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.presets import AnyOptions
+from cpbpe.training.progress import ProgressOption
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.train import train as train_on_counts
 from cpbpe.training.word_counts import WordCounts, warn
@@ -57,12 +55,13 @@ def count(
     least = checked_min_count(min_count)
     work = counting(column, preset, memory_limit, 1, options)
     _check(dataset, "count", column)
-    # 1. A row or a few for each block.
+    # 1. Each block becomes rows, one for each bucket of words.
     rows = _on_blocks(dataset.select_columns([column]), _CountBlock(work)).materialize()
-    # 2. A tree: workers merge rows until a few are left.
-    for _ in levels(rows.count()):
-        rows = rows.map_batches(_MergeRows(work), batch_format="pyarrow", batch_size=FAN_IN).materialize()
-    # 3. The rest is merged here.
+    if rows.count() > FAN_IN * BUCKETS:
+        # 2. The rows of a bucket come together in a block, and become one.
+        rows = rows.sort(BUCKET, boundaries=list(range(1, BUCKETS)))
+        rows = _on_blocks(rows, _MergeRows(work)).materialize()
+    # 3. What no two buckets have in common is put together here.
     counts = work.result((row[PART] for row in rows.iter_rows()), least)
     warn(counts.reading.warnings)
     return counts
@@ -93,16 +92,70 @@ def encode(
     column: str = "text",
     *,
     output: str = "ids",
+    spans: str | None = None,
     **options: Unpack[EncodeOptions],
 ) -> Any:
     """The dataset with a column of lists of uint32: the ids of its texts, null where there is no text.
 
+    With `spans`, the name of another column, that has the begin and end of each id in its text: in characters
+    for strings, in bytes for binary.
+
     A process of a worker loads the tokenizer once. The options are those of `Tokenizer.encode_arrays`, except
     those of sampling. As always in Ray, nothing is done before the result is used.
     """
-    work = encoding(tokenizer, column, output, False, options)
-    _check(dataset, "encode", column, output)
+    work = encoding(tokenizer, column, output, spans, False, options)
+    _check(dataset, "encode", column, output, spans)
     return _on_blocks(dataset, _EncodeBlock(work))
+
+
+def pack(
+    dataset: Any,
+    tokenizer: Tokenizer,
+    out: Any,
+    column: str = "text",
+    *,
+    order: str | list[str] | None = None,
+    to: str = "npy",
+    dtype: str = "auto",
+    shard_size: int | str | None = None,
+    shuffle_seed: int | None = None,
+    validation: float = 0.0,
+    validation_seed: int = 0,
+    progress: ProgressOption = None,
+    **options: Unpack[EncodeOptions],
+) -> PackReport:
+    """Encode a column, and write the ids to the files that `cpbpe.pack` writes of its texts on one machine.
+
+    Workers encode; this process writes, into a folder that it can reach. `order` is a column by which the
+    rows are sorted first, or several; its values must all be different. Without it, the order is that in
+    which the dataset gives its blocks. A run that was interrupted is continued by the same call: blocks are
+    encoded again, and only what is missing is written. The other options are those of `cpbpe.pack`.
+    """
+    work = packing(tokenizer, options)
+    _check(dataset, "pack", column)
+    names = checked_order(order, list(dataset.schema().names))
+
+    def parts() -> Iterator[Any]:
+        ordered = dataset.sort(names) if names else dataset
+        made = _on_blocks(ordered.select_columns([column]), _PackBlock(work, column))
+        made.context.execution_options.preserve_order = True
+        for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
+            yield from (part.as_buffer() for part in table.column(PART))
+
+    return packed(
+        Dataset(parts, "a dataset of Ray"),
+        tokenizer,
+        out,
+        names,
+        options,
+        to=to,
+        dtype=dtype,
+        shard_size=shard_size,
+        shuffle_seed=shuffle_seed,
+        validation=validation,
+        validation_seed=validation_seed,
+        progress=progress,
+    )
 
 
 def _on_blocks(dataset: Any, work: Any) -> Any:
@@ -115,23 +168,28 @@ def _on_blocks(dataset: Any, work: Any) -> Any:
 
 
 class _CountBlock:
-    """From a block to a row."""
+    """From a block to rows."""
 
     def __init__(self, work: Counting):
         self._work = work
 
     def __call__(self, table: Any) -> Any:
-        return _rows(self._work.count([table.column(self._work.column)]))
+        return _table(self._work.count([table.column(self._work.column)]))
 
 
 class _MergeRows:
-    """From several rows to one."""
+    """From the rows of a bucket to one."""
 
     def __init__(self, work: Counting):
         self._work = work
 
     def __call__(self, table: Any) -> Any:
-        return _rows(self._work.merge(table.column(PART).to_pylist()))
+        buckets, parts = table.column(BUCKET), table.column(PART)
+        return _table(
+            self._work.merge(
+                (bucket.as_py(), part.as_buffer()) for bucket, part in zip(buckets, parts, strict=True)
+            )
+        )
 
 
 class _EncodeBlock:
@@ -144,8 +202,22 @@ class _EncodeBlock:
         return self._work.add(table)
 
 
-def _rows(parts: list[bytes]) -> Any:
-    return imported("pyarrow").table({PART: parts}, schema=row_type())
+class _PackBlock:
+    """Encodes one block after the other, for the process that writes."""
+
+    def __init__(self, work: Packing, column: str):
+        self._work = work
+        self._column = column
+
+    def __call__(self, table: Any) -> Any:
+        arrow = imported("pyarrow")
+        part = self._work.part(table.column(self._column))
+        return arrow.table({PART: arrow.array([part], arrow.large_binary())})
+
+
+def _table(rows: list[Row]) -> Any:
+    columns = {BUCKET: [bucket for bucket, _ in rows], PART: [part for _, part in rows]}
+    return imported("pyarrow").table(columns, schema=row_type())
 
 
 def _ray() -> Any:
@@ -155,7 +227,7 @@ def _ray() -> Any:
         raise ImportError("this needs Ray: pip install 'cpbpe[ray]'") from None
 
 
-def _check(dataset: Any, name: str, column: str, output: str | None = None) -> None:
+def _check(dataset: Any, name: str, column: str, *outputs: str | None) -> None:
     """Raise an error if this is no dataset, or if it lacks the column."""
     _ray()
     if not isinstance(dataset, imported("ray.data").Dataset):
@@ -169,5 +241,4 @@ def _check(dataset: Any, name: str, column: str, output: str | None = None) -> N
     arrow, kind = imported("pyarrow"), schema.types[columns.index(column)]
     if isinstance(kind, arrow.DataType):
         texts_of(arrow.nulls(0, kind), name)
-    if output in columns:
-        raise ValueError(f"the dataset has a column {output!r} already; give another name as output")
+    check_new(outputs, columns)

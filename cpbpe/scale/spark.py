@@ -1,10 +1,11 @@
-"""Counting, training and encoding of Spark's data frames.
+"""Counting, training, encoding and packing of Spark's data frames.
 
     import cpbpe.scale.spark as scale
 
     texts = spark.read.parquet("hdfs://corpus")
     result = scale.train(texts, column="text", vocab_size=32_000)
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)
+    scale.pack(texts, result.tokenizer, "tokens", column="text", order="id", add_eos=True)
 
 A partition is counted or encoded by one task, as batches of Arrow (`mapInArrow`). Spark does a task again
 that failed or is slow; only one attempt's result is used.
@@ -16,11 +17,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.lazy import imported
-from cpbpe.scale.counting import FAN_IN, PART, Counting, check_column, checked_min_count, counting, levels
+from cpbpe.packing.report import PackReport
+from cpbpe.scale.buckets import BUCKETS
+from cpbpe.scale.counting import FAN_IN, Counting, Row, checked_min_count, counting
 from cpbpe.scale.encoding import Encoding, encoding
+from cpbpe.scale.packing import Dataset, Packing, checked_order, packed, packing
+from cpbpe.scale.rows import BUCKET, PART, check_column, check_new
 from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.presets import AnyOptions
+from cpbpe.training.progress import ProgressOption
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.train import train as train_on_counts
 from cpbpe.training.word_counts import WordCounts, warn
@@ -28,9 +34,7 @@ from cpbpe.training.word_counts import WordCounts, warn
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_NUMBER = "number"
-"""The column of rows that decides which are merged: the number of the partition that made them."""
-_ROWS = f"{_NUMBER} long, {PART} binary"
+_ROWS = f"{BUCKET} int, {PART} binary"
 
 
 def count(
@@ -52,15 +56,15 @@ def count(
     least = checked_min_count(min_count)
     work = counting(column, preset, memory_limit, 1, options)
     _check(frame, "count", column)
-    # 1. A row or a few for each partition.
+    # 1. Each partition becomes rows, one for each bucket of words; or one row, if there are few.
     texts = frame.select(frame[f"`{column}`"].alias(column))
-    rows = texts.mapInArrow(_CountPartition(work), _ROWS)
-    # 2. A tree: tasks merge rows until a few are left. (Which rows meet depends on nothing but the
-    #    partitions, so a task that is done again gets the same ones.)
-    for left in levels(_partitions(frame)):
-        rows = rows.repartition(left, _NUMBER).mapInArrow(_MergeRows(work), _ROWS)
-    # 3. The rest is merged here, row by row.
-    counts = work.result((bytes(row[PART]) for row in rows.toLocalIterator()), least)
+    few = _partitions(frame) <= FAN_IN
+    rows = texts.mapInArrow(_CountPartition(work, 1 if few else BUCKETS), _ROWS)
+    if not few:
+        # 2. The rows of a bucket come together in a partition, and become one.
+        rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(_MergeRows(work), _ROWS)
+    # 3. What no two buckets have in common is put together here.
+    counts = work.result((bytes(row[PART]) for row in _computed(rows)), least)
     warn(counts.reading.warnings)
     return counts
 
@@ -90,41 +94,101 @@ def encode(
     column: str = "text",
     *,
     output: str = "ids",
+    spans: str | None = None,
     **options: Unpack[EncodeOptions],
 ) -> Any:
     """The frame with a column of arrays of int: the ids of its texts, null where there is no text.
 
+    With `spans`, the name of another column, that has an array of the begin and end of each id in its text:
+    in characters for strings, in bytes for binary.
+
     A Python process of a worker loads the tokenizer once. The options are those of `Tokenizer.encode_arrays`,
     except those of sampling. As always in Spark, nothing is done before the result is used.
     """
-    work = encoding(tokenizer, column, output, True, options)
-    _check(frame, "encode", column, output)
+    work = encoding(tokenizer, column, output, spans, True, options)
+    _check(frame, "encode", column, output, spans)
     types = imported("pyspark.sql.types")
-    ids = types.StructField(output, types.ArrayType(types.IntegerType()))
-    return frame.mapInArrow(_EncodePartition(work), types.StructType([*frame.schema.fields, ids]))
+    numbers = types.ArrayType(types.IntegerType())
+    fields = [*frame.schema.fields, types.StructField(output, numbers)]
+    if spans is not None:
+        fields.append(types.StructField(spans, types.ArrayType(numbers)))
+    return frame.mapInArrow(_EncodePartition(work), types.StructType(fields))
+
+
+def pack(
+    frame: Any,
+    tokenizer: Tokenizer,
+    out: Any,
+    column: str = "text",
+    *,
+    order: str | list[str] | None = None,
+    to: str = "npy",
+    dtype: str = "auto",
+    shard_size: int | str | None = None,
+    shuffle_seed: int | None = None,
+    validation: float = 0.0,
+    validation_seed: int = 0,
+    progress: ProgressOption = None,
+    **options: Unpack[EncodeOptions],
+) -> PackReport:
+    """Encode a column, and write the ids to the files that `cpbpe.pack` writes of its texts on one machine.
+
+    Workers encode; this process writes, into a folder that it can reach. `order` is a column by which the
+    rows are sorted first, or several; its values must all be different. Without it, the order is that of the
+    frame's partitions, which is not always that of the files it was read from. What is encoded is kept on the
+    disks of the workers until it is written. A run that was interrupted is continued by the same call: texts
+    are encoded again, and only what is missing is written. The other options are those of `cpbpe.pack`.
+    """
+    work = packing(tokenizer, options)
+    _check(frame, "pack", column)
+    names = checked_order(order, list(frame.columns))
+
+    def parts() -> Iterator[Any]:
+        ordered = frame.orderBy(*(frame[f"`{name}`"] for name in names)) if names else frame
+        texts = ordered.select(ordered[f"`{column}`"].alias(column))
+        for row in _computed(texts.mapInArrow(_PackPartition(work), f"{PART} binary")):
+            yield bytes(row[PART])
+
+    return packed(
+        Dataset(parts, "a data frame of Spark"),
+        tokenizer,
+        out,
+        names,
+        options,
+        to=to,
+        dtype=dtype,
+        shard_size=shard_size,
+        shuffle_seed=shuffle_seed,
+        validation=validation,
+        validation_seed=validation_seed,
+        progress=progress,
+    )
 
 
 class _CountPartition:
     """From the batches of a partition to its rows."""
 
-    def __init__(self, work: Counting):
+    def __init__(self, work: Counting, buckets: int):
         self._work = work
+        self._buckets = buckets
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        parts = self._work.count(batch.column(0) for batch in batches)
-        return _batches(imported("pyspark").TaskContext.get().partitionId(), parts)
+        return _batches(self._work.count((batch.column(0) for batch in batches), self._buckets))
 
 
 class _MergeRows:
-    """From the rows of a partition to one, or as few as there can be."""
+    """From the rows of a bucket to one."""
 
     def __init__(self, work: Counting):
         self._work = work
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        rows = (row.as_py() for batch in batches for row in batch.column(1))
-        parts = self._work.merge(rows)
-        return _batches(imported("pyspark").TaskContext.get().partitionId(), parts)
+        rows = (
+            (bucket.as_py(), part.as_buffer())
+            for batch in batches
+            for bucket, part in zip(batch.column(0), batch.column(1), strict=True)
+        )
+        return _batches(self._work.merge(rows))
 
 
 class _EncodePartition:
@@ -138,16 +202,43 @@ class _EncodePartition:
             yield self._work.add(batch)
 
 
-def _batches(number: int, parts: list[bytes]) -> Iterator[Any]:
+class _PackPartition:
+    """Encodes one batch after the other, for the process that writes."""
+
+    def __init__(self, work: Packing):
+        self._work = work
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = imported("pyarrow")
+        for batch in batches:
+            part = arrow.array([self._work.part(batch.column(0))], arrow.binary())
+            yield arrow.RecordBatch.from_arrays([part], [PART])
+
+
+def _batches(rows: list[Row]) -> Iterator[Any]:
     """Rows, each in a batch of its own, because they may be large."""
     arrow = imported("pyarrow")
-    for part in parts:
-        columns = [arrow.array([number], arrow.int64()), arrow.array([part], arrow.binary())]
-        yield arrow.RecordBatch.from_arrays(columns, [_NUMBER, PART])
+    for bucket, part in rows:
+        columns = [arrow.array([bucket], arrow.int32()), arrow.array([part], arrow.binary())]
+        yield arrow.RecordBatch.from_arrays(columns, [BUCKET, PART])
+
+
+def _computed(frame: Any) -> Iterator[Any]:
+    """The rows of a frame in order, one partition at a time, all of which are made at the same time.
+
+    `toLocalIterator` by itself would start the work for a partition when the one before it has been read.
+    """
+    storage = imported("pyspark").StorageLevel.DISK_ONLY
+    kept = frame.persist(storage)
+    try:
+        kept.write.format("noop").mode("overwrite").save()
+        yield from kept.toLocalIterator(prefetchPartitions=True)
+    finally:
+        kept.unpersist()
 
 
 def _partitions(frame: Any) -> int:
-    """How many partitions a frame has. Spark Connect does not say; then there are two levels of merging."""
+    """How many partitions a frame has. Spark Connect does not say; then they are taken to be many."""
     try:
         number: int = frame.rdd.getNumPartitions()
     except Exception as error:
@@ -155,11 +246,11 @@ def _partitions(frame: Any) -> int:
             error, (AttributeError, NotImplementedError)
         ):
             raise
-        return FAN_IN**3
+        return FAN_IN + 1
     return number
 
 
-def _check(frame: Any, name: str, column: str, output: str | None = None) -> None:
+def _check(frame: Any, name: str, column: str, *outputs: str | None) -> None:
     """Raise an error if this is no data frame, or if it lacks the column."""
     try:
         imported("pyspark.sql")
@@ -172,5 +263,4 @@ def _check(frame: Any, name: str, column: str, output: str | None = None) -> Non
     kind = frame.schema[column].dataType.typeName()
     if kind not in ("string", "varchar", "char", "binary"):
         raise TypeError(f"the column {column!r} holds no strings or bytes, but {kind}")
-    if output in frame.columns:
-        raise ValueError(f"the frame has a column {output!r} already; give another name as output")
+    check_new(outputs, list(frame.columns))

@@ -26,6 +26,15 @@ def ids_of(tok: cpbpe.Tokenizer, **options: Any) -> list[list[int] | None]:
     return [None if text is None else tok.encode(text, **options) for text in TEXTS]
 
 
+def packed_files(folder: Path) -> dict[str, bytes]:
+    """What a run has written, without what says where the texts came from."""
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name != "cpbpe-pack.json"
+    }
+
+
 class DiesOnce:
     """Passes tables on; but the first process that comes here kills itself, or an ancestor of it."""
 

@@ -2,16 +2,22 @@
 
 import pickle
 import random
+from array import array
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import cpbpe
+from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
+from cpbpe.reference.training_values import Words
 from cpbpe.scale import counting as scale
-from cpbpe.scale.counting import Counting, counting, levels
+from cpbpe.scale.buckets import BUCKETS, by_bucket
+from cpbpe.scale.counting import Counting, Row, counting
 from cpbpe.scale.encoding import encoding
+from cpbpe.scale.rows import check_column
 from tests.bytes import models as byte_models
 from tests.support import corpus, zoo
 from tests.support.budget import SEED
@@ -33,16 +39,21 @@ def whole(**options: Any) -> cpbpe.WordCounts:
     return cpbpe.WordCounts.build([text for text in TEXTS if text is not None], **options)
 
 
-def in_parts(work: Counting, rng: random.Random) -> list[bytes]:
+def parts_of(rows: list[Row]) -> list[bytes]:
+    return [part for _, part in rows]
+
+
+def in_parts(work: Counting, rng: random.Random) -> list[Row]:
     """Rows of parts of the texts, cut and ordered at random, of chunked and other columns."""
     texts = TEXTS.copy()
     rng.shuffle(texts)
-    rows: list[bytes] = []
+    rows: list[Row] = []
+    buckets = rng.choice((1, 2, BUCKETS))
     while texts:
         part = [texts.pop() for _ in range(min(len(texts), rng.randint(0, 40)))]
         at = rng.randint(0, len(part))
         split = [pa.array(part[:at], pa.string()), pa.array(part[at:], pa.string())]
-        rows += work.count([pa.chunked_array(split)] if rng.random() < 0.5 else split)
+        rows += work.count([pa.chunked_array(split)] if rng.random() < 0.5 else split, buckets)
     return rows
 
 
@@ -58,7 +69,7 @@ def test_parts_in_every_order(options: dict[str, Any], engine: str) -> None:
             rng.shuffle(rows)
             cut = rng.randint(1, len(rows))
             rows = [*work.merge(rows[:cut]), *rows[cut:]]
-        counts = work.result(rows, 1)
+        counts = work.result(parts_of(rows), 1)
         assert counts == expected
         assert counts.reading.nulls == 2
         assert (counts.reading.sentences, counts.reading.bytes) == (
@@ -78,7 +89,7 @@ def test_the_same_model() -> None:
     expected = cpbpe.train(texts, vocab_size=700)
     work = make(vocab_size=700)
     rows = [row for at in range(0, 200, 30) for row in work.count([pa.array(texts[at : at + 30])])]
-    counts = work.result(rows[::-1], 1)
+    counts = work.result(parts_of(rows[::-1]), 1)
     assert cpbpe.train(counts, vocab_size=700).tokenizer.to_bytes() == expected.tokenizer.to_bytes()
 
 
@@ -87,23 +98,65 @@ def test_many_words_are_several_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "MOST_BYTES", 1000)
     rows = in_parts(work, random.Random(SEED))
     merged = work.merge(rows)
-    assert len(merged) > 5
-    assert max(map(len, merged)) < 5000
-    assert work.result(merged, 1) == whole()
-    assert work.result(work.merge(merged[::-1]), 1).reading == work.result(rows, 1).reading
+    assert max(len(part) for _, part in merged) < 5000
+    assert work.result(parts_of(merged), 1) == whole()
+    readings = [work.result(parts_of(some), 1).reading for some in (rows, work.merge(merged[::-1]))]
+    assert readings[0] == readings[1]
+
+
+def test_a_word_has_one_bucket() -> None:
+    """What a bucket holds is sorted, together it is everything, and other words have no say in it."""
+    words = whole().words
+    parts = by_bucket(words, BUCKETS)
+    assert len(parts) > BUCKETS // 2
+    assert merge_words([part for _, part in parts]) == words
+    bucket_of = {word: bucket for bucket, part in parts for word in listed(part)}
+    assert sorted(bucket_of) == listed(words)
+    rng = random.Random(SEED)
+    for _ in range(20):
+        some = sorted(rng.sample(listed(words), 5))
+        ends = array("Q", accumulate(map(len, some))).tobytes()
+        chosen = Words(b"".join(some), ends, array("Q", [3] * 5).tobytes())
+        found = by_bucket(chosen, BUCKETS)
+        assert {word: bucket for bucket, part in found for word in listed(part)} == {
+            word: bucket_of[word] for word in some
+        }
+    assert by_bucket(words, 1) == [(0, words)]
+    assert by_bucket(Words(b"", b"", b""), BUCKETS) == []
+
+
+def test_a_bucket_is_merged_with_few_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = make()
+    rows = [row for text in TEXTS[:60] for row in work.count([pa.array([text])], 2)]
+    most = 0
+
+    def merged(parts: list[Words]) -> Words:
+        nonlocal most
+        most = max(most, len(parts))
+        return merge_words(parts)
+
+    monkeypatch.setattr(scale, "merge_words", merged)
+    made = work.merge(rows)
+    assert [bucket for bucket, _ in made] == [0, 1]
+    assert most == scale.FAN_IN
+
+
+def listed(words: Words) -> list[bytes]:
+    ends = [0, *array("Q", words.ends)]
+    return [words.blob[begin:end] for begin, end in pairwise(ends)]
 
 
 def test_nothing() -> None:
     work = make()
     assert dict(work.result([], 1)) == {}
-    assert dict(work.result(work.merge(work.count([pa.nulls(3, pa.string())])), 2)) == {}
+    assert dict(work.result(parts_of(work.merge(work.count([pa.nulls(3, pa.string())]))), 2)) == {}
     with pytest.raises(TrainingError, match="the corpus contains no text"):
         cpbpe.train(work.result([], 1))
 
 
 def test_rare_words_are_left_out_only_when_asked() -> None:
     work = make()
-    rows = in_parts(work, random.Random(SEED))
+    rows = parts_of(in_parts(work, random.Random(SEED)))
     full = dict(work.result(rows, 1))
     assert work.result(rows, 1).reading.warnings == ()
     for least in (2, 5, 10**9):
@@ -120,7 +173,7 @@ def test_rare_words_are_left_out_only_when_asked() -> None:
 def test_what_is_no_text_is_said() -> None:
     work = make()
     rows = work.count([pa.array([b"a\xff", b"ok"])]) + work.count([pa.array([b"\xfe\xff b"])])
-    counts = work.result(rows, 1)
+    counts = work.result(parts_of(rows), 1)
     assert counts.reading.not_utf8 == 2
     (warning,) = counts.reading.warnings
     assert warning.startswith("2 texts in the column 'text' are not valid UTF-8; ")
@@ -131,7 +184,7 @@ def test_memory_limit() -> None:
     rng = random.Random(SEED)
     texts = [" ".join("".join(rng.choices("abcdefgh", k=8)) for _ in range(300)) for _ in range(400)]
     limited = counting("text", "llama2", "1MiB", 1, {})
-    counts = limited.result(limited.count([pa.array(texts)]), 1)
+    counts = limited.result(parts_of(limited.count([pa.array(texts)])), 1)
     assert counts.reading.spilled_runs > 0
     assert counts == cpbpe.WordCounts.build(texts)
 
@@ -163,13 +216,7 @@ def test_wrong_arguments() -> None:
         with pytest.raises(ValueError, match="min_count must be an integer, at least 1, not"):
             scale.checked_min_count(number)
     with pytest.raises(ValueError, match="the dataset has no column 'text'; it has a, b"):
-        scale.check_column("text", ["a", "b"])
-
-
-def test_levels() -> None:
-    assert list(levels(0)) == list(levels(16)) == []
-    assert list(levels(17)) == [2]
-    assert list(levels(64_000)) == [4000, 250, 16]
+        check_column("text", ["a", "b"])
 
 
 # --- Encoding -------------------------------------------------------------------------------------
@@ -182,7 +229,7 @@ def test_encoding(signed: bool, family: str, engine: str) -> None:
     if family == "byte-level":
         tok = cpbpe.Tokenizer.from_spec(byte_models.model())
     tok = tok.using(add_eos=True)
-    work = pickle.loads(pickle.dumps(encoding(tok, "text", "ids", signed, {"prefix_space": False})))
+    work = pickle.loads(pickle.dumps(encoding(tok, "text", "ids", None, signed, {"prefix_space": False})))
     texts = TEXTS[-30:]
     expected = [None if text is None else tok.encode(text, prefix_space=False) for text in texts]
     kinds = (pa.string(), pa.large_string())
@@ -196,13 +243,34 @@ def test_encoding(signed: bool, family: str, engine: str) -> None:
         ] == expected
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_encoding_with_spans(signed: bool, engine: str) -> None:
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
+    work = pickle.loads(pickle.dumps(encoding(tok, "text", "ids", "where", signed, {"add_bos": True})))
+    texts = [None, *TEXTS[-30:], "Größe\u3042"]
+    expected = [None if text is None else tok.align(text, add_bos=True, unit="char") for text in texts]
+    for kind in (pa.string(), pa.large_string()):
+        made = work.add(
+            pa.table({"text": pa.chunked_array([pa.array(texts[:7], kind), pa.array(texts[7:], kind)])})
+        )
+        assert made.column_names == ["text", "ids", "where"]
+        found = [*zip(made["ids"].to_pylist(), made["where"].to_pylist(), strict=True)]
+        assert found == [
+            (None, None) if row is None else (list(row.ids), [list(span) for span in row.offsets])
+            for row in expected
+        ]
+        assert made["ids"].type.value_type == (pa.int32() if signed else pa.uint32())
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
         ({"tokenizer": "x"}, TypeError, "takes a Tokenizer after the dataset, not str; cpbpe.load"),
         ({"column": 1}, TypeError, "column must be the name of a column, not 1"),
         ({"output": None}, TypeError, "output must be the name of a column, not None"),
-        ({"output": "text"}, ValueError, "column and output are both 'text'; the ids need"),
+        ({"output": "text"}, ValueError, "column and output are both 'text'; output needs"),
+        ({"spans": 1}, TypeError, "spans must be the name of a column, not 1"),
+        ({"spans": "ids"}, ValueError, "output and spans are both 'ids'; spans needs"),
         ({"options": {"alpha": 0.1}}, ValueError, "alpha: sampling depends on the numbers"),
         ({"options": {"bos": True}}, TypeError, "has no option 'bos'"),
         ({"options": {"add_eos": 2}}, TypeError, "add_eos must be True or False"),
@@ -214,6 +282,7 @@ def test_wrong_encoding(given: dict[str, Any], error: type[Exception], message: 
         "tokenizer": cpbpe.Tokenizer.from_bytes(zoo.model("llama")),
         "column": "text",
         "output": "ids",
+        "spans": None,
         "signed": False,
         "options": {},
     }

@@ -12,7 +12,7 @@ import pytest
 import cpbpe
 from cpbpe.scale import ray as scale
 from tests.scale import datasets
-from tests.scale.datasets import PARTS, TEXTS, TRAIN, DiesOnce, ids_of, present, tokenizer
+from tests.scale.datasets import PARTS, TEXTS, TRAIN, DiesOnce, ids_of, packed_files, present, tokenizer
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -65,6 +65,32 @@ def test_encoding(dataset: Any) -> None:
     assert ids_by_number(made) == ids_of(tok, add_bos=True)
 
 
+def test_spans(dataset: Any) -> None:
+    tok = tokenizer()
+    made = scale.encode(dataset, tok, spans="where")
+    assert made.columns() == ["text", "n", "ids", "where"]
+    rows = sorted(made.take_all(), key=lambda row: row["n"])
+    found = [None if row["where"] is None else [tuple(span) for span in row["where"]] for row in rows]
+    assert found == [None if text is None else tok.align(text).offsets for text in TEXTS]
+    with pytest.raises(ValueError, match="has a column 'n' already; give another name as spans"):
+        scale.encode(dataset, tok, spans="n")
+
+
+def test_packing(dataset: Any, tmp_path: Path) -> None:
+    """In the order of the blocks, and in that of a column when they have been shuffled."""
+    tok = tokenizer()
+    cpbpe.pack(tok, TEXTS, tmp_path / "one", shard_size=3000, shuffle_seed=1)
+    options: dict[str, Any] = {"shard_size": 3000, "shuffle_seed": 1, "progress": False}
+    assert scale.pack(dataset, tok, tmp_path / "blocks", **options).documents > 500
+    shuffled = dataset.random_shuffle(seed=5)
+    assert [row["n"] for row in shuffled.take(20)] != list(range(20))
+    scale.pack(shuffled, tok, tmp_path / "order", order="n", **options)
+    for name in ("blocks", "order"):
+        assert packed_files(tmp_path / name) == packed_files(tmp_path / "one"), name
+    with pytest.raises(ValueError, match="order: the dataset has no column 'number'; it has text, n"):
+        scale.pack(dataset, tok, tmp_path / "x", order="number")
+
+
 def test_a_killed_worker_changes_nothing(dataset: Any, tmp_path: Path) -> None:
     """The process dies in the task that counts, because Ray does both steps in one."""
     flag = tmp_path / "counting"
@@ -77,6 +103,12 @@ def test_a_killed_worker_changes_nothing(dataset: Any, tmp_path: Path) -> None:
     )
     assert ids_by_number(dying) == ids_of(tokenizer())
     assert flag.exists()
+    flag = tmp_path / "packing"
+    dying = dataset.map_batches(DiesOnce(flag), batch_format="pyarrow", batch_size=None)
+    scale.pack(dying, tokenizer(), tmp_path / "packed", order="n", progress=False)
+    assert flag.exists()
+    cpbpe.pack(tokenizer(), TEXTS, tmp_path / "one")
+    assert packed_files(tmp_path / "packed") == packed_files(tmp_path / "one")
 
 
 def test_wrong_datasets(dataset: Any) -> None:

@@ -16,7 +16,7 @@ import pytest
 import cpbpe
 from cpbpe.scale import spark as scale
 from tests.scale import datasets
-from tests.scale.datasets import PARTS, TEXTS, TRAIN, DiesOnce, ids_of, present, tokenizer
+from tests.scale.datasets import PARTS, TEXTS, TRAIN, DiesOnce, ids_of, packed_files, present, tokenizer
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -123,6 +123,25 @@ class TestLocal:
         assert made.columns == ["text", "n", "ids"]
         assert ids_by_number(made) == ids_of(tok, add_bos=True)
 
+    def test_spans(self, local: Any) -> None:
+        tok = tokenizer()
+        made = scale.encode(frame_of(local).coalesce(3), tok, spans="where")
+        assert made.columns == ["text", "n", "ids", "where"]
+        rows = sorted(made.collect(), key=lambda row: int(row["n"]))
+        found = [None if row["where"] is None else [tuple(span) for span in row["where"]] for row in rows]
+        assert found == [None if text is None else tok.align(text).offsets for text in TEXTS]
+
+    def test_packing(self, local: Any, tmp_path: Path) -> None:
+        """In the order of the rows, and in that of a column when they have been shuffled."""
+        tok = tokenizer()
+        cpbpe.pack(tok, TEXTS, tmp_path / "one", shard_size=3000, shuffle_seed=1)
+        options: dict[str, Any] = {"shard_size": 3000, "shuffle_seed": 1, "progress": False}
+        rows = [(text, number) for number, text in enumerate(TEXTS)]
+        scale.pack(local.createDataFrame(rows, "text string, n int"), tok, tmp_path / "rows", **options)
+        scale.pack(frame_of(local), tok, tmp_path / "order", order="n", **options)
+        for name in ("rows", "order"):
+            assert packed_files(tmp_path / name) == packed_files(tmp_path / "one"), name
+
     def test_a_killed_process_changes_nothing(self, local: Any, tmp_path: Path) -> None:
         flag = tmp_path / "counting"
         assert scale.count(dying(frame_of(local).coalesce(5), flag)) == cpbpe.WordCounts.build(present())
@@ -152,3 +171,9 @@ class TestCluster:
         made = scale.encode(dying(frame_of(cluster).coalesce(3), flag, 2), tokenizer())
         assert ids_by_number(made) == ids_of(tokenizer())
         assert flag.exists()
+        flag = tmp_path / "packing"
+        killed = dying(frame_of(cluster).coalesce(3), flag, 2)
+        scale.pack(killed, tokenizer(), tmp_path / "packed", order="n", progress=False)
+        assert flag.exists()
+        cpbpe.pack(tokenizer(), TEXTS, tmp_path / "one")
+        assert packed_files(tmp_path / "packed") == packed_files(tmp_path / "one")
