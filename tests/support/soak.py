@@ -20,6 +20,7 @@ from tests.support.corpus import lines
 from tests.support.parity import Pair
 
 LENGTHS = (5, 40, 300, 2_000, 20_000, 200_000)
+SECONDS_BETWEEN_LINES = 60.0
 REAL_SHARE = 0.5  # of the texts for the models that people use
 
 
@@ -60,7 +61,7 @@ def soak(seconds: float, seed: int, sources: list[str]) -> tuple[int, int]:
     chance = random.Random(seed)
     pairs: dict[str, tuple[Pair, list[str]]] = {}
     texts = size = 0
-    end = monotonic() + seconds
+    end, say = monotonic() + seconds, monotonic() + SECONDS_BETWEEN_LINES
     while monotonic() < end:
         name = chance.choice(zoo.REAL if chance.random() < REAL_SHARE else zoo.NAMES)
         if name not in pairs:
@@ -78,6 +79,9 @@ def soak(seconds: float, seed: int, sources: list[str]) -> tuple[int, int]:
             pair.check_text(text)
         texts += 1
         size += len(text.encode())
+        if monotonic() > say:
+            print(f"{texts:,} texts, {size / 1e6:,.0f} MB so far", flush=True)
+            say = monotonic() + SECONDS_BETWEEN_LINES
     return texts, size
 
 
