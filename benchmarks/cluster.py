@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import logging
 import os
 import shutil
 import sys
@@ -39,7 +40,7 @@ from benchmarks.train_growth import repeated
 from cpbpe.engine.training import merge_words
 
 ROOT = str(Path(__file__).parents[1])
-TRAIN: dict[str, Any] = {"vocab_size": 8000}
+TRAIN: dict[str, Any] = {"vocab_size": 32_000}
 FILES = 64
 SHORT = 20
 """About how many bytes a row has in the text with short rows."""
@@ -109,6 +110,8 @@ class Ray:
             num_cpus=workers, include_dashboard=False, logging_level="ERROR", runtime_env=environment
         )
         import_module("ray.data").DataContext.get_current().enable_progress_bars = False
+        for name in ("ray.data", "ray.data.dataset"):
+            logging.getLogger(name).setLevel(logging.ERROR)
         self.scale = import_module("cpbpe.scale.ray")
 
     def read(self, folder: Path) -> Any:
@@ -196,10 +199,15 @@ def measured(engine: Any, one: OneProcess, folders: dict[str, Path], work: Path)
 
 def same_ids(encoded: Path, packed: Path) -> bool:
     """Whether the rows of Parquet files, in the order of their numbers, have the ids that were packed."""
-    tables = [pq.read_table(path, columns=["n", "ids"]) for path in sorted(encoded.glob("*.parquet"))]
-    tables.sort(key=lambda table: int(table["n"][0].as_py()) if len(table) else -1)
-    numbers = np.concatenate([table["n"].to_numpy() for table in tables])
-    ids = np.concatenate([np.asarray(chunk.flatten()) for table in tables for chunk in table["ids"].chunks])
+    files = [pq.read_table(path, columns=["n", "ids"]) for path in encoded.glob("*.parquet")]
+    batches = [batch for file in files for batch in file.to_batches() if len(batch)]
+    batches.sort(key=lambda batch: int(batch.column(0)[0].as_py()))
+    numbers = np.concatenate([batch.column(0).to_numpy() for batch in batches])
+    ids = np.concatenate([np.asarray(batch.column(1).flatten()) for batch in batches])
+    if (np.diff(numbers) != 1).any():  # rows of several files in one batch
+        table = pa.Table.from_batches(batches).sort_by("n")
+        numbers = table["n"].to_numpy()
+        ids = np.concatenate([np.asarray(chunk.flatten()) for chunk in table["ids"].chunks])
     expected = np.load(packed / "train.npy", mmap_mode="r")
     return bool((np.diff(numbers) == 1).all()) and np.array_equal(ids, expected)
 
@@ -225,7 +233,7 @@ def sentencepiece_model(lines: list[str], size: int, options: dict[str, Any]) ->
     texts = (line for block in repeated(lines, size) for line in block.decode().splitlines())
     model = io.BytesIO()
     begin = perf_counter()
-    trainer.train(sentence_iterator=texts, model_writer=model, num_threads=2, minloglevel=2, **options)
+    trainer.train(sentence_iterator=texts, model_writer=model, minloglevel=2, **options)
     return perf_counter() - begin, model.getvalue()
 
 

@@ -35,6 +35,9 @@ FAN_IN = 16
 MOST_BYTES = 1 << 29
 """About the most bytes of a row: no engine likes values of gigabytes."""
 
+LITTLE = 1 << 28
+"""Rows of so many bytes in all are nothing to the process that calls."""
+
 Row = tuple[int, bytes]
 """A bucket, and the words of it in a part with what was read."""
 

@@ -21,7 +21,7 @@ from cpbpe.arrow.texts import texts_of
 from cpbpe.lazy import imported
 from cpbpe.packing.report import PackReport
 from cpbpe.scale.buckets import BUCKETS
-from cpbpe.scale.counting import FAN_IN, Counting, Row, checked_min_count, counting
+from cpbpe.scale.counting import LITTLE, Counting, Row, checked_min_count, counting
 from cpbpe.scale.encoding import Encoding, encoding
 from cpbpe.scale.packing import Dataset, Packing, checked_order, packed, packing
 from cpbpe.scale.rows import BUCKET, PART, check_column, check_new, row_type
@@ -57,8 +57,9 @@ def count(
     _check(dataset, "count", column)
     # 1. Each block becomes rows, one for each bucket of words.
     rows = _on_blocks(dataset.select_columns([column]), _CountBlock(work)).materialize()
-    if rows.count() > FAN_IN * BUCKETS:
-        # 2. The rows of a bucket come together in a block, and become one.
+    if rows.size_bytes() > LITTLE:
+        # 2. The rows of a bucket come together in a block, and become one. (Little is put together here in
+        #    less time than the tasks for it would take.)
         rows = rows.sort(BUCKET, boundaries=list(range(1, BUCKETS)))
         rows = _on_blocks(rows, _MergeRows(work)).materialize()
     # 3. What no two buckets have in common is put together here.

@@ -53,6 +53,14 @@ def test_counts_and_training(dataset: Any) -> None:
     assert model == cpbpe.train(present(), **TRAIN).tokenizer.to_bytes()
 
 
+def test_buckets_are_merged_by_workers(dataset: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without this all counts are little, which the process that calls puts together by itself."""
+    monkeypatch.setattr(scale, "LITTLE", 0)
+    counts = scale.count(dataset)
+    assert counts == cpbpe.WordCounts.build(present())
+    assert (counts.reading.sentences, counts.reading.nulls) == (len(present()), 2)
+
+
 def test_byte_level(dataset: Any) -> None:
     result = scale.train(dataset, preset="gpt2", vocab_size=500)
     assert result.tokenizer == cpbpe.train(present(), preset="gpt2", vocab_size=500).tokenizer
