@@ -162,18 +162,30 @@ class Spark:
 ENGINES: dict[str, Any] = {"ray": Ray, "spark": Spark}
 
 
-def measured(engine: Any, one: OneProcess, folders: dict[str, Path], work: Path) -> dict[str, float]:
+def busy() -> float:
+    """Seconds that the processors of this machine have worked, for whatever processes."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    return (sum(map(int, fields[:8])) - int(fields[3]) - int(fields[4])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(
+    engine: Any, one: OneProcess, folders: dict[str, Path], work: Path, only_count: bool
+) -> dict[str, float]:
     """What each call takes. Whatever differs from one process is an AssertionError."""
-    scale, seconds = engine.scale, {}
+    scale, seconds = engine.scale, dict[str, float]()
     dataset = engine.read(folders["files"])
     few = dataset.limit(100)
     scale.count(few)  # workers start, and import what they need
 
     def timed(name: str, call: Callable[[], Any]) -> Any:
-        begin = perf_counter()
+        begin, processor = perf_counter(), busy()
         result = call()
         seconds[name] = perf_counter() - begin
-        print(f"    {name:14} {seconds[name]:8.2f} s", flush=True)
+        seconds[f"{name}, processor"] = busy() - processor
+        print(
+            f"    {name:14} {seconds[name]:8.2f} s, {seconds[f'{name}, processor']:.2f} of processors",
+            flush=True,
+        )
         return result
 
     timed("start", lambda: scale.count(few))
@@ -181,10 +193,15 @@ def measured(engine: Any, one: OneProcess, folders: dict[str, Path], work: Path)
     assert counts == one.counts, "other counts"
     result = timed("learn", lambda: cpbpe.train(counts, threads=2, **TRAIN))
     assert result.model_bytes == one.model, "another model"
+    timed("count many", lambda: scale.count(engine.read(folders["many"])))
+    timed("count short", lambda: scale.count(engine.read(folders["short"])))
+    if only_count:
+        return seconds
 
-    timed(
-        "encode", lambda: engine.write(scale.encode(dataset, one.tokenizer, add_eos=True), work / "encoded")
-    )
+    def encoded() -> None:
+        engine.write(scale.encode(dataset, one.tokenizer, add_eos=True), work / "encoded")
+
+    timed("encode", encoded)
     assert same_ids(work / "encoded", work / "one"), "other ids"
     options = {"add_eos": True, "progress": False, "order": "n"}
     timed("pack", lambda: scale.pack(dataset, one.tokenizer, work / "packed", **options))
@@ -192,8 +209,6 @@ def measured(engine: Any, one: OneProcess, folders: dict[str, Path], work: Path)
         assert (work / "packed" / name).read_bytes() == (work / "one" / name).read_bytes(), "other files"
     for name in ("encoded", "packed"):
         shutil.rmtree(work / name)
-    timed("count many", lambda: scale.count(engine.read(folders["many"])))
-    timed("count short", lambda: scale.count(engine.read(folders["short"])))
     return seconds
 
 
@@ -244,6 +259,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=1000, help="MB of text")
     parser.add_argument("--workers", action="append", type=int, help="(default: 1 and 2)")
     parser.add_argument("--sentencepiece", action="store_true", help="train sentencepiece's model, too")
+    parser.add_argument("--only-count", action="store_true", help="neither encode nor pack")
     parser.add_argument("--data", type=Path, default=DATA, help="where the corpora are")
     parser.add_argument("--out", type=Path, help="the JSON file to write")
     options = parser.parse_args(arguments)
@@ -283,7 +299,7 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"{options.engine}, {workers} workers:")
             engine = ENGINES[options.engine](workers)
             try:
-                report["workers"][workers] = measured(engine, one, folders, work)
+                report["workers"][workers] = measured(engine, one, folders, work, options.only_count)
             finally:
                 engine.stop()
     if options.out is not None:

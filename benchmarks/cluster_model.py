@@ -136,10 +136,13 @@ def main(arguments: list[str] | None = None) -> None:
     report = json.loads(options.report.read_text())
     figures = figures_of(report)
     print(figures)
+    cores = report["machine"]["cores"]
     for workers, took in sorted(report["workers"].items()):
         times = simulated(figures, report["bytes"], report["rows"], report["files"], int(workers), False)
+        # The engine's own processes take the processors, too, as much as with one worker.
+        least = report["workers"]["1"]["count, processor"] / cores
         print(
-            f"{report['engine']}, {workers} workers: counting {times.count:.1f} s, "
+            f"{report['engine']}, {workers} workers: counting {max(times.count, least):.1f} s, "
             f"measured {took['count']:.1f}; learning {times.learning:.1f} s, measured {took['learn']:.1f}"
         )
     print(
