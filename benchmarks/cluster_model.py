@@ -1,7 +1,7 @@
 """What counting on a cluster takes: a simulation with figures measured on one machine, checked against it.
 
     python -m benchmarks.cluster_model ray.json                      # what `benchmarks.cluster` has written
-    python -m benchmarks.cluster_model ray.json --terabytes 0.1 --terabytes 1 --cores 64 --cores 1000
+    python -m benchmarks.cluster_model ray.json --words words.json --terabytes 1 --cores 64 --cores 1000
 
 Every step of `cpbpe.scale.*.count` is simulated: tasks that wait for a free core, in order, each taking a
 time for its bytes, its rows and its start; then the rows of words that travel to their buckets; then the
@@ -19,7 +19,7 @@ import argparse
 import heapq
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +128,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--terabytes", action="append", type=float, help="(default: 0.1, 1 and 10)")
     parser.add_argument("--cores", action="append", type=int, help="(default: 16, 128 and 1,000)")
     parser.add_argument("--part", type=int, default=128, help="MB of text in a part")
-    parser.add_argument(
-        "--learn-bytes", type=float, default=0.0, help="memory of learning for a distinct word"
-    )
+    parser.add_argument("--words", type=Path, help="what benchmarks.many_words has written, for learning")
     parser.add_argument("--row", type=int, default=2000, help="bytes of a row")
     options = parser.parse_args(arguments)
     report = json.loads(options.report.read_text())
@@ -145,6 +143,11 @@ def main(arguments: list[str] | None = None) -> None:
             f"{report['engine']}, {workers} workers: counting {max(times.count, least):.1f} s, "
             f"measured {took['count']:.1f}; learning {times.learning:.1f} s, measured {took['learn']:.1f}"
         )
+    memory = 0.0
+    if options.words is not None:  # a few million words stay nearer to the processor than many do
+        most = json.loads(options.words.read_text())["rows"][-1]
+        figures = replace(figures, learn_word=most["seconds"] / most["words"])
+        memory = most["memory"] / most["words"]
     print(
         "\n| text | distinct words | cores | counting | moving | merging | caller | learning | all | memory |"
     )
@@ -170,7 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
                         times.count + times.learning,
                     )
                 ),
-                f"{distinct * options.learn_bytes / 1e9:,.0f} GB",
+                f"{distinct * memory / 1e9:,.0f} GB",
             ]
             print(f"| {' | '.join(cells)} |")
 

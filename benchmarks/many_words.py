@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import cpbpe
-from benchmarks.corpora import DATA, corpus_path
+from benchmarks.corpora import CORPORA, DATA, corpus_path
 from benchmarks.run import commit, machine, versions
 from cpbpe.engine.training import merge_words
 from cpbpe.reference.training_values import Words
@@ -35,7 +35,8 @@ STEP = 1_000_000
 
 def real_words(data: Path) -> list[bytes]:
     """The distinct words of the corpora."""
-    counts = cpbpe.WordCounts.build([corpus_path(data, name) for name in ("en", "multi", "code")])
+    texts = (corpus_path(data, name).read_text(encoding="utf-8") for name in CORPORA)
+    counts = cpbpe.WordCounts.build(line for text in texts for line in text.replace("\0", "\n").split("\n"))
     words = counts.words
     ends = np.frombuffer(words.ends, "<u8").astype(int)
     return [words.blob[begin:end] for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
