@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from cpbpe.differing.values import PieceChange, PieceEntry
 from cpbpe.model.spec import ModelSpec
 
@@ -47,20 +45,3 @@ def _equal(one: PieceEntry, other: PieceEntry) -> bool:
     return (one.id, one.type) == (other.id, other.type) and (
         one.score == other.score or (one.score != one.score and other.score != other.score)
     )
-
-
-def same_order(old: ModelSpec, new: ModelSpec) -> bool:
-    """Whether two models have the same pieces and types, and scores of the same order, ties included."""
-    first = {piece.text: (piece.type, piece.score) for piece in old.pieces}
-    second = {piece.text: (piece.type, piece.score) for piece in new.pieces}
-    if first.keys() != second.keys() or any(first[text][0] != second[text][0] for text in first):
-        return False
-    ranked = sorted(first, key=lambda text: first[text][1])
-    return all(
-        _compared(first[a][1], first[b][1]) == _compared(second[a][1], second[b][1])
-        for a, b in pairwise(ranked)
-    )
-
-
-def _compared(one: float, other: float) -> int:
-    return (one > other) - (one < other)

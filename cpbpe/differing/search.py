@@ -3,14 +3,15 @@
 Texts are tried from short to long: all of one character, then all of two, or more, if there are few enough.
 Without rules, a character that is in no piece is like any other such character, so two of them stand for all;
 with rules, all of Unicode is tried as texts of one character. Then come longer texts in which a difference is
-likely: the pieces that changed, alone and with neighbours, and random pieces side by side. What is found is
+likely: those that the orders of the scores point to (`orders.py`), the pieces that changed, alone and with
+neighbours, and random pieces side by side. What is found is
 made shorter, as long as it stays a difference.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ GLUED = 100_000
 """So many texts of pieces at random are tried."""
 _CHANGED = 20_000
 """So many of the pieces that changed are tried."""
+_LIKELY = 20_000
+"""So many of the texts that the orders of the scores point to are tried, the shortest of them."""
 _NEIGHBOURS = ("", " ", "a", "1", ".", "\n", "é")
 
 
@@ -71,10 +74,15 @@ class Pair:
         return bool(self.differing([text])[0])
 
 
-def shortest_difference(pair: Pair, changed: Iterable[str]) -> tuple[TextDifference | None, int]:
-    """A text whose tokens differ, as short as it was found; and how many texts were tried."""
+def shortest_difference(
+    pair: Pair, changed: Iterable[str], likely: Sequence[str] = ()
+) -> tuple[TextDifference | None, int]:
+    """A text whose tokens differ, as short as it was found; and how many texts were tried.
+
+    `changed` are the pieces that changed, `likely` normalized texts that are merged in different ways.
+    """
     tried = 0
-    for exhausted, texts in _levels(pair, changed):
+    for exhausted, texts in _levels(pair, changed, likely):
         for batch in _batches(texts):
             found = pair.differing(batch)
             tried += len(batch)
@@ -89,15 +97,18 @@ def _rank(text: str) -> tuple[int, bool, str]:
     return len(text), not text.isprintable(), text
 
 
-def _levels(pair: Pair, changed: Iterable[str]) -> Iterator[tuple[int, Iterable[str]]]:
+def _levels(pair: Pair, changed: Iterable[str], likely: Sequence[str]) -> Iterator[tuple[int, Iterable[str]]]:
     """Texts to try, each with the number of characters up to which all texts have been tried before."""
     alphabet = _alphabet(pair)
-    yield 0, alphabet if _is_plain(pair) else map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
+    plain = _is_plain(pair)
+    yield 0, alphabet if plain else map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
     exhausted = 1
     size = 2
     while len(alphabet) ** size <= MOST_TEXTS and size <= 4:
         yield exhausted, map("".join, product(alphabet, repeat=size))
-        exhausted, size = (size, size + 1) if _is_plain(pair) else (exhausted, size + 1)
+        exhausted, size = (size, size + 1) if plain else (exhausted, size + 1)
+    shield = alphabet[-1]
+    yield exhausted, (text for piece in likely[:_LIKELY] for text in _apart(piece, shield))
     few = list(islice(changed, _CHANGED))
     yield exhausted, (text for piece in few for text in _around(piece))
     yield exhausted, _glued(pair, few)
@@ -106,10 +117,8 @@ def _levels(pair: Pair, changed: Iterable[str]) -> Iterator[tuple[int, Iterable[
 def _is_plain(pair: Pair) -> bool:
     """Whether characters that no piece has are all alike: no rules, no forms, no pattern."""
     return all(
-        not tok.spec.normalizer.charsmap
-        and not tok.spec.normalizer.unicode_form
-        and tok.spec.splitter is None
-        for tok in (pair.old, pair.new)
+        not spec.normalizer.charsmap and not spec.normalizer.unicode_form and spec.splitter is None
+        for spec in (pair.old.spec, pair.new.spec)
     )
 
 
@@ -137,6 +146,15 @@ def _around(piece: str) -> Iterator[str]:
         for right in _NEIGHBOURS:
             yield f"{left}{text}{right}"
     yield piece
+    yield text.strip(" ")
+
+
+def _apart(piece: str, shield: str) -> Iterator[str]:
+    """Texts in which nothing before or after a piece is merged with it, if the rules let them be."""
+    for text in (piece, piece.replace("\u2581", " ")):
+        yield f"{shield}{text}{shield}"
+        yield f"{text}{shield}"
+        yield text
     yield text.strip(" ")
 
 
