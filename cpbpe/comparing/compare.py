@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -66,7 +67,10 @@ def compare(
     cells: list[Cell] = []
     sample: list[str] = []
     for name, given in named.items():
-        text, of_text, beginning = _counted(name, given, subjects)
+        read = present(given) if isinstance(given, Documents) else given
+        text, of_text, beginning = _counted(name, read, subjects)
+        if isinstance(given, Documents):
+            text = replace(text, left_out=dict(given.left_out))
         compared.append(text)
         cells += of_text
         sample += beginning
@@ -100,7 +104,7 @@ def names_of(models: list[Any]) -> dict[str, Any]:
     return found
 
 
-def _named(texts: Any) -> dict[str, Iterable[str | bytes]]:
+def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
     if isinstance(texts, Mapping):
         found = {str(name): _texts_of(given) for name, given in texts.items()}
     else:
@@ -117,13 +121,13 @@ def _named(texts: Any) -> dict[str, Iterable[str | bytes]]:
     return found
 
 
-def _texts_of(given: Any) -> Iterable[str | bytes]:
+def _texts_of(given: Any) -> Documents | Iterable[str | bytes]:
     if isinstance(given, (str, bytes)):
         return [given]
     if isinstance(given, os.PathLike):
-        return present(Documents(given))
+        return Documents(given)
     if isinstance(given, Documents):
-        return present(given)
+        return given
     if isinstance(given, Iterable):
         return given
     raise TypeError(f"a text is a str, bytes, a Path or an iterable of texts, not {type(given).__name__}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -33,6 +33,8 @@ class ComparedText:
     """Runs of characters that are not white space. In scripts without spaces they say nothing."""
     replaced: int = 0
     """Documents that were not valid Unicode. They were read with U+FFFD in the place of what is wrong."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Files of folders that were not read, and why."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ class Costs:
         return self[model, text].tokens / base if base else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each cell, with everything that is derived from it."""
+        """A row for each cell, with everything that is derived from it, and the model's speed."""
+        speeds = {model.name: model.megabytes_per_second for model in self.models}
         for cell in self.cells:
             text = self.text(cell.text)
             row: dict[str, Any] = {**asdict(cell)}
@@ -113,6 +116,7 @@ class Costs:
                 row[f"tokens_per_{name[:-1]}"] = cell.tokens / whole if whole else None
             row["byte_share"] = cell.byte_tokens / cell.tokens if cell.tokens else None
             row["price"] = self.price(cell.model, cell.text)
+            row["megabytes_per_second"] = speeds[cell.model]
             yield row
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,6 +167,7 @@ _COLUMNS = (
     "unknown_tokens",
     "used",
     "renyi_efficiency",
+    "megabytes_per_second",
     "checked",
     "changed",
     "example",

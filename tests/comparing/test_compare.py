@@ -207,6 +207,20 @@ class Tags(HTMLParser):
         self.data.append(data)
 
 
+def test_files_that_are_left_out(models: dict[str, Any], tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a text")
+    (folder / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    found = cpbpe.compare(models["file"], {"all": folder, "b": "b"}, rounds=0, probe=False)
+    ((file, why),) = found.text("all").left_out.items()
+    assert Path(file).name == "b.png"
+    assert why
+    assert found.text("b").left_out == {}
+    assert found.text("all").documents == 1
+    assert json.loads(found.to_json())["texts"][0]["left_out"] == {file: why}
+
+
 def test_forms_of_the_result(models: dict[str, Any]) -> None:
     nasty = "<script>alert(1)</script>\u202e\"'&"
     found = cpbpe.compare({nasty: models["file"], "b": models["bytes"]}, {nasty: nasty, "en": "a"}, rounds=1)
@@ -214,6 +228,8 @@ def test_forms_of_the_result(models: dict[str, Any]) -> None:
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert [row["tokens"] for row in rows[:4]] == [str(cell.tokens) for cell in found.cells]
     assert len(rows) == len(found.cells) + len(found.probes)
+    speeds = {model.name: str(model.megabytes_per_second) for model in found.models}
+    assert [row["megabytes_per_second"] for row in rows[:4]] == [speeds[cell.model] for cell in found.cells]
     page = Tags()
     page.feed(found.html())
     page.close()
