@@ -1,7 +1,8 @@
 """A search for texts that yield what lint calls unreachable: pairs and triples of pieces, merge trees.
 
-`python -m tests.lint.search MODEL ... [--seconds N]` searches for as long as asked, on one core; the tests
-search for a moment. Nothing here uses what lint concludes from: only the pieces' texts and the engine.
+`python -m tests.lint.search MODEL ... [--seconds N] [--prose FILE]` searches for as long as asked, on one
+core; the tests search for a moment. Nothing here uses what lint concludes from: only the pieces' texts and
+the engine.
 
 **Many pairs in one text.** Between two of them stands a character that is in no piece and that the
 normalizer leaves alone. No merge takes it in, because what a merge makes is a piece. So nothing merges
@@ -22,6 +23,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 
@@ -161,15 +163,17 @@ def main() -> int:
     parser.add_argument("models", nargs="+", help="files of models")
     parser.add_argument("--seconds", type=float, default=60, help="how long each model is searched, about")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--prose", type=Path, action="append", default=[], help="a text (may be repeated)")
     options = parser.parse_args()
     failed = 0
+    prose = [text for path in options.prose for text in path.read_text("utf-8", "replace").split("\0")]
     for path in options.models:
         tok = cpbpe.load(path)
         began = time.perf_counter()
         report = tok.lint()
         took = time.perf_counter() - began
         search = Search(tok, options.seed)
-        done = search.run(options.seconds)
+        done = search.run(options.seconds, prose)
         wrong, unwitnessed = search.wrong(report), search.unwitnessed(report)
         failed += len(wrong) + len(unwitnessed)
         tried = ", ".join(
