@@ -122,6 +122,10 @@ fn rules(chance: &mut Chance) -> Rules {
 
 fn engine(chance: &mut Chance) -> Engine {
     let rules = rules(chance);
+    engine_with(&rules, chance)
+}
+
+fn engine_with(rules: &Rules, chance: &mut Chance) -> Engine {
     let mut pieces: Vec<(Vec<u8>, u8)> = vec![(b"<unk>".to_vec(), 2)];
     for byte in 0..=255 {
         pieces.push((format!("<0x{byte:02X}>").into_bytes(), 6));
@@ -156,7 +160,7 @@ fn engine(chance: &mut Chance) -> Engine {
         special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
         normalizer: NormalizerOptions {
             name: b"random".to_vec(),
-            charsmap: if rules.is_empty() { Vec::new() } else { compiled(&rules) },
+            charsmap: if rules.is_empty() { Vec::new() } else { compiled(rules) },
             add_dummy_prefix: chance.below(2) == 0,
             remove_extra_whitespaces: chance.below(2) == 0,
             escape_whitespaces: chance.below(5) > 0,
@@ -255,6 +259,20 @@ fn assert_counts_as_sentences(spec: &CountSpec, block: &[u8]) {
 }
 
 /// A rule may change a space that ends a line, also where spaces at the ends of lines stay.
+/// The first character of a rule is the last of a valid part, and bytes that are no character are the rest of it.
+#[test]
+fn a_rule_that_goes_on_with_bytes_that_are_no_character() {
+    let rules = [(b" \xed\xa0\x80".to_vec(), b"x".to_vec()), (b" ".to_vec(), b"e".to_vec())].into_iter().collect();
+    let mut chance = Chance(1);
+    for length in 0..200 {
+        let engine = engine_with(&rules, &mut chance);
+        let text = ["a".repeat(length).as_bytes(), b" \xed\xa0\x80b "].concat();
+        let (fast, slow) = (engine.origins(&text, NO_CHECK).unwrap(), engine.origins_slowly(&text).unwrap());
+        assert_same(&fast.0, &slow.0, &text, length);
+        assert_same(&fast.1, &slow.1, &text, length);
+    }
+}
+
 #[test]
 fn a_rule_for_the_last_space_of_a_line() {
     let spec = CountSpec {

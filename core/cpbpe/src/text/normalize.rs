@@ -421,13 +421,17 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         while base < end {
             // 1. The places of a block. Its last character is not copied until the next one has been looked at, because
             //    a rule that is found by its second character may begin with it.
+            //    Nor is the last one of the text up to `end`, if bytes follow that are no character: a rule may have them.
             let (mut stop, mut count) = (end, end - base);
-            if count > BLOCK {
-                stop = base + BLOCK - 1;
+            let is_last = count <= BLOCK;
+            if !is_last || end < text.len() {
+                stop = base + count.min(BLOCK) - 1;
                 while is_continuation(text[stop]) {
                     stop -= 1;
                 }
-                count = stop + 1 - base;
+                if !is_last {
+                    count = stop + 1 - base;
+                }
             }
             let mut places = self.places.of_block(text, base) & u64::MAX >> (BLOCK - count);
             // 2. What is there, and what lies between.
@@ -449,6 +453,9 @@ impl<'a, O: Origins> Rewriting<'a, O> {
                 self.settle(end)?;
             }
             self.copy(stop)?;
+            while is_last && self.at < end {
+                self.step()?;
+            }
             base = self.at;
             self.check()?;
         }
