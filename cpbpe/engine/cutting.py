@@ -18,6 +18,9 @@ class Cutter(Protocol):
     def chunks(self, text: str) -> list[bytes]:
         """The matches in a text, as UTF-8."""
 
+    def finds(self, text: str) -> bool:
+        """Whether a text has a match."""
+
     def parts(self, text: str) -> list[bytes] | None:
         """The same; None if they are all of the text, which is then not taken apart."""
 
@@ -30,6 +33,16 @@ def make_cutter(pattern: str) -> Cutter:
     ([b'ab', b'1'], [b'ab', b'1'], None, False)
     """
     return ReferenceCutter(pattern) if engine_name() == "reference" else CoreCutter(pattern)
+
+
+def make_cutters(pattern: str) -> list[Cutter]:
+    """What cuts by a pattern in the reference, and in the core if it is used.
+
+    >>> {cutter.finds("12") for cutter in make_cutters("[a-z]+")}
+    {False}
+    """
+    reference = ReferenceCutter(pattern)
+    return [reference] if engine_name() == "reference" else [reference, CoreCutter(pattern)]
 
 
 class CoreCutter:
@@ -45,6 +58,10 @@ class CoreCutter:
         """The matches in a text, as UTF-8."""
         data = text.encode()
         return [data[begin:end] for begin, end in self._splitter.spans(text).tolist()]
+
+    def finds(self, text: str) -> bool:
+        """Whether a text has a match."""
+        return len(self._splitter.spans(text)) > 0
 
     def parts(self, text: str) -> list[bytes] | None:
         """The same; None if they are all of the text, which is then not taken apart."""
@@ -72,6 +89,10 @@ class ReferenceCutter:
     def chunks(self, text: str) -> list[bytes]:
         """The matches in a text, as UTF-8."""
         return [match.group().encode() for match in self._pattern.finditer(text) if match.group()]
+
+    def finds(self, text: str) -> bool:
+        """Whether a text has a match."""
+        return any(match.group() for match in self._pattern.finditer(text))
 
     def parts(self, text: str) -> list[bytes] | None:
         """The same; None if they are all of the text, which is then not taken apart."""

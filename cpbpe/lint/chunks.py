@@ -8,15 +8,18 @@ It answers no only if no chunk of any text has these characters side by side. It
 has: what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a
 piece undecided. How the pattern is taken apart: every class, or single character, of it is a *place*;
 `follow` says which places can come after which (Glushkov's construction).
+
+The engines may know different versions of Unicode: the core has its own tables, the reference those of the
+package regex. A character counts as one of a class if either says so, and surely is one if both do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-from cpbpe.lazy import imported, kept
+from cpbpe.engine.cutting import Cutter, make_cutters
+from cpbpe.lazy import kept
 from cpbpe.model.spec import SplitSpec
 
 _MOST_PLACES = 2000
@@ -48,23 +51,27 @@ class Chunks:
         self._atoms = atoms
         self._follow = follow
         self._simple = simple
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str], list[bool]] = {}
 
     @kept
-    def _matchers(self) -> dict[str, Any]:
-        regex = imported("regex")
-        return {atom: regex.compile(atom) for atom in dict.fromkeys(self._atoms)}
+    def _cutters(self) -> dict[str, list[Cutter]]:
+        return {atom: make_cutters(atom) for atom in dict.fromkeys(self._atoms)}
 
     def _matches(self, atom: str, characters: str) -> bool:
-        """Whether any of some characters is in a class."""
-        key = (atom, characters)
+        """Whether any of some characters is in a class, for any engine."""
         if len(characters) > 1:
-            return self._matchers[atom].search(characters) is not None
+            return any(cutter.finds(characters) for cutter in self._cutters[atom])
+        return any(self._answers(atom, characters))
+
+    def _answers(self, atom: str, character: str) -> list[bool]:
+        """Whether a character is in a class, for every engine."""
+        key = (atom, character)
         if key not in self._known:
-            self._known[key] = self._matchers[atom].search(characters) is not None
+            self._known[key] = [cutter.finds(character) for cutter in self._cutters[atom]]
         return self._known[key]
 
     def _at(self, places: Iterable[int], characters: str) -> set[int]:
+        """The places where one of these characters may be."""
         places = set(places)
         fits = {atom: self._matches(atom, characters) for atom in {self._atoms[place] for place in places}}
         return {place for place in places if fits[self._atoms[place]]}
@@ -89,7 +96,10 @@ class Chunks:
         A character that is a match by itself is never left out.
         """
         return not any(
-            any(not self._at(self._simple[place], character) for place in self._at(self._simple, character))
+            any(
+                all(self._answers(self._atoms[place], character)) and not self._at(guards, character)
+                for place, guards in self._simple.items()
+            )
             for character in steps
             if len(character) == 1
         )

@@ -6,10 +6,12 @@ from itertools import product
 import pytest
 import regex
 
+from cpbpe.engine.cutting import make_cutters
 from cpbpe.lint.chunks import chunks_of
 from cpbpe.lint.halves import parted
 from cpbpe.model.spec import SplitSpec
 from cpbpe.text.split_patterns import PATTERNS
+from tests.split.test_splitter import disputed
 from tests.support.budget import SEED, examples
 
 LETTERS = "aB1 '\n"
@@ -42,6 +44,20 @@ def test_published_patterns(name: str) -> None:
     assert len(missed) * 20 < len(short), sorted(missed)
     assert chunks.may_hold("a")
     assert not chunks.may_hold("a a")
+
+
+@pytest.mark.parametrize("name", ["cl100k", "o200k"])
+def test_characters_of_other_versions_of_unicode(name: str) -> None:
+    """The core and the package regex may class a character differently. Nothing of either is ruled out."""
+    spec = SplitSpec(PATTERNS[name])
+    chunks = chunks_of(spec)
+    assert chunks is not None
+    some = ["a", "B", "!", " ", "'", *disputed()]
+    rng = random.Random(SEED)
+    for _ in range(examples(300)):
+        text = "".join(rng.choices(some, k=rng.randint(2, 6)))
+        there = {chunk.decode() for cutter in make_cutters(spec.pattern) for chunk in cutter.chunks(text)}
+        assert all(chunks.may_hold(chunk) for chunk in there), (text, there)
 
 
 def test_patterns_at_random() -> None:
