@@ -147,6 +147,10 @@ view.showSamples = (model, answer) => {
   }
 };
 
+// A file has samples of its whole text, for each tenth of the chance.
+view.samplesHere = ({ error, chances, pieces }, alpha) =>
+  error ? { error } : { samples: chances[Math.round(alpha * 10)], pieces };
+
 // --- The search ----------------------------------------------------------------------------------------------------
 
 view.showFound = (model, number, wanted, answer) => {

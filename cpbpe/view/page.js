@@ -157,11 +157,13 @@ page.replay = () => {
 };
 
 page.sample = () => {
-  if (view.data) return undefined;
   const which = page.which();
   const alpha = Number(view.by('alpha').value);
   const question = { model: which, text: page.part(), options: page.options(), alpha, seed: page.seed };
-  return answered(() => view.ask('samples', question), (answer) => view.showSamples(page.models[which], answer));
+  return answered(
+    () => (view.data ? view.samplesHere(view.data.samples[which], alpha) : view.ask('samples', question)),
+    (answer) => view.showSamples(page.models[which], answer),
+  );
 };
 
 page.search = () => {
@@ -239,7 +241,8 @@ page.setUp = ({ models, text }) => {
   box.value = text;
   box.readOnly = true;
   for (const id of ['one', 'other', 'prefix', ...SWITCHES]) view.by(id).disabled = true;
-  view.by('samples').hidden = true;
+  view.by('again').hidden = true;
+  view.by('alpha').step = '0.1';
 };
 
 page.begin = async () => {

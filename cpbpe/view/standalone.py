@@ -15,6 +15,8 @@ from cpbpe.view.parts import PARTS, page, part, reference
 
 MAX_TREES = 5_000
 """The trees of this many pieces are in the file; those of the others are left out, and the page says so."""
+MAX_SAMPLED_IN_FILE = 1_000
+"""A longer text, in characters, has no samples in the file."""
 _MARK = "<!-- data -->"
 _POLICY_MARK = "<!-- policy -->"
 
@@ -80,8 +82,20 @@ def _data(models: list[Model], text: str, options: PageOptions) -> dict[str, Any
         "options": {**shown, "prefix": prefix},
         "tokens": tokens,
         "steps": steps,
+        "samples": [_samples(model, text, options) for model in models],
         "trees": trees,
     }
+
+
+def _samples(model: Model, text: str, options: PageOptions) -> dict[str, Any]:
+    """Samples of a text for the chances 0, 0.1, 0.2 and so on to 1, and the pieces in them."""
+    if len(text) > MAX_SAMPLED_IN_FILE:
+        return {
+            "error": f"A file has samples of up to {MAX_SAMPLED_IN_FILE:,} characters; this one has more."
+        }
+    chances = [model.samples(text, options, tenths / 10, 0) for tenths in range(11)]
+    pieces = {id: piece for answer in chances for id, piece in answer["pieces"].items()}
+    return {"chances": [answer["samples"] for answer in chances], "pieces": pieces}
 
 
 def _hash(source: str) -> str:

@@ -115,4 +115,13 @@ def test_the_file(tok: cpbpe.Tokenizer, opened: Opener, tmp_path: Path) -> None:
     until(page, "document.querySelectorAll('#pieces li').length")
     assert page.locator("#pieces .piece").all_text_contents() == ["▁Hello"]
     assert (page.title(), page.locator("img").count()) == ("cpbpe view", 0)
-    assert not page.is_visible("#samples")
+    page.click("#samples summary")
+    until(page, "document.querySelectorAll('#rows li').length == 8")
+    assert not page.is_visible("#again")
+    alike = "document.getElementById('sampled').textContent == '8 samples, 1 of them different'"
+    assert not page.evaluate(alike)
+    drawn = page.locator("#rows li >> nth=1 >> .symbol").all_text_contents()
+    visible = str.maketrans("\r\n ", "␍␊␣")
+    assert drawn == [piece.translate(visible) for piece in tok.encode_pieces(text, alpha=0.1, seed=1)]
+    page.fill("#alpha", "0")
+    until(page, alike)
