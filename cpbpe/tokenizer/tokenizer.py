@@ -170,15 +170,12 @@ class Tokenizer(AboutModel):
         >>> Tokenizer("tokenizer.model").encode_array("Hello world", add_bos=True)
         array([    1, 22557,  1526], dtype=uint32)
         """
-        if _numpy is None:  # (To call a cached function would take as long as two ids.)
-            _import_numpy()
-        if type(text) is not str:
-            text = checked_text(text, "encode_array")
-        if threads != 1 or type(threads) is not int:
-            threads = checked_threads(threads)
-        if not options:
-            return self._engine.encode_array(text, threads)
-        return calls.encode_array(self._plans.encode(options, "encode_array"), text, threads)
+        if type(text) is str and threads == 1 and not options and _numpy is not None:
+            return self._engine.encode_array(text, threads)  # (The checks would take as long as four ids.)
+        _import_numpy()
+        text = checked_text(text, "encode_array")
+        plan = self._plans.encode(options, "encode_array")
+        return calls.encode_array(plan, text, checked_threads(threads))
 
     @described(ENCODE)
     def encode_arrays(

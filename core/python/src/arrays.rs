@@ -48,6 +48,13 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+/// A new array of one dimension. Its numbers are not initialized.
+fn new_row<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let array = new::<T>(py, &mut [length(count)?])?;
+    // SAFETY: it was made with this type of numbers, and with one dimension. (To look again would take as long as an id.)
+    Ok(unsafe { array.cast_into_unchecked() })
+}
+
 /// A new array. Its numbers are not initialized.
 fn new<'py, T: Element>(py: Python<'py>, dimensions: &mut [npy_intp]) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: numpy's function for a new array: it takes over the reference to the type of numbers, reads as many
@@ -78,7 +85,7 @@ pub fn array<'py, T: Element + Copy + Send + Sync>(
     py: Python<'py>,
     numbers: &[T],
 ) -> PyResult<Bound<'py, PyArray1<T>>> {
-    let array: Bound<'py, PyArray1<T>> = new::<T>(py, &mut [length(numbers.len())?])?.cast_into()?;
+    let array = new_row::<T>(py, numbers.len())?;
     // SAFETY: the array is new, so nobody else looks at it, and has this many numbers.
     unsafe { std::ptr::copy_nonoverlapping(numbers.as_ptr(), array.data(), numbers.len()) };
     Ok(array)
@@ -91,7 +98,7 @@ pub fn joined<'py, T: Element + Copy + Send + Sync>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyArray1<T>>> {
     let count = parts.iter().map(|part| part.len()).sum();
-    let array: Bound<'py, PyArray1<T>> = new::<T>(py, &mut [length(count)?])?.cast_into()?;
+    let array = new_row::<T>(py, count)?;
     // SAFETY: the array is new, so nobody else looks at it, and has this many numbers.
     let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<T>>(), count) };
     py.detach(|| join(parts, place, threads));
@@ -100,7 +107,7 @@ pub fn joined<'py, T: Element + Copy + Send + Sync>(
 
 /// A new array with room for this many ids, and this room; `None` if there is no memory for it.
 pub fn room<'p>(py: Python<'_>, count: usize) -> Option<(Py<PyArray1<u32>>, Place<'p>)> {
-    let array: Bound<'_, PyArray1<u32>> = new::<u32>(py, &mut [length(count).ok()?]).ok()?.cast_into().ok()?;
+    let array = new_row::<u32>(py, count).ok()?;
     // SAFETY: the array is new, so nobody else looks at it, and has this many numbers. The caller keeps it until the
     // place has been used.
     let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast(), count) };
