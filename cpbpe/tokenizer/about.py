@@ -69,7 +69,7 @@ class AboutModel(Guided):
     @property
     def spec(self) -> ModelSpec:
         """The model as a value. A changed copy can become a tokenizer again with `from_spec`."""
-        return self._facts.full_spec()
+        return self._facts.full_spec
 
     @property
     def facts(self) -> ModelFacts:

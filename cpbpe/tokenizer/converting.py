@@ -213,7 +213,7 @@ def _read(source: Source, given: Given, allow_differences: bool) -> tuple[ReadMo
         found = imported("cpbpe.tokenizer.folders").read_folder(
             folder, allow_differences=allow_differences, closely=True, given=given
         )
-        return ReadModel(found.facts.full_spec(), found.differences, found.notes), found.files
+        return ReadModel(found.facts.full_spec, found.differences, found.notes), found.files
     data = read_model_file(source)
     format = table.format_of(data)
     read = table.read(data, format, allow_differences=allow_differences, given=given)

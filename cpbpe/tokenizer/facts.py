@@ -257,6 +257,7 @@ class ModelFacts:
             plain[id] = None
         return StreamTexts(plain, self.stream_texts.raw)
 
+    @kept
     def full_spec(self) -> ModelSpec:
         """The model as a value with all that its file says."""
         spec: ModelSpec = imported("cpbpe.model.formats.sentencepiece").read(self.file)

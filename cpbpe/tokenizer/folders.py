@@ -168,7 +168,7 @@ class _Joined:
                 self._note(f"piece {id}, {was!r} in the model, is called {text!r}, as in the files beside it")
         if not new or len({*new.values()}) < len(new):
             return facts
-        spec = facts.full_spec()
+        spec = facts.full_spec
         rows = [piece._replace(text=new.get(id, piece.text)) for id, piece in enumerate(spec.pieces)]
         named = {spec.pieces.texts[id]: name for id, name in new.items()}
         unk, bos, eos, pad = (named.get(name, name) for name in spec.special_pieces)
