@@ -110,7 +110,7 @@ def as_arrow(column: Any, name: str) -> Column:
 def texts_of(chunk: Any, name: str) -> Texts:
     """The texts of an array."""
     arrow, np = pyarrow(), numpy()
-    chunk = _plain(chunk, name)
+    chunk = plain(chunk, name)
     types = arrow.types
     strings = types.is_string(chunk.type) or types.is_large_string(chunk.type)
     large = types.is_large_string(chunk.type) or types.is_large_binary(chunk.type)
@@ -128,7 +128,7 @@ def texts_of(chunk: Any, name: str) -> Texts:
     return Texts(data, begins, ends, present, rows, strings, large)
 
 
-def _plain(chunk: Any, name: str) -> Any:
+def plain(chunk: Any, name: str) -> Any:
     """An array of one of the four types whose texts lie in one piece of memory."""
     arrow = pyarrow()
     types = arrow.types

@@ -214,7 +214,7 @@ class Documents:
         before, size = self.read, os.path.getsize(path)
         for batch, thousandths in (read_parquet if format == "parquet" else read_arrow)(path, self._column):
             self.read = before + size * thousandths // 1000
-            yield self._records(batch, [])
+            yield self._records(batch.to_pylist(), [])
         self.read = before + size
 
     def _records(

@@ -7,16 +7,16 @@ have the rows; and a task that is done again gives the same rows again, which st
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cpbpe.arrow.texts import Column, texts_of
+from cpbpe.arrow.texts import Column
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words
 from cpbpe.scale.buckets import BUCKETS, by_bucket
-from cpbpe.scale.rows import chunks_of
+from cpbpe.scale.column_corpus import ColumnCorpus
 from cpbpe.spelling import counted, named
 from cpbpe.training.argument_checks import checked_memory_limit
 from cpbpe.training.byte_level.counting import ByteCountSetup, byte_count_setup
@@ -66,21 +66,11 @@ class Counting:
 
     def count(self, columns: Iterable[Column], buckets: int = BUCKETS) -> list[Row]:
         """The counts of a part of the dataset, whose texts come as arrays or chunked arrays."""
-        nulls = 0
-
-        def texts() -> Iterator[bytes]:
-            nonlocal nulls
-            for column in columns:
-                for chunk in chunks_of(column):
-                    nulls += chunk.null_count
-                    found = texts_of(chunk, "count")
-                    yield from found.as_bytes(found.begins, found.ends)
-
+        corpus = ColumnCorpus(columns, self.options)
         how = ReadingOptions(self.threads, memory_limit=self.memory_limit)
         with Display(False) as display:
-            counts = WordCounts.of(texts(), self.options, self.charsmap, how, display)
-        reading = without_places(replace(counts.reading, nulls=nulls))
-        return _rows(by_bucket(counts.words, buckets), reading)
+            counts = WordCounts.of(corpus, self.options, self.charsmap, how, display)
+        return _rows(by_bucket(counts.words, buckets), without_places(counts.reading))
 
     def merge(self, rows: Iterable[Row]) -> list[Row]:
         """The rows of each bucket as one. At most `FAN_IN` rows of a bucket are in memory."""

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from cpbpe.corpus.arrow import read_arrow, read_parquet
+from cpbpe.corpus.arrow import as_lines, gathered, read_arrow, read_parquet
 from cpbpe.corpus.files import PART_BYTES, parts, shortened
 from cpbpe.corpus.find import Found, check_standard_input, checked_path, expand, size_of
 from cpbpe.corpus.kinds import FOR_PYARROW, FORMATS, format_of
@@ -283,8 +283,15 @@ class Corpus:
     def _blocks_of_columns(self, path: str, format: str) -> Iterator[Block]:
         first, before = 1, self.read
         size = os.path.getsize(path)
-        for texts, thousandths in (read_parquet if format == "parquet" else read_arrow)(path, self._column):
-            yield self._document_block(shown_path(path), first, texts)
+        name = shown_path(path)
+        batches = (read_parquet if format == "parquet" else read_arrow)(path, self._column)
+        for texts, thousandths in batches if self._keep else gathered(batches):
+            if self._keep:
+                yield self._document_block(name, first, texts.to_pylist())
+            else:
+                self.nulls += texts.null_count
+                lines, sizes = as_lines(texts)
+                yield Block(name, first, lines, sizes=sizes)
             first += len(texts)
             self.read = before + size * thousandths // 1000
         self.read = before + size

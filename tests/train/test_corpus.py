@@ -103,7 +103,7 @@ def test_parquet(tmp_path: Path) -> None:
         column = pyarrow.array(values, pyarrow.string()).cast(type)
         parquet.write_table(pyarrow.table({"id": [1, 2, 3, 4], "body": column}), path)
         corpus = Corpus(path, column="body")
-        found = [sentence for block in corpus.blocks() for sentence in block.sentences]
+        found = [sentence for block in corpus.blocks() for sentence in block.as_sentences(False)]
         assert found == [b"one", b"two", "drei 🦙".encode()]
         assert corpus.nulls == 1
         assert corpus.read == corpus.total == path.stat().st_size
