@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from cpbpe.packing.pack import pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.packing.report import PackReport
-    from cpbpe.tokenizer.alignment import Encoding
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
+    from cpbpe.tokenizer.encoding import Encoding
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.loading import load
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.ragged import Ragged
     from cpbpe.tokenizer.shown import Shown
-    from cpbpe.tokenizer.special_text import Part
-    from cpbpe.tokenizer.special_tokens import Special
+    from cpbpe.tokenizer.special import Part, Special
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
     from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -103,11 +102,11 @@ _LATER = {
     "Settings": "model.spec",
     "load": "tokenizer.loading",
     "Tokenizer": "tokenizer.tokenizer",
-    "Encoding": "tokenizer.alignment",
-    "Part": "tokenizer.special_text",
+    "Encoding": "tokenizer.encoding",
+    "Part": "tokenizer.special",
     "Ragged": "tokenizer.ragged",
     "Shown": "tokenizer.shown",
-    "Special": "tokenizer.special_tokens",
+    "Special": "tokenizer.special",
     "Vocabulary": "tokenizer.vocabulary",
     "Inspection": "tokenizer.inspection",
     "Finding": "lint.values",

@@ -9,8 +9,7 @@ from cpbpe.arrow.texts import Column, Texts, as_arrow, pyarrow, texts_of
 from cpbpe.engine.protocol import Slices
 from cpbpe.lazy import numpy
 from cpbpe.text.utf8 import character_positions
-from cpbpe.tokenizer.alignment import Unit
-from cpbpe.tokenizer.checks import THREAD_ITEMS, Text, checked_threads, cores
+from cpbpe.tokenizer.checks import THREAD_ITEMS, Text, Unit, checked_threads, cores
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names
 from cpbpe.tokenizer.plans import EncodePlan, Plans
 from cpbpe.tokenizer.ragged import Ragged

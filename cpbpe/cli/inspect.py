@@ -131,7 +131,7 @@ def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
     folder = folder_of(arguments.model)
     if folder is None:
         return ()
-    from cpbpe.model.formats.values import Given
+    from cpbpe.model.formats.given import Given
     from cpbpe.tokenizer.folders import read_folder
 
     return read_folder(folder, closely=True, given=Given(**given_of(arguments))).notes

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from cpbpe.engine.columns import columns_of
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
-from cpbpe.model.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from cpbpe.model.spec import ModelSpec
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
@@ -30,7 +32,7 @@ def make_engine(spec: ModelSpec) -> Engine:
     from cpbpe import _core
 
     try:
-        core: Engine = _core.Engine.from_columns(**columns_of(spec))
+        core: Engine = _core.Engine.from_columns(**imported("cpbpe.engine.columns").columns_of(spec))
     except (ValueError, TypeError, AttributeError) as error:
         imported("cpbpe.model.validity").check(spec)  # its error says what is wrong, and with which piece
         other = imported("cpbpe.engine.missing_core")
@@ -142,7 +144,8 @@ def _say_once() -> None:
 
 def calls_of_ours() -> int:
     """How many calls there are between a warning in the caller and the user's line that led to it."""
-    frame, calls = inspect.currentframe(), -1
+    frame: FrameType | None = sys._getframe()
+    calls = -1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cpbpe":
         frame, calls = frame.f_back, calls + 1
     return max(calls + 1, 1)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cpbpe.engine.columns import ByteLevelColumns, Columns
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from cpbpe.engine.columns import ByteLevelColumns, Columns
 
     Ids = NDArray[np.uint32]
     Places = NDArray[np.int64]

@@ -9,32 +9,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple, overload
 
 from cpbpe.lazy import kept
-
-
-class PieceType(IntEnum):
-    """What a piece is for. The numbers are those of the model file.
-
-    >>> PieceType(6).name
-    'BYTE'
-    """
-
-    NORMAL = 1
-    """Learned from text: takes part in merging."""
-    UNKNOWN = 2
-    """Replaces text that the vocabulary does not hold. A model has at most one."""
-    CONTROL = 3
-    """A mark such as ``<s>``: added by the program, never found in text, invisible when decoded."""
-    USER_DEFINED = 4
-    """Always kept whole when text contains it."""
-    UNUSED = 5
-    """Takes part in merging, but is split again before the result is returned."""
-    BYTE = 6
-    """``<0x00>`` to ``<0xFF>``: one byte of a character that has no piece."""
+from cpbpe.model.piece_type import PieceType as PieceType
 
 
 class Piece(NamedTuple):

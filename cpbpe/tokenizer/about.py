@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
-from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.tokenizer import calls
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.guided import Guided
@@ -16,6 +15,7 @@ from cpbpe.tokenizer.vocabulary import Vocabulary, find_piece
 
 if TYPE_CHECKING:
     from cpbpe.lint.values import Lint
+    from cpbpe.model.spec import ModelSpec, Settings
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache, wraps
-from inspect import signature
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -74,12 +73,12 @@ def bound_class(tokenizer: type) -> Any:
 def _described(tokenizer: type, name: str) -> Any:
     """The method with options (see `described`) that this name has, or overrides in a subclass."""
     methods = (vars(kind).get(name) for kind in tokenizer.__mro__)
-    return next((method for method in methods if hasattr(method, "__signature__")), None)
+    return next((method for method in methods if hasattr(method, "option_names")), None)
 
 
 def _bound(call: Any, described: Any) -> Any:
     """The call with those bound options that it knows. It also gets those that it refuses, to refuse them."""
-    known = {*signature(described).parameters, *REFUSED.get(described.__name__, ())}
+    known = {*described.option_names, *REFUSED.get(described.__name__, ())}
 
     @wraps(call)
     def with_bound_options(self: Any, *args: Any, **options: Any) -> Any:

@@ -13,13 +13,22 @@ from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.alignment import Unit, align, align_arrays, checked_unit
-from cpbpe.tokenizer.checks import Text, as_ids, refuse_single, repeatable, threads_for, utf8
+from cpbpe.tokenizer.alignment import align, align_arrays
+from cpbpe.tokenizer.checks import (
+    Text,
+    Unit,
+    as_ids,
+    checked_unit,
+    refuse_single,
+    repeatable,
+    threads_for,
+    utf8,
+)
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged
-from cpbpe.tokenizer.special_text import Part, SpecialDecoder, SpecialEncoder, checked_parts
+from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder, checked_parts
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids as IdArray
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.shown import Shown
+    from cpbpe.tokenizer.special import Part
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 

@@ -11,11 +11,13 @@ from collections import UserString
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from io import IOBase
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 from cpbpe.lazy import imported
 
 Text = str | bytes
+Unit = Literal["char", "byte"]
+"""What spans of a text count."""
 
 THREAD_ITEMS = 1 << 16
 """This many characters or ids keep a thread busy for longer than starting it takes."""
@@ -266,3 +268,12 @@ def checked_limit(number: SupportsIndex, name: str, least: int = 0) -> int:
     if checked < least:
         raise ValueError(f"{name} must be at least {least}, not {checked}")
     return checked
+
+
+def checked_unit(unit: Unit | None, text: Text) -> Unit:
+    """What the spans of a text count: "char" or "byte"."""
+    if unit is None:
+        return "char" if isinstance(text, str) else "byte"
+    if unit not in ("char", "byte"):
+        raise ValueError(f"unit must be 'char' or 'byte', not {unit!r}")
+    return unit

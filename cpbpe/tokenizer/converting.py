@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import table
-from cpbpe.model.formats.values import Given, ReadModel, Written
+from cpbpe.model.formats.given import Given
+from cpbpe.model.formats.values import ReadModel, Written
 from cpbpe.model.spec import Carried, ModelSpec
 from cpbpe.spelling import given, listed, named
 from cpbpe.tokenizer.facts import ModelFacts

@@ -6,18 +6,17 @@ A Tokenizer, its vocabulary and its streams share one. It never changes, and loa
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.engine.columns import spec_of
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, kept
-from cpbpe.model.spec import Carried, ModelSpec, PieceType, Settings
+from cpbpe.model.piece_type import PieceType
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
 from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 
 if TYPE_CHECKING:
+    from cpbpe.model.spec import Carried, ModelSpec, Settings
     from cpbpe.tokenizer.stream_normalizer import Shape
 
 
@@ -76,7 +75,8 @@ class ModelFacts:
     def spec(self) -> ModelSpec:
         """The model as a value. It is built on request: holding it would take megabytes."""
         added = tuple((text.encode(), id) for text, id in self.special.added.items())
-        return replace(spec_of(self.engine.columns(), self.file), added=added)
+        spec: ModelSpec = imported("cpbpe.engine.columns").spec_of(self.engine.columns(), self.file)
+        return imported("dataclasses").replace(spec, added=added)  # type: ignore[no-any-return]
 
     @kept
     def settings(self) -> Settings:

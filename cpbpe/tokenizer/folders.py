@@ -20,7 +20,7 @@ from cpbpe.lazy import imported
 from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.folder.beside import NAMED, Beside, read_beside
-from cpbpe.model.formats.values import NOTHING, Given
+from cpbpe.model.formats.given import NOTHING, Given
 from cpbpe.model.spec import Carried, Pieces, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts

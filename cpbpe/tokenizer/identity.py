@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
-from cpbpe.model.spec import ModelSpec
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
+
+if TYPE_CHECKING:
+    from cpbpe.model.spec import ModelSpec
 
 BEHAVIOUR = 1
 """Part of every fingerprint. It goes up when the same model would give other ids or other text."""
@@ -59,7 +61,7 @@ def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
 
 def facts_of_spec(spec: ModelSpec) -> ModelFacts:
     """The model that a spec describes."""
-    if not isinstance(spec, ModelSpec):
+    if not isinstance(spec, imported("cpbpe.model.spec").ModelSpec):
         raise TypeError(f"from_spec() takes a ModelSpec, not {type(spec).__name__}")
     return _facts(make_engine(spec), _model_file().write(spec))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from inspect import Parameter, signature
+from types import FunctionType
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
 from cpbpe.lazy import imported
@@ -147,13 +147,8 @@ def described(table: Mapping[str, Option]) -> Callable[[F], F]:
     def describe(function: F) -> F:
         refused = REFUSED.get(function.__name__, {})
         options = {name: option for name, option in table.items() if name not in refused}
-        given = signature(function)
-        parameters = [p for p in given.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-        parameters += [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
-            for name, option in options.items()
-        ]
-        function.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+        function.option_names = tuple(options)  # type: ignore[attr-defined]
+        function.__wrapped__ = _with_parameters(function, options)  # type: ignore[attr-defined]
         lines = [f"- `{name}`: {option.meaning}." for name, option in options.items()]
         lines += [f"- `{name}` is refused: {reason}." for name, reason in refused.items()]
         if function.__doc__ is not None:  # it is None under python -OO
@@ -162,6 +157,40 @@ def described(table: Mapping[str, Option]) -> Callable[[F], F]:
         return function
 
     return describe
+
+
+def _with_parameters(function: Any, options: Mapping[str, Option]) -> FunctionType:
+    """A function that has the parameters of another, but with options instead of `**options`.
+
+    It is never called. `inspect` looks at what a function wraps, and finds its parameters, its place in the
+    file and its help there. (A signature could be given as such, too, but to import `inspect` takes a sixth
+    of the time of loading a model.)
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] + tuple(options)
+    shown = _nothing.__code__.replace(
+        co_argcount=code.co_argcount,
+        co_posonlyargcount=code.co_posonlyargcount,
+        co_kwonlyargcount=code.co_kwonlyargcount + len(options),
+        co_nlocals=len(names),
+        co_varnames=names,
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_name=code.co_name,
+    )
+    made = FunctionType(shown, function.__globals__, function.__name__, function.__defaults__)
+    defaults = {name: option.default for name, option in options.items()}
+    made.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **defaults}
+    types = {name: option.annotation for name, option in options.items()}
+    made.__annotations__ = {**function.__annotations__, **types}
+    made.__annotations__.pop("options", None)
+    made.__doc__, made.__module__ = function.__doc__, function.__module__
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+def _nothing() -> None:
+    raise NotImplementedError("this shows the parameters of a call, and does nothing else")
 
 
 def check_names(options: Mapping[str, object], method: str, table: Mapping[str, Option]) -> None:

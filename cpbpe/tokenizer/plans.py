@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cpbpe.engine.ends import between
@@ -33,26 +32,34 @@ _LASTING = {bool, type(None), str, tuple, frozenset}
 """Values of these types do not change, so their plan may be kept."""
 
 
-@dataclass(frozen=True)
 class EncodePlan:
-    """How a call encodes."""
+    """How a call encodes. It does not change. (Not a dataclass: their module takes long to import.)"""
 
-    encoder: Engine | SpecialEncoder
-    """What turns text into ids."""
-    front: list[int]
-    """The ids to put in front."""
-    back: list[int]
-    """The ids to put at the end."""
-    reverse: bool
-    """Whether to reverse the ids between these."""
-    prefix_space: bool | None
-    """Whether there is a dummy prefix; None, as the model says."""
-    prefix_after_special: bool
-    """Whether there is one after a special token."""
-    alpha: float | None = None
-    """The chance that a merge is skipped."""
-    seed: int = 0
-    """The seed of sampling."""
+    def __init__(
+        self,
+        encoder: Engine | SpecialEncoder,
+        front: list[int],
+        back: list[int],
+        reverse: bool,
+        prefix_space: bool | None,
+        prefix_after_special: bool,
+    ):
+        self.encoder = encoder
+        """What turns text into ids."""
+        self.front = front
+        """The ids to put in front."""
+        self.back = back
+        """The ids to put at the end."""
+        self.reverse = reverse
+        """Whether to reverse the ids between these."""
+        self.prefix_space = prefix_space
+        """Whether there is a dummy prefix; None, as the model says."""
+        self.prefix_after_special = prefix_after_special
+        """Whether there is one after a special token."""
+        self.alpha: float | None = None
+        """The chance that a merge is skipped."""
+        self.seed = 0
+        """The seed of sampling."""
 
     @kept
     def around(self) -> int:
@@ -67,8 +74,15 @@ class EncodePlan:
 
     def sampled(self, alpha: float, seed: int) -> EncodePlan:
         """The same plan with merges skipped at random."""
-        plan = object.__new__(EncodePlan)  # (`replace` takes five times as long, more than to encode a word)
-        plan.__dict__.update(self.__dict__, alpha=alpha, seed=seed)
+        return self._changed(alpha=alpha, seed=seed)
+
+    def special(self, encoder: SpecialEncoder) -> EncodePlan:
+        """The same plan with special tokens."""
+        return self._changed(encoder=encoder)
+
+    def _changed(self, **changes: Any) -> EncodePlan:
+        plan = object.__new__(EncodePlan)
+        plan.__dict__.update(self.__dict__, **changes)
         return plan
 
     def later(self, engine: Engine) -> Engine:
@@ -185,7 +199,7 @@ class Plans:
         finder = facts.special.finder(values["allowed_special"], values["disallowed_special"])
         if finder is None:
             return plan
-        return replace(plan, encoder=SpecialEncoder(engine, plan.later(engine), finder))
+        return plan.special(SpecialEncoder(engine, plan.later(engine), finder))
 
     def _around(self, values: Mapping[str, Any]) -> tuple[list[int], list[int]]:
         """The ids to put in front and at the end."""

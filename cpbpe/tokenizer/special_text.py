@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Aligned, Engine, Mapping, Text
-from cpbpe.lazy import numpy
-from cpbpe.model.spec import PieceType
+from cpbpe.lazy import imported, numpy
+from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.text.utf8 import character_positions, text_of
 from cpbpe.tokenizer.checks import checked_text, refuse_single, refuse_unordered
-from cpbpe.tokenizer.special_tokens import Special, SpecialFinder, SpecialTokens
+from cpbpe.tokenizer.special_tokens import SpecialFinder, SpecialTokens
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
+    from cpbpe.tokenizer.special import Part
 
-Part = str | bytes | int | Special
-"""What a text in parts can consist of."""
 Row = Sequence[str | bytes | int]
 """A text in segments, with the ids of special tokens between them; it begins and ends with a segment."""
 
@@ -431,8 +430,9 @@ def checked_parts(
     refuse_single(parts, (str, bytes, bytearray, memoryview), "encode_parts", "parts")
     refuse_unordered(parts, "encode_parts", "parts")
     checked: list[str | bytes | int] = []
+    special_part = imported("cpbpe.tokenizer.special").Special
     for part in parts:
-        if isinstance(part, Special):
+        if isinstance(part, special_part):
             checked.append(special.id_of(part))
         elif isinstance(part, (str, bytes, bytearray, memoryview)):
             checked.append(checked_text(part, "encode_parts"))

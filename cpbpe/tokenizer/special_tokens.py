@@ -8,40 +8,24 @@ programs should control a model. How special tokens are encoded and decoded is i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.protocol import Engine, Finder
 from cpbpe.errors import ModelError
 from cpbpe.lazy import Kept, kept
-from cpbpe.model.spec import PieceType
+from cpbpe.model.piece_type import PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
+
+if TYPE_CHECKING:
+    from cpbpe.tokenizer.special import Special
 
 MAX_TOKEN_BYTES = 256
 """The longest that an added token can be."""
 MAX_TOKENS = 1 << 20
 """How many tokens can be added, and how far above those of the pieces their ids can be."""
-
-
-@dataclass(frozen=True)
-class Special:
-    """A special token as one part of a list to encode, for `encode_parts`.
-
-    >>> import cpbpe
-    >>> tok = cpbpe.load("tokenizer.model")
-    >>> tok.encode_parts([cpbpe.Special("<s>"), "Hi </s>", 13])
-    [1, 15359, 1867, 28713, 28767, 13]
-    """
-
-    text: str
-    """The text of the token, as in `tok.vocab.special_tokens`."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise TypeError(f"the text of a Special must be a str, not {type(self.text).__name__}")
 
 
 class SpecialTokens:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from codecs import utf_8_decode
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import accumulate
 from typing import SupportsIndex, TypeVar, cast
 
@@ -86,7 +85,7 @@ def _for_parts(plan: EncodePlan, text: AnyText) -> EncodePlan:
     So a refusal does not depend on where the text is cut, nor on how much of it is encoded for that.
     """
     encoder = plan.encoder
-    return replace(plan, encoder=encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
+    return plan.special(encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
 
 
 class _Cutter:

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.model.files import Source, folder_of, read_model_file
-from cpbpe.model.spec import ModelSpec
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.about import AboutModel
-from cpbpe.tokenizer.alignment import Encoding, Unit
 from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
-from cpbpe.tokenizer.checks import checked_text, checked_texts, checked_threads, threads_for
+from cpbpe.tokenizer.checks import Unit, checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.guided import takes_a_source
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
-from cpbpe.tokenizer.special_text import Part
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from cpbpe.model.spec import ModelSpec
     from cpbpe.tokenizer.completions import Completions
+    from cpbpe.tokenizer.encoding import Encoding
     from cpbpe.tokenizer.shown import Shown
+    from cpbpe.tokenizer.special import Part
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 

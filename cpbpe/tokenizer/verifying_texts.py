@@ -14,7 +14,8 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
-from cpbpe.model.formats.values import NOTHING, Difference, Given
+from cpbpe.model.formats.given import NOTHING, Given
+from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import counted, listed, named
 from cpbpe.text.utf8 import text_of

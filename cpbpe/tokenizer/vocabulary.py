@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from cpbpe.lazy import numpy
-from cpbpe.model.spec import PieceType
+from cpbpe.model.piece_type import PieceType
 from cpbpe.tokenizer.checks import utf8
 from cpbpe.tokenizer.facts import ModelFacts
 

@@ -21,7 +21,7 @@ from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_wri
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
 from cpbpe.spelling import advised
-from cpbpe.tokenizer.alignment import Unit
+from cpbpe.tokenizer.checks import Unit
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.transcode.offsets import OffsetWriter

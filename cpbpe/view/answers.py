@@ -13,7 +13,7 @@ from typing import Any
 
 from cpbpe.lazy import kept
 from cpbpe.model.spec import ModelSpec
-from cpbpe.tokenizer.alignment import Encoding
+from cpbpe.tokenizer.encoding import Encoding
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.view.clusters import joined
 from cpbpe.view.options import PageOptions

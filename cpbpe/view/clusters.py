@@ -6,7 +6,7 @@ A browser cannot colour a half of 🦙, and draws an accent apart from its lette
 from __future__ import annotations
 
 from cpbpe.lazy import imported
-from cpbpe.tokenizer.alignment import Encoding
+from cpbpe.tokenizer.encoding import Encoding
 from cpbpe.tokenizer.facts import ModelFacts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import pairwise
 
-from cpbpe.tokenizer.alignment import Encoding
+from cpbpe.tokenizer.encoding import Encoding
 
 
 def differing(one: Encoding, other: Encoding) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe.text.utf8 import character_positions, is_inside, repair, valid_character
-from cpbpe.tokenizer.alignment import Encoding
+from cpbpe.tokenizer.encoding import Encoding
 from tests.support import budget, tiers, zoo
 from tests.support.budget import SEED
 from tests.support.texts import broken, texts

@@ -38,8 +38,9 @@ from cpbpe.model.byte_pairs import (
     shown,
     text_that_differs,
 )
+from cpbpe.model.formats.given import NOTHING, Given
 from cpbpe.model.formats.sniff import PAIRS, is_ids
-from cpbpe.model.formats.values import NOTHING, Difference, Given, ReadModel, Written, refuse
+from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import given as spelled
 from cpbpe.text.byte_letters import LETTERS, all_from_letters, is_spelled, to_letters

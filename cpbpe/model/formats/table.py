@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.lazy import imported
 from cpbpe.model.formats import sniff
-from cpbpe.model.formats.values import NOTHING, Given, ReadModel, Written
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.formats.given import NOTHING, Given
+
+if TYPE_CHECKING:
+    from cpbpe.model.formats.values import ReadModel, Written
+    from cpbpe.model.spec import ModelSpec
 
 
 class Format(NamedTuple):
@@ -98,7 +101,8 @@ def read(
         found: ReadModel = module.read(data, allow_differences=allow_differences, given=given)
         return found
     if format is MODEL:
-        return ReadModel(module.read(data))
+        model: ReadModel = _values().ReadModel(module.read(data))
+        return model
     result: ReadModel = module.read(data, allow_differences=allow_differences)
     return result
 
@@ -107,7 +111,7 @@ def write(spec: ModelSpec, format: Format, *, allow_differences: bool = False) -
     """The file of a model in a format, which has been read again, and is what was meant."""
     module: Any = imported(format.module)
     if format is MODEL:
-        result = Written(module.write(spec))
+        result: Written = _values().Written(module.write(spec))
     else:
         result = module.write(spec, allow_differences=allow_differences)
     check: Any = imported("cpbpe.model.formats.reading_back").check
@@ -121,3 +125,7 @@ def remarks(spec: ModelSpec, format: Format) -> list[str]:
         return []
     found: list[str] = imported(format.module).remarks(spec)
     return found
+
+
+def _values() -> Any:
+    return imported("cpbpe.model.formats.values")

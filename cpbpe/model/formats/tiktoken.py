@@ -20,7 +20,8 @@ from operator import itemgetter
 
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of, unsaid
-from cpbpe.model.formats.values import NOTHING, Difference, Given, ReadModel, Written, refuse
+from cpbpe.model.formats.given import NOTHING, Given
+from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.known_ranks import known_ranks
 from cpbpe.model.spec import ModelSpec, PieceType
 

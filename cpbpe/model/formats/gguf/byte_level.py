@@ -17,7 +17,8 @@ from cpbpe.model.formats.gguf import keys
 from cpbpe.model.formats.gguf.container import Value, shown, wrong
 from cpbpe.model.formats.gguf.pre_names import KNOWN
 from cpbpe.model.formats.gguf.typed import Typed
-from cpbpe.model.formats.values import Difference, Given, ReadModel, refuse
+from cpbpe.model.formats.given import Given
+from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair
 from cpbpe.model.spec import Carried, PieceType, SplitSpec
 from cpbpe.spelling import advised, named

@@ -9,7 +9,8 @@ from cpbpe.model import validity
 from cpbpe.model.formats.gguf import byte_level, keys
 from cpbpe.model.formats.gguf.container import shown, values, wrong
 from cpbpe.model.formats.gguf.typed import Typed
-from cpbpe.model.formats.values import NOTHING, Given, ReadModel
+from cpbpe.model.formats.given import NOTHING, Given
+from cpbpe.model.formats.values import ReadModel
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
 from cpbpe.spelling import named
 from cpbpe.text.utf8 import SPACE
