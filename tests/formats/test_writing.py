@@ -104,7 +104,7 @@ def test_a_long_name(tok: cpbpe.Tokenizer, tmp_path: Path) -> None:
 
 DROP_RIGHTS = """
 # Before modules may be out of reach.
-import os, secrets, sys, cpbpe, cpbpe.model.writing, cpbpe.tokenizer.converting
+import os, secrets, sys, cpbpe, cpbpe.engine.columns, cpbpe.model.writing, cpbpe.tokenizer.converting
 tok = cpbpe.load(sys.argv[1])
 os.chdir(sys.argv[2])
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
