@@ -187,6 +187,7 @@ def growth(results: Report) -> list[str]:
 
 def memory(results: Report) -> list[str]:
     """The tables of memory and loading."""
+    facts = results["facts"]
     rows = []
     for corpus, libraries in results["memory"].items():
         for name, figures in libraries.items():
@@ -197,7 +198,8 @@ def memory(results: Report) -> list[str]:
     head = ["corpus", "library", "model loaded", "one string encoded", "whole corpus encoded"]
     caption = (
         "`python -m benchmarks.memory`. Resident memory in MB at three moments, less what Python had "
-        "taken before the library was imported."
+        f"taken before the library was imported. {facts['machine']['cpu']}, "
+        f"{facts['machine']['cores']} cores, commit {(facts['commit'] or 'unknown')[:10]}."
     )
     lines = [caption, "", *grid(head, rows)]
     rows = []
