@@ -44,7 +44,7 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
         texts = Documents(texts)
     if isinstance(texts, Documents):
         texts = (text for block in texts.blocks() for text in block.present())
-    specs = first.spec, second.spec  # (each is read anew from the file: 1.5 s for 256,000 pieces)
+    specs = first.spec, second.spec
     families = specs[0].alphabet != specs[1].alphabet
     before, after = (entries(spec, families) for spec in specs)
     changes = piece_changes(before, after)

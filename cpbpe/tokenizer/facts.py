@@ -73,7 +73,7 @@ class ModelFacts:
 
     @kept
     def spec(self) -> ModelSpec:
-        """The model as a value. It is built on request: holding it would take megabytes."""
+        """The model as a value, without what only its file says. Made on request: it takes megabytes."""
         added = tuple((text.encode(), id) for text, id in self.special.added.items())
         spec: ModelSpec = imported("cpbpe.engine.columns").spec_of(self.engine.columns(), self.file)
         return imported("dataclasses").replace(spec, added=added)  # type: ignore[no-any-return]

@@ -258,7 +258,6 @@ fn assert_counts_as_sentences(spec: &CountSpec, block: &[u8]) {
     assert!(lines == sentences, "{spec:?} {:?}", String::from_utf8_lossy(block));
 }
 
-/// A rule may change a space that ends a line, also where spaces at the ends of lines stay.
 /// The first character of a rule is the last of a valid part, and bytes that are no character are the rest of it.
 #[test]
 fn a_rule_that_goes_on_with_bytes_that_are_no_character() {
@@ -273,6 +272,7 @@ fn a_rule_that_goes_on_with_bytes_that_are_no_character() {
     }
 }
 
+/// A rule may change a space that ends a line, also where spaces at the ends of lines stay.
 #[test]
 fn a_rule_for_the_last_space_of_a_line() {
     let spec = CountSpec {
