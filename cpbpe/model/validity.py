@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
@@ -33,6 +35,18 @@ def check(spec: ModelSpec) -> None:
         Charsmap(spec.normalizer.charsmap, "normalizer_spec")
     if spec.denormalizer is not None and spec.denormalizer.charsmap:
         Charsmap(spec.denormalizer.charsmap, "denormalizer_spec")
+
+
+def hide_nul(texts: Sequence[bytes], types: bytearray, byte_fallback: bool) -> None:
+    """Make a piece that is one NUL character UNUSED, where <0x00> stands for that character.
+
+    Some converted models hold such a piece, which does nothing: sentencepiece never finds it. With another
+    type, `check` refuses it.
+    """
+    if byte_fallback and b"\0" in texts:
+        for id, text in enumerate(texts):
+            if text == b"\0":
+                types[id] = PieceType.UNUSED
 
 
 def check_alphabet(spec: ModelSpec) -> None:

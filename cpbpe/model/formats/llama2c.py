@@ -56,6 +56,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     for name, type in ((_UNKNOWN, PieceType.UNKNOWN), *((end, PieceType.CONTROL) for end in _ENDS.values())):
         if name in texts:
             types[texts.index(name)] = type
+    validity.hide_nul(texts, types, byte_fallback=True)
     if others := [
         text for text, type in zip(texts, types, strict=True) if type == 1 and _looks_special(text)
     ]:

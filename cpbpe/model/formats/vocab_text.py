@@ -50,6 +50,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         names.update(dict.fromkeys(validity.BYTE_PIECES, PieceType.BYTE))
     for id, text in enumerate(texts):
         types[id] = names.get(text, PieceType.NORMAL)
+    validity.hide_nul(texts, types, has_bytes)
     # 2. Those that scores tell: the trainer gives 0 to special pieces, and -0 to the first of the others.
     special = [id for id, number in enumerate(numbers) if number == b"0" and types[id] == PieceType.NORMAL]
     differences = []

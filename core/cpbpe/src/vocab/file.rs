@@ -9,7 +9,7 @@ use crate::text::forms::Form;
 use crate::text::normalizer_options::NormalizerOptions;
 use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::columns::Columns;
-use crate::vocab::piece_type::NORMAL;
+use crate::vocab::piece_type::{NORMAL, UNUSED};
 
 /// The field of a token that was added; `proto/cpbpe_model.proto` has the same number.
 const ADDED: u32 = 41700;
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
 impl Columns {
     /// Read a model file. It is only checked that this is a usual BPE model.
     pub fn read(data: &[u8]) -> Result<Columns, Error> {
-        let (columns, model_type) =
+        let (mut columns, model_type) =
             read_fields(data).ok_or(Error::InvalidModel("its bytes are not those of the usual model file"))?;
         if model_type != BPE {
             return Err(Error::InvalidModel("its type is not BPE"));
@@ -102,7 +102,22 @@ impl Columns {
         if columns.ends.is_empty() {
             return Err(Error::InvalidModel("it holds no pieces"));
         }
+        if columns.byte_fallback {
+            columns.hide_nul();
+        }
         Ok(columns)
+    }
+
+    /// Some converted models hold a NUL beside <0x00>, which does nothing: it is UNUSED.
+    fn hide_nul(&mut self) {
+        if memchr::memchr(0, &self.blob).is_none() {
+            return;
+        }
+        for id in 0..self.ends.len() {
+            if self.piece(id) == b"\0" {
+                self.types[id] = UNUSED;
+            }
+        }
     }
 }
 

@@ -82,8 +82,7 @@ impl Vocab {
         let mut splits_unused = false;
         let any_nul = !byte_level && memchr::memchr(0, &columns.blob).is_some();
         for id in 0..count {
-            // 1. Check the piece by itself. A single NUL with byte fallback is UNUSED (some converted models have one
-            //    besides <0x00>), and is in no table.
+            // 1. Check the piece by itself. A single NUL must be UNUSED, and is in no table.
             let piece = columns.piece(id);
             if piece.is_empty() {
                 return invalid("a piece is empty");
@@ -92,7 +91,7 @@ impl Vocab {
                 return invalid("a piece has 8000 bytes or more");
             }
             let nul = any_nul && piece == b"\0";
-            let kind = if nul && byte_fallback { piece_type::UNUSED } else { columns.types[id] };
+            let kind = columns.types[id];
             if any_nul && !(nul && kind == piece_type::UNUSED) && memchr::memchr(0, piece).is_some() {
                 return invalid("a piece contains a NUL character");
             }

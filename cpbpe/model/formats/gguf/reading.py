@@ -97,6 +97,7 @@ class _Reader(Typed):
         self._name_empty(texts, types)
         self._find_unknown(texts, types)
         self._spaces_of_user_defined(texts, types)
+        validity.hide_nul(texts, types, PieceType.BYTE in types)
         # 2. The settings, and the ids that have a part.
         roles = self._roles(texts, types)
         charsmap = self._charsmap()

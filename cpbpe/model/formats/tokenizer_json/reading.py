@@ -202,7 +202,8 @@ class _Vocabulary:
             return self.bytes.get(token, text), PieceType.BYTE
         if text == "\0" and token == text:
             self.differences.append(Difference("SentencePiece never finds a piece that is one NUL", "\0"))
-        return text, PieceType.UNUSED if token[0] == HIDDEN else PieceType.NORMAL
+        hidden = token[0] == HIDDEN or (text == "\0" and self.byte_fallback)
+        return text, PieceType.UNUSED if hidden else PieceType.NORMAL
 
     def pieces(self) -> Pieces:
         """The pieces: with scores that merge as the pairs do."""
