@@ -19,8 +19,8 @@ _FORMATS = ("ids", "pieces", "json", "jsonl")
 
 _DESCRIPTION = """\
 Decode ids or pieces: a line of text for each line, as spm_decode does. What
-'cpbpe encode' wrote becomes the file that it was, newline for newline, if the
-model can say everything that is in it ('cpbpe help encode').
+'cpbpe encode' wrote as ids or pieces becomes the file that it was, newline for
+newline, if the model can say everything that is in it ('cpbpe help encode').
 """
 
 _EXAMPLES = """\

@@ -10,11 +10,11 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 
 if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Engine
     from cpbpe.model.spec import ModelSpec
 
 VARIABLE = "CPBPE_ENGINE"

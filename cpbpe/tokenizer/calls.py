@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from cpbpe.engine.ends import between
-from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.alignment import align, align_arrays
@@ -31,6 +30,7 @@ from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder, checked_parts
 
 if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Engine
     from cpbpe.engine.protocol import Ids as IdArray
     from cpbpe.lint.values import Lint
     from cpbpe.tokenizer.completions import Completions

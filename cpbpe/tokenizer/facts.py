@@ -5,10 +5,8 @@ A Tokenizer, its vocabulary and its streams share one. It never changes, and loa
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, kept
 from cpbpe.model.piece_type import PieceType
 from cpbpe.text.utf8 import SPACE, text_of
@@ -16,29 +14,12 @@ from cpbpe.tokenizer import checks
 from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 
 if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Engine
     from cpbpe.model.spec import Carried, ModelSpec, Settings
-    from cpbpe.tokenizer.stream_normalizer import Shape
+    from cpbpe.tokenizer.stream_values import StreamPlan, StreamTexts
 
 
-class StreamTexts(NamedTuple):
-    """What every id adds to a text that arrives id by id."""
-
-    plain: list[str | None]
-    """In the middle; None for an id in `raw`, for an added token, and for an id that is not in use."""
-    raw: dict[int, int | bytes]
-    """A BYTE piece's byte; the bytes of a piece that is not UTF-8."""
-
-
-class StreamPlan(NamedTuple):
-    """How a model's text is encoded when it arrives in parts."""
-
-    shape: Shape | None
-    """How it is normalized; None if the whole text is needed."""
-    unk: int
-    """The id that a run of unknown characters gets once, -1 if there is none."""
-
-
-_NO_TEXT = re.compile(b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
+_NO_TEXT = bytes((PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
 """The types of pieces that do not decode to their own text."""
 
 _NORMAL = int(PieceType.NORMAL)
@@ -50,10 +31,8 @@ MAX_KEY = 100
 NO_END = 1 << 62
 """More bytes than any text has."""
 
-_PROBE = "".join(map(chr, range(0xF0000, 0xF0000 + 2100))).encode()
+_PROBE = range(0xF0000, 0xF0000 + 2100)
 """Characters that no real piece contains side by side, and more of them than a piece is long."""
-
-
 _WORDS = b"a a"
 """The same for patterns: every published one cuts it before the space."""
 
@@ -175,9 +154,9 @@ class ModelFacts:
         engine, special = self.engine, self.special
         pieces = list(map(engine.piece, range(engine.size)))
         table = list(map(self._spelled, pieces))
-        for match in _NO_TEXT.finditer(self.types):
-            id = match.start()
-            table[id] = self._decoded(match[0][0], pieces[id])
+        for id, kind in enumerate(self.types):
+            if kind in _NO_TEXT:
+                table[id] = self._decoded(kind, pieces[id])
         table += [special.texts.get(id, "").encode() for id in range(engine.size, special.size)]
         return table
 
@@ -219,7 +198,7 @@ class ModelFacts:
         """How text that arrives in parts is encoded."""
         engine = self.engine
         shape = None
-        if engine.cut(_PROBE if engine.byte_level is None else _WORDS):
+        if engine.cut("".join(map(chr, _PROBE)).encode() if engine.byte_level is None else _WORDS):
             pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
             rules = self.spec.normalizer
             shape = imported("cpbpe.tokenizer.stream_normalizer").Shape(
@@ -229,7 +208,10 @@ class ModelFacts:
                 engine.variant(prefix=False).normalize if rules.unicode_form else None,
             )
         unk = self.types.find(PieceType.UNKNOWN) if not engine.byte_fallback else -1
-        return StreamPlan(shape if shape is not None and shape.has_parts else None, unk)
+        plan: StreamPlan = imported("cpbpe.tokenizer.stream_values").StreamPlan(
+            shape if shape is not None and shape.has_parts else None, unk
+        )
+        return plan
 
     @kept
     def stream_texts(self) -> StreamTexts:
@@ -247,7 +229,8 @@ class ModelFacts:
                 plain.append(None)
         size = self.engine.size
         plain[size:] = [None] * (len(plain) - size)
-        return StreamTexts(plain, raw)
+        texts: StreamTexts = imported("cpbpe.tokenizer.stream_values").StreamTexts(plain, raw)
+        return texts
 
     @kept
     def stream_texts_without_special(self) -> StreamTexts:
@@ -255,7 +238,7 @@ class ModelFacts:
         plain = self.stream_texts.plain.copy()
         for id in self.special.shown:
             plain[id] = None
-        return StreamTexts(plain, self.stream_texts.raw)
+        return self.stream_texts._replace(plain=plain)
 
     @kept
     def full_spec(self) -> ModelSpec:

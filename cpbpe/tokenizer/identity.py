@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
-from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
 from cpbpe.text.utf8 import text_of
@@ -16,6 +15,7 @@ from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
 
 if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Engine
     from cpbpe.model.spec import ModelSpec
 
 BEHAVIOUR = 1

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from cpbpe.engine.ends import between
-from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import Kept, kept, numpy
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
@@ -26,7 +25,7 @@ from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Places
+    from cpbpe.engine.protocol import Engine, Places
 
 _LASTING = {bool, type(None), str, tuple, frozenset}
 """Values of these types do not change, so their plan may be kept."""

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.engine.ends import between
-from cpbpe.engine.protocol import Aligned, Engine, Mapping, Text
 from cpbpe.lazy import imported, numpy
 from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.dropout import mixed
@@ -25,7 +24,7 @@ from cpbpe.tokenizer.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.tokenizer.special_tokens import SpecialFinder, SpecialTokens
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Ids, Places
+    from cpbpe.engine.protocol import Aligned, Engine, Ids, Mapping, Places, Text
     from cpbpe.tokenizer.special import Part
 
 Row = Sequence[str | bytes | int]

@@ -12,7 +12,6 @@ from itertools import count
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.engine.protocol import Engine, Finder
 from cpbpe.errors import ModelError
 from cpbpe.lazy import Kept, kept
 from cpbpe.model.piece_type import PieceType
@@ -20,6 +19,7 @@ from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
 
 if TYPE_CHECKING:
+    from cpbpe.engine.protocol import Engine, Finder
     from cpbpe.tokenizer.special import Special
 
 MAX_TOKEN_BYTES = 256

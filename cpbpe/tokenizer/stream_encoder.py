@@ -16,11 +16,12 @@ from typing import NoReturn
 from cpbpe.engine.protocol import Engine
 from cpbpe.text.finder import Finder
 from cpbpe.tokenizer.checks import checked_text
-from cpbpe.tokenizer.facts import ModelFacts, StreamPlan
+from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.special_tokens import SpecialFinder, not_allowed
 from cpbpe.tokenizer.stream_normalizer import StreamNormalizer
+from cpbpe.tokenizer.stream_values import StreamPlan
 
 
 class StreamEncoder:

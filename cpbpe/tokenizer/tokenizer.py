@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import imported, numpy
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.tokenizer import alignment, calls, identity
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from cpbpe.engine.protocol import Engine
     from cpbpe.model.spec import ModelSpec
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.encoding import Encoding
@@ -42,7 +42,10 @@ Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
 _numpy: Any = None
 """The module, once an array was asked for."""
-Self = TypeVar("Self", bound="Tokenizer")
+if TYPE_CHECKING:
+    Self = TypeVar("Self", bound="Tokenizer")
+else:
+    Self = TypeVar("Self")  # (The name of a class would be compiled: see `options`.)
 
 
 class Tokenizer(AboutModel):

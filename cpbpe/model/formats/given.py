@@ -1,6 +1,7 @@
 """What a user says about a model whose file does not say it."""
 
-from __future__ import annotations
+# (The annotations of a NamedTuple are compiled if they are not evaluated, and the first compilation takes a
+# tenth of the time of loading a model.)
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,7 +16,7 @@ class Given(NamedTuple):
     """The special tokens with their ids."""
 
     @classmethod
-    def checked(cls, pattern: object, special_tokens: object) -> Given:
+    def checked(cls, pattern: object, special_tokens: object) -> "Given":
         """The same from what a user has passed; a TypeError says what is wrong with it."""
         if pattern is not None and not isinstance(pattern, str):
             raise TypeError(f"pattern must be a str, not {type(pattern).__name__}")

@@ -27,8 +27,9 @@ _HEAD = 4096
 _LOOKED_AT = 32
 """So many pieces are looked at to tell what a file is."""
 _LONGEST_PIECE = 8000
-_IDS = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*-?[0-9]+\s*,\s*"')
-_VOCAB_LINE = re.compile(rb".*\t[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)", re.DOTALL)
+# (These are compiled when they are needed: most files are none of these formats.)
+_IDS = rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*-?[0-9]+\s*,\s*"'
+_NUMBER = rb"[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)"
 
 
 def describe(data: bytes, complete: bool = True) -> str | None:
@@ -78,7 +79,8 @@ def is_ids(data: bytes) -> bool:
     >>> is_ids(b'{"!": 0, "\"": 1}'), is_ids(b'{"version": "1.0"}'), is_ids(b'{"a": 1.5}')
     (True, False, False)
     """
-    return _IDS.match(data, 0, _HEAD) is not None
+    head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return head.startswith(b"{") and re.match(_IDS, head) is not None
 
 
 def is_merges(data: bytes) -> bool:
@@ -154,8 +156,13 @@ def is_vocab(data: bytes) -> bool:
     if len(data) > _HEAD:
         lines = lines[:-1]
     given = [line for line in lines[:_LOOKED_AT] if line.strip()]
-    right = [_VOCAB_LINE.fullmatch(line) is not None for line in given]
+    right = list(map(_is_vocab_line, given))
     return bool(right) and right[0] and right.count(False) <= len(right) // 8
+
+
+def _is_vocab_line(line: bytes) -> bool:
+    _, tab, number = line.rpartition(b"\t")
+    return tab != b"" and number[:1] in b"+-0123456789in" and re.fullmatch(_NUMBER, number) is not None
 
 
 def is_ranks(data: bytes) -> bool:

@@ -1,6 +1,7 @@
 """The formats that models are read from and written to, and how to tell which one a file is."""
 
-from __future__ import annotations
+# (The annotations of a NamedTuple are compiled if they are not evaluated, and the first compilation takes a
+# tenth of the time of loading a model.)
 
 import os
 from collections.abc import Callable
@@ -85,7 +86,7 @@ def _ends(name: str, end: str) -> bool:
 
 def read(
     data: bytes, format: Format, *, allow_differences: bool = False, given: Given = NOTHING
-) -> ReadModel:
+) -> "ReadModel":
     """The model in a file of a format; `given` is what a user says of it, if the file does not say it."""
     module: Any = imported(format.module)
     if given.name:
@@ -107,7 +108,7 @@ def read(
     return result
 
 
-def write(spec: ModelSpec, format: Format, *, allow_differences: bool = False) -> Written:
+def write(spec: "ModelSpec", format: Format, *, allow_differences: bool = False) -> "Written":
     """The file of a model in a format, which has been read again, and is what was meant."""
     module: Any = imported(format.module)
     if format is MODEL:
@@ -119,7 +120,7 @@ def write(spec: ModelSpec, format: Format, *, allow_differences: bool = False) -
     return result
 
 
-def remarks(spec: ModelSpec, format: Format) -> list[str]:
+def remarks(spec: "ModelSpec", format: Format) -> list[str]:
     """Where a program gives other ids to texts than the model that was read from its file."""
     if format.name != "gguf":
         return []
