@@ -13,19 +13,18 @@ Answers are compared first.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import sentencepiece
 
 import cpbpe
+from benchmarks.clock import timed
 from benchmarks.corpora import corpus_path, read_documents
 from benchmarks.run import commit, default_model, machine, versions
 
@@ -37,12 +36,7 @@ def in_turn(calls: dict[str, Call], rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            gc.collect()
-            gc.disable()
-            begin = perf_counter()
-            call()
-            times[name].append(perf_counter() - begin)
-            gc.enable()
+            times[name].append(timed(call))
     return times
 
 
