@@ -15,6 +15,8 @@ use crate::watch::Check;
 
 /// Whether to go on is checked once in this many steps.
 const CHECK_STEPS: usize = 1 << 14;
+/// So many chunks are found before the first of them is merged.
+const WAITING: usize = 16;
 /// Pairs with a character from here on (three bytes and more) are looked up; for others bytes alone find enough cuts.
 const LONG_CHARACTER: u8 = 0xE0;
 
@@ -34,6 +36,17 @@ impl<S: Sink> Sink for Shifted<'_, S> {
     fn symbol(&mut self, id: u32, begin: usize, end: usize) {
         self.sink.symbol(id, self.begin + begin, self.begin + end);
     }
+}
+
+/// A chunk that is one symbol, or merges.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    begin: usize,
+    end: usize,
+    /// How many symbols of the text are before it. (Chances depend on numbers of symbols, because compact text has fewer
+    /// bytes.)
+    before: u64,
+    is_symbol: bool,
 }
 
 /// Give the symbols of a segmented text to `sink`.
@@ -67,17 +80,28 @@ fn sample_chunks<S: Sink>(
 ) -> Result<(), Halt> {
     let chances = Chances::new(dropout);
     let mut sink = Shifted { begin: 0, sink };
-    // A chunk that is one symbol, or merges: `before` symbols of the text are before it. (Chances depend on numbers of
-    // symbols, because compact text has fewer bytes.)
-    let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool| {
-        sink.begin = begin;
-        let part = &text[begin..end];
-        if is_symbol {
+    let mut one = |chunk: Chunk, choices: &mut Choices| {
+        sink.begin = chunk.begin;
+        let part = &text[chunk.begin..chunk.end];
+        if chunk.is_symbol {
             sink.make_room(part.len())?;
             sink.symbol(vocab.find_mergeable(part).unwrap_or(NONE), 0, part.len());
             return Ok(());
         }
-        sample_chunk(vocab, part, before, &chances, choices, check, &mut sink)
+        sample_chunk(vocab, part, chunk.before, &chances, choices, check, &mut sink)
+    };
+    // What is known about a chunk arrives while others are found: a chunk waits until there are some more.
+    let mut waiting = [Chunk::default(); WAITING];
+    let mut count_waiting = 0;
+    let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool| {
+        choices.prefetch(&text[begin..end]);
+        waiting[count_waiting] = Chunk { begin, end, before, is_symbol };
+        count_waiting += 1;
+        if count_waiting == WAITING || end == text.len() {
+            let all = &waiting[..std::mem::take(&mut count_waiting)];
+            return all.iter().try_for_each(|&chunk| one(chunk, choices));
+        }
+        Ok(())
     };
     let mut keys = (!vocab.user_defined_compact.is_empty()).then(|| vocab.user_defined_compact.walk(text));
     // Where the chunk begins, in bytes and in symbols; and the same of this symbol, and where the one before it begins.
