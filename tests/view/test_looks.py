@@ -108,6 +108,7 @@ def test_the_file(tok: cpbpe.Tokenizer, opened: Opener, tmp_path: Path) -> None:
     assert page.locator("#tree .label").count() == 11
     page.keyboard.press("Escape")
     page.click("#replay summary")
+    until(page, "document.querySelector('#why').innerText.startsWith('Merge 1: ')")  # it begins with this
     page.fill("#step", "1")
     assert page.inner_text("#why").startswith("Merge 2: ")
     page.click("#search summary")
