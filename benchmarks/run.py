@@ -124,7 +124,7 @@ class Subject:
         whole, probe = self.count, min(self.count, PROBE)
         for part in (0.25, 1.0):  # a few documents cannot tell how fast a library with a cache is
             self.count = probe
-            speed = self.bytes / min(self.pass_once() for _ in range(1 if fresh else 2))
+            speed = self.bytes / min(self.turn() for _ in range(1 if fresh else 2))
             probe = min(whole, self.corpus.prefix(speed * seconds * part))
         self.count = whole if self.corpus.prefix(speed * seconds * SLACK) >= whole else probe
 
@@ -167,7 +167,7 @@ class Subject:
             return [np.array(row, dtype=np.uint32) for row in ids]
         return list(ids)
 
-    def pass_once(self) -> float:
+    def turn(self) -> float:
         """The seconds of all the documents, of one string, or of one loading, in one turn."""
         kind = self.case.kind
         if kind == "load":
@@ -239,7 +239,7 @@ def run_case(
         subjects.append(subject)
     for _ in repeat(None, options.rounds):
         for subject in subjects:
-            subject.seconds.append(subject.pass_once())
+            subject.seconds.append(subject.turn())
     base = next((subject for subject in subjects if subject.library.name == "cpbpe"), None)
     for subject in subjects:
         results[subject.library.name] = subject.report(base)

@@ -5,6 +5,7 @@ A Tokenizer, its vocabulary and its streams share one. It never changes, and loa
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.lazy import imported, kept
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.stream_values import StreamPlan, StreamTexts
 
 
-_NO_TEXT = bytes((PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE))
+_NO_TEXT = b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
 """The types of pieces that do not decode to their own text."""
 
 _NORMAL = int(PieceType.NORMAL)
@@ -154,9 +155,9 @@ class ModelFacts:
         engine, special = self.engine, self.special
         pieces = list(map(engine.piece, range(engine.size)))
         table = list(map(self._spelled, pieces))
-        for id, kind in enumerate(self.types):
-            if kind in _NO_TEXT:
-                table[id] = self._decoded(kind, pieces[id])
+        for match in re.finditer(_NO_TEXT, self.types):
+            id = match.start()
+            table[id] = self._decoded(match[0][0], pieces[id])
         table += [special.texts.get(id, "").encode() for id in range(engine.size, special.size)]
         return table
 

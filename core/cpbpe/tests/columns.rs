@@ -2,29 +2,18 @@
 
 use cpbpe::{Columns, Engine, Error, NormalizerOptions};
 
+mod model;
+
 const NORMAL: u8 = 1;
 const UNKNOWN: u8 = 2;
 const BYTE: u8 = 6;
 
-/// Columns of these pieces, without byte fallback.
+/// Columns of these pieces, with all that may be beside them.
 fn columns(pieces: &[(&str, u8)]) -> Columns {
-    let mut blob = Vec::new();
-    let end = |piece: &(&str, u8)| {
-        blob.extend_from_slice(piece.0.as_bytes());
-        blob.len() as u32
-    };
     Columns {
-        ends: pieces.iter().map(end).collect(),
-        blob,
-        scores: (0..pieces.len()).map(|id| -(id as f32)).collect(),
-        types: pieces.iter().map(|&(_, kind)| kind).collect(),
-        byte_fallback: false,
-        unk_surface: b" ? ".to_vec(),
-        special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
         normalizer: NormalizerOptions { name: b"mine".to_vec(), ..NormalizerOptions::default() },
-        denormalizer: None,
-        byte_level: None,
         added: vec![(b"<|end|>".to_vec(), 7)],
+        ..model::columns(pieces)
     }
 }
 

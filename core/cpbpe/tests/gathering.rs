@@ -5,6 +5,8 @@ use std::mem::MaybeUninit;
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{Columns, EncodedTexts, Ends, Engine, GatheredTexts, Halt, NormalizerOptions};
 
+mod model;
+
 /// A model of these pieces. Characters that are none of them are the UNKNOWN piece, or bytes.
 fn engine(byte_fallback: bool) -> Engine {
     let mut pieces: Vec<(String, u8)> = vec![("<unk>".into(), 2)];
@@ -12,24 +14,8 @@ fn engine(byte_fallback: bool) -> Engine {
         pieces.extend((0..256).map(|byte| (format!("<0x{byte:02X}>"), 6)));
     }
     pieces.extend(["\u{2581}", "a", "b", "ab", "abab", "\u{2581}a"].map(|text| (text.into(), 1)));
-    let mut columns = Columns {
-        blob: Vec::new(),
-        ends: Vec::new(),
-        scores: (0..pieces.len()).map(|id| -(id as f32)).collect(),
-        types: pieces.iter().map(|&(_, kind)| kind).collect(),
-        byte_fallback,
-        unk_surface: b"?".to_vec(),
-        special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
-        normalizer: NormalizerOptions { add_dummy_prefix: false, ..NormalizerOptions::default() },
-        denormalizer: None,
-        added: Vec::new(),
-        byte_level: None,
-    };
-    for (text, _) in pieces {
-        columns.blob.extend_from_slice(text.as_bytes());
-        columns.ends.push(columns.blob.len() as u32);
-    }
-    Engine::from_columns(columns).unwrap()
+    let normalizer = NormalizerOptions { add_dummy_prefix: false, ..NormalizerOptions::default() };
+    Engine::from_columns(Columns { byte_fallback, normalizer, ..model::columns(&pieces) }).unwrap()
 }
 
 /// Texts that begin and end with unknown characters, so that those of neighbours could become one; from sparse to dense,

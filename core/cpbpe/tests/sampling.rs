@@ -3,6 +3,8 @@
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{Columns, Dropout, Engine, NormalizerOptions};
 
+mod model;
+
 const LETTERS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 /// More words than are remembered, in four texts.
 const WORDS: usize = 140_000;
@@ -14,24 +16,10 @@ fn engine() -> Engine {
     pieces.extend((0..100).map(|pair| LETTERS[pair % 10].to_owned() + LETTERS[pair / 10]));
     pieces.extend(LETTERS.map(|letter| format!("\u{2581}{letter}")));
     pieces.extend(["abc", "cde", "efgh", "\u{2581}ab", "ijij", "hgf"].map(String::from));
-    let mut columns = Columns {
-        blob: Vec::new(),
-        ends: Vec::new(),
-        scores: (0..pieces.len()).map(|id| -((id * 37 % 101) as f32)).collect(),
-        types: (0..pieces.len()).map(|id| if id == 0 { 2 } else { 1 }).collect(),
-        byte_fallback: false,
-        unk_surface: b"?".to_vec(),
-        special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
-        normalizer: NormalizerOptions { add_dummy_prefix: false, ..NormalizerOptions::default() },
-        denormalizer: None,
-        added: Vec::new(),
-        byte_level: None,
-    };
-    for text in pieces {
-        columns.blob.extend_from_slice(text.as_bytes());
-        columns.ends.push(columns.blob.len() as u32);
-    }
-    Engine::from_columns(columns).unwrap()
+    let rows: Vec<(String, u8)> = pieces.into_iter().zip([2].into_iter().chain(std::iter::repeat(1))).collect();
+    let scores = (0..rows.len()).map(|id| -((id * 37 % 101) as f32)).collect();
+    let normalizer = NormalizerOptions { add_dummy_prefix: false, ..NormalizerOptions::default() };
+    Engine::from_columns(Columns { scores, normalizer, ..model::columns(&rows) }).unwrap()
 }
 
 /// A word of six letters for each number.

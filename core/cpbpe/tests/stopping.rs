@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cpbpe::watch::Check;
 use cpbpe::{AlignOptions, Columns, Dropout, Engine, Error, Finder, Halt, NormalizerOptions, NO_ID};
 
+mod model;
+
 const NORMAL: u8 = 1;
 const UNKNOWN: u8 = 2;
 const USER_DEFINED: u8 = 4;
@@ -18,24 +20,8 @@ const MORE: usize = 1 << 19;
 fn engine(user_defined: Option<&str>, squeeze: bool) -> Engine {
     let mut pieces = vec![("<unk>", UNKNOWN), ("a", NORMAL), ("aa", NORMAL), ("aaaa", NORMAL), ("\u{2581}", NORMAL)];
     pieces.extend(user_defined.map(|text| (text, USER_DEFINED)));
-    let mut columns = Columns {
-        blob: Vec::new(),
-        ends: Vec::new(),
-        scores: (0..pieces.len()).map(|id| -(id as f32)).collect(),
-        types: pieces.iter().map(|&(_, kind)| kind).collect(),
-        byte_fallback: false,
-        unk_surface: b"?".to_vec(),
-        special_pieces: ["<unk>", "<s>", "</s>", "<pad>"].map(|name| name.as_bytes().to_vec()),
-        normalizer: NormalizerOptions { remove_extra_whitespaces: squeeze, ..NormalizerOptions::default() },
-        denormalizer: None,
-        byte_level: None,
-        added: Vec::new(),
-    };
-    for (text, _) in pieces {
-        columns.blob.extend_from_slice(text.as_bytes());
-        columns.ends.push(columns.blob.len() as u32);
-    }
-    Engine::from_columns(columns).unwrap()
+    let normalizer = NormalizerOptions { remove_extra_whitespaces: squeeze, ..NormalizerOptions::default() };
+    Engine::from_columns(Columns { normalizer, ..model::columns(&pieces) }).unwrap()
 }
 
 /// How often a call asks whether to go on. Told no at any time, it asks no more and says that it was stopped.

@@ -17,7 +17,8 @@ from cpbpe.lazy import imported
 from cpbpe.model.formats.carried import TAG, carried_bytes, carried_of
 from cpbpe.model.formats.piece_messages import piece_messages
 from cpbpe.model.formats.sniff import describe
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, Settings, SplitSpec
+from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, Settings, SplitSpec
+from cpbpe.model.validity import hide_nul
 
 if TYPE_CHECKING:
     from cpbpe.model.formats import model_pb2
@@ -54,7 +55,9 @@ def read(data: bytes) -> ModelSpec:
             f"the model {stated} {model_type}, and cpbpe reads BPE models only (those trained with "
             f"--model_type=bpe){truncated}"
         )
-    pieces = Pieces.of((p.piece, p.score, _type(p, trainer.byte_fallback)) for p in proto.pieces)
+    texts, types = [piece.piece for piece in proto.pieces], bytearray(piece.type for piece in proto.pieces)
+    hide_nul(texts, types, trainer.byte_fallback)
+    pieces = Pieces.of_lists(texts, (piece.score for piece in proto.pieces), types)
     return _spec(proto, pieces, data)
 
 
@@ -131,11 +134,6 @@ def _added_token(data: bytes) -> tuple[bytes, int]:
     except decode_error():
         return b"", 0
     return token.text, token.id
-
-
-def _type(piece: Any, byte_fallback: bool) -> PieceType:
-    """The type of a piece. Some converted models hold a NUL beside <0x00>, which does nothing."""
-    return PieceType.UNUSED if byte_fallback and piece.piece == b"\0" else PieceType(piece.type)
 
 
 def _settings(proto: model_pb2.ModelProto) -> Settings:
@@ -239,7 +237,7 @@ def write(spec: ModelSpec) -> bytes:
     A new one holds what sentencepiece would write: the fields of `settings`, corrected where the spec
     differs from them, a score for every piece, and a type for each that is not NORMAL.
 
-    >>> from cpbpe.model.spec import Piece
+    >>> from cpbpe.model.spec import Piece, PieceType
     >>> spec = ModelSpec(Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)]), unk_surface=b"?")
     >>> read(write(spec)).unk_surface
     b'?'

@@ -94,7 +94,9 @@ fn sample_chunks<S: Sink>(
     let mut waiting = [Chunk::default(); WAITING];
     let mut count_waiting = 0;
     let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool| {
-        choices.prefetch(&text[begin..end]);
+        if !is_symbol {
+            choices.prefetch(&text[begin..end]);
+        }
         waiting[count_waiting] = Chunk { begin, end, before, is_symbol };
         count_waiting += 1;
         if count_waiting == WAITING || end == text.len() {

@@ -167,14 +167,14 @@ impl Choices {
         if 2 * self.taken < self.slots.len() {
             return Ok(());
         }
-        const NONE: Chunk = Chunk { key: 0, choices: 0, choice_count: 0, ids: 0, count: 0 };
+        const EMPTY: Chunk = Chunk { key: 0, choices: 0, choice_count: 0, ids: 0, count: 0 };
         let count = (4 * self.slots.len()).clamp(SLOTS[0], SLOTS[1]);
         let old = if count > self.slots.len() {
             let mut slots = with_room(count)?;
-            slots.resize(count, NONE);
+            slots.resize(count, EMPTY);
             std::mem::replace(&mut self.slots, slots)
         } else {
-            self.slots.fill(NONE);
+            self.slots.fill(EMPTY);
             self.choices.clear();
             self.ids.clear();
             self.taken = 0;
