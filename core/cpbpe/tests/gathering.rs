@@ -1,9 +1,12 @@
-//! The ids of many texts in one place are those of the texts one by one, whether the place is large enough or not.
+//! The ids of many texts in one place are those of the texts one by one, and so are their spans, whether the place is large
+//! enough or not.
 
 use std::mem::MaybeUninit;
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::{Columns, EncodedTexts, Ends, Engine, GatheredTexts, Halt, NormalizerOptions};
+use cpbpe::{
+    AlignOptions, Columns, Dropout, EncodedTexts, Ends, Engine, GatheredTexts, Halt, NormalizerOptions, Place,
+};
 
 mod model;
 
@@ -33,17 +36,52 @@ fn texts(size: usize, dense_last: bool) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Gather in a place with this share of the estimated room; none if it is 0.
-fn gathered(engine: &Engine, texts: &[Vec<u8>], threads: usize, ends: Ends, share: f64) -> (Vec<u32>, GatheredTexts) {
-    let inputs: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), true)).collect();
-    let mut room: Vec<MaybeUninit<u32>> = vec![MaybeUninit::uninit(); 4 << 20];
-    let place = room.as_mut_slice();
-    let allocate = move |count: usize| (share > 0.0).then(move || &mut place[..(count as f64 * share) as usize]);
-    let found = engine.gather_batch(&inputs, threads, ends, NO_CHECK, allocate).unwrap();
-    // SAFETY: this many have been written.
-    let mut ids: Vec<u32> = room[..found.placed].iter().map(|id| unsafe { id.assume_init() }).collect();
-    found.rest.iter().for_each(|more| ids.extend(more));
-    (ids, found)
+/// Memory for a place.
+struct Room {
+    ids: Vec<MaybeUninit<u32>>,
+    spans: Vec<MaybeUninit<[i64; 2]>>,
+}
+
+impl Room {
+    fn new(with_spans: bool) -> Room {
+        let count = 4 << 20;
+        Room {
+            ids: vec![MaybeUninit::uninit(); count],
+            spans: vec![MaybeUninit::uninit(); if with_spans { count } else { 0 }],
+        }
+    }
+
+    /// Makes a place with this share of the estimated room; none if it is 0.
+    fn share<'p>(&'p mut self, share: f64) -> impl FnOnce(usize) -> Option<Place<'p>> {
+        move |count| {
+            let count = (count as f64 * share) as usize;
+            let spans = count.min(self.spans.len());
+            (share > 0.0).then_some(Place { ids: &mut self.ids[..count], spans: &mut self.spans[..spans] })
+        }
+    }
+
+    /// All that was gathered: from the place, and the rest.
+    fn all(&self, found: &GatheredTexts) -> (Vec<u32>, Vec<[i64; 2]>) {
+        let placed = ..found.placed;
+        // SAFETY: this many have been written.
+        let mut ids: Vec<u32> = self.ids[placed].iter().map(|id| unsafe { id.assume_init() }).collect();
+        found.rest.iter().for_each(|run| ids.extend(&run.ids));
+        let spans = if self.spans.is_empty() { &[] } else { &self.spans[placed] };
+        // SAFETY: likewise.
+        let mut spans: Vec<[i64; 2]> = spans.iter().map(|span| unsafe { span.assume_init() }).collect();
+        found.rest.iter().for_each(|run| spans.extend(&run.spans));
+        (ids, spans)
+    }
+}
+
+/// How many threads gather in a place with which share of the estimated room.
+const WAYS: [(usize, f64); 6] = [(1, 1.0), (3, 1.0), (1, 0.3), (3, 0.5), (3, 0.0), (2, 4.0)];
+
+/// The ways that are to be tried must be the ways that were tried.
+fn assert_tried(share: f64, found: &GatheredTexts) {
+    assert_eq!(found.placed > 0, share > 0.0);
+    assert!(share != 4.0 || found.rest.is_empty());
+    assert!(share != 0.3 || !found.rest.is_empty());
 }
 
 #[test]
@@ -59,16 +97,48 @@ fn the_ids_are_those_of_the_texts() {
                 runs.sort_by_key(|&(first, _)| first);
                 let ids: Vec<u32> = runs.iter().flat_map(|(_, run)| run.ids.iter().copied()).collect();
                 let lengths: Vec<usize> = runs.iter().flat_map(|(_, run)| run.lengths.iter().copied()).collect();
-                for (threads, share) in [(1, 1.0), (3, 1.0), (1, 0.3), (3, 0.5), (3, 0.0), (2, 4.0)] {
-                    let (found, GatheredTexts { placed, rest, lengths: some }) =
-                        gathered(&engine, &texts, threads, ends, share);
-                    assert_eq!(some, lengths);
-                    assert!(found == ids, "{byte_fallback} {size} {dense_last} {threads} {share}");
+                for (threads, share) in WAYS {
+                    let mut room = Room::new(false);
+                    let found = engine.gather_batch(&inputs, threads, ends, NO_CHECK, room.share(share)).unwrap();
+                    assert_eq!(found.lengths, lengths);
+                    assert!(room.all(&found).0 == ids, "{byte_fallback} {size} {dense_last} {threads} {share}");
                     if size > 1000 {
-                        // The ways that are to be tried are the ways that were tried.
-                        assert_eq!(placed > 0, share > 0.0);
-                        assert!(share != 4.0 || rest.is_empty());
-                        assert!(share != 0.3 || !rest.is_empty());
+                        assert_tried(share, &found);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_spans_are_those_of_the_texts() {
+    for byte_fallback in [false, true] {
+        let engine = engine(byte_fallback);
+        for (size, dense_last) in [(0, false), (1000, true), (3 << 17, false), (3 << 17, true)] {
+            let texts = texts(size, dense_last);
+            let inputs: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), true)).collect();
+            for dropout in [None, Some(Dropout { alpha: 0.3, seed: 7 })] {
+                let options = AlignOptions { characters: None, dropout };
+                let (mut ids, mut spans, mut lengths, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+                for (i, &input) in inputs.iter().enumerate() {
+                    let dropout = dropout.map(|dropout| Dropout { seed: dropout.seed + i as u64, ..dropout });
+                    let one = engine.align(input, AlignOptions { dropout, ..options }, NO_CHECK).unwrap();
+                    unknown.extend(one.unknown.into_iter().map(|(at, text)| (ids.len() + at, text)));
+                    lengths.push(one.ids.len());
+                    ids.extend(one.ids);
+                    spans.extend(one.spans);
+                }
+                assert_eq!(unknown.is_empty(), byte_fallback || size == 0);
+                for (threads, share) in WAYS {
+                    let mut room = Room::new(true);
+                    let found = engine.gather_aligned(&inputs, threads, options, NO_CHECK, room.share(share)).unwrap();
+                    assert_eq!(found.lengths, lengths);
+                    assert!(found.unknown == unknown);
+                    let (some_ids, some_spans) = room.all(&found);
+                    assert!(some_ids == ids && some_spans == spans, "{byte_fallback} {size} {threads} {share}");
+                    if size > 1000 {
+                        assert_tried(share, &found);
                     }
                 }
             }
@@ -80,11 +150,12 @@ fn the_ids_are_those_of_the_texts() {
 fn it_stops_when_it_is_told_to() {
     let (engine, texts) = (engine(true), texts(1 << 19, true));
     let inputs: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), true)).collect();
-    let mut room = vec![MaybeUninit::new(0); 1 << 22];
-    let place = room.as_mut_slice();
+    let (mut room, mut more) = (Room::new(false), Room::new(true));
     let long = "ab".repeat(1 << 20).into_bytes();
     let inputs = [&inputs[..], &[(&long, true)]].concat();
     let stop = &|| Err(Halt::Stopped);
-    let outcome = engine.gather_batch(&inputs[..], 2, Ends::default(), stop, move |count| Some(&mut place[..count]));
+    let outcome = engine.gather_batch(&inputs[..], 2, Ends::default(), stop, room.share(1.0));
+    assert_eq!(outcome.err(), Some(Halt::Stopped));
+    let outcome = engine.gather_aligned(&inputs[..], 2, AlignOptions::default(), stop, more.share(1.0));
     assert_eq!(outcome.err(), Some(Halt::Stopped));
 }

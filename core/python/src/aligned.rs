@@ -11,7 +11,8 @@ use crate::arrays;
 use crate::decoding::if_known;
 use crate::engine::Engine;
 use crate::errors::halted;
-use crate::signals::run;
+use crate::room::Room;
+use crate::signals::{run, DETACH};
 use crate::values::{bytes, ids_into, int, items_of, list, results, string, texts_of, tuple, utf8, PausedCollector};
 
 /// The options of sampling, if there is a chance.
@@ -166,23 +167,15 @@ impl Engine {
         threads: usize,
         options: AlignOptions,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let parts = results(py, |parts, check| self.engine.align_batch(texts, threads, options, check, parts))?;
-        let ids: Vec<&[u32]> = parts.iter().map(|part| part.ids.as_slice()).collect();
-        let spans: Vec<&[[i64; 2]]> = parts.iter().map(|part| part.spans.as_slice()).collect();
-        let lengths = parts.iter().flat_map(|part| part.lengths.iter().copied());
-        let mut unknown = with_room(parts.iter().map(|part| part.unknown.len()).sum()).map_err(halted)?;
-        let mut before = 0;
-        for part in &parts {
-            unknown.extend(part.unknown.iter().map(|(at, text)| (before + at, text)));
-            before += part.ids.len();
-        }
-        let unknown = list(py, unknown.into_iter(), |(at, text)| {
-            tuple(py, [int(py, at)?.into_any(), bytes(py, text)?.into_any()])
+        let mut room = Room::default();
+        let make = |count| Python::attach(|py| room.make(py, count, true));
+        let all = run(py, DETACH, |check| self.engine.gather_aligned(texts, threads, options, check, make))?;
+        let (ids, spans) = (room.ids(py, &all, threads)?, room.spans(py, &all, threads)?);
+        let offsets = arrays::offsets(py, texts.count(), all.lengths.into_iter())?;
+        let unknown = list(py, all.unknown.into_iter(), |(at, text)| {
+            tuple(py, [int(py, at)?.into_any(), bytes(py, &text)?.into_any()])
         })?;
-        let ids = arrays::joined(py, &ids, threads)?;
-        let offsets = arrays::offsets(py, texts.count(), lengths)?;
-        let spans = arrays::joined_pairs(py, &spans, threads)?;
-        tuple(py, [ids.into_any(), offsets.into_any(), spans.into_any(), unknown.into_any()])
+        tuple(py, [ids, offsets.into_any(), spans, unknown.into_any()])
     }
 
     /// A normalized text, and for each of its characters and for its end, the character of the text that it came from;

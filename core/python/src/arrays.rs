@@ -4,21 +4,18 @@
 //! for any length, and a vector that collected ids has room for several times as many.
 
 use std::mem::MaybeUninit;
+use std::slice::from_raw_parts_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use numpy::npyffi::{self, npy_intp, NpyTypes, PyArray_Dims, NPY_ORDER, PY_ARRAY_API};
-use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::npyffi::{self, npy_intp, NpyTypes, PY_ARRAY_API};
+use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
 
+use cpbpe::join;
 use cpbpe::memory::with_room;
-use cpbpe::{join, Place};
 
 use crate::errors::halted;
-
-/// Arrays of this many bytes get memory of their own from the system. (The most for which glibc's allocator learns.)
-const LARGE: usize = 1 << 25;
 
 /// Make sure that arrays can be made without waiting for a lock. Called before the first array is made.
 ///
@@ -49,7 +46,7 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
 }
 
 /// A new array of one dimension. Its numbers are not initialized.
-fn new_row<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyArray1<T>>> {
+pub fn new_row<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyArray1<T>>> {
     let array = new::<T>(py, &mut [length(count)?])?;
     // SAFETY: it was made with this type of numbers, and with one dimension. (To look again would take as long as an id.)
     Ok(unsafe { array.cast_into_unchecked() })
@@ -76,7 +73,7 @@ fn new<'py, T: Element>(py: Python<'py>, dimensions: &mut [npy_intp]) -> PyResul
     }
 }
 
-fn length(count: usize) -> PyResult<npy_intp> {
+pub fn length(count: usize) -> PyResult<npy_intp> {
     npy_intp::try_from(count).map_err(|_| PyValueError::new_err("there are too many ids for an array"))
 }
 
@@ -100,50 +97,14 @@ pub fn joined<'py, T: Element + Copy + Send + Sync>(
     let count = parts.iter().map(|part| part.len()).sum();
     let array = new_row::<T>(py, count)?;
     // SAFETY: the array is new, so nobody else looks at it, and has this many numbers.
-    let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<T>>(), count) };
+    let place = unsafe { from_raw_parts_mut(array.data().cast::<MaybeUninit<T>>(), count) };
     py.detach(|| join(parts, place, threads));
     Ok(array)
 }
 
-/// A new array with room for this many ids, and this room; `None` if there is no memory for it.
-pub fn room<'p>(py: Python<'_>, count: usize) -> Option<(Py<PyArray1<u32>>, Place<'p>)> {
-    let array = new_row::<u32>(py, count).ok()?;
-    // SAFETY: the array is new, so nobody else looks at it, and has this many numbers. The caller keeps it until the
-    // place has been used.
-    let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast(), count) };
-    Some((array.unbind(), place))
-}
-
-/// The first numbers of an array from `room`, which have been written.
-pub fn first<'a>(array: &'a Bound<'_, PyArray1<u32>>, count: usize) -> &'a [u32] {
-    assert!(count <= array.len(), "the array has room for them");
-    // SAFETY: it has, and nobody else has seen it.
-    unsafe { std::slice::from_raw_parts(array.data(), count) }
-}
-
-/// An array from `room` without the numbers after the first `count`. They stay where they are.
-///
-/// Memory for a large array comes from the system, page by page, and returning the unused pages costs nothing. That of
-/// other arrays comes from what the process already has, if an array of the same size was freed before; the system's
-/// allocator learns that size. So the result is a view, which keeps the rest of the room, a sixteenth: to return it took
-/// a tenth of the time of the next calls, because no room of theirs fitted into what had been freed.
-pub fn shortened<'py>(array: Bound<'py, PyArray1<u32>>, count: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    assert!(count <= array.len(), "an array does not grow");
-    let unused = array.len() - count;
-    let mut dimension = length(count)?;
-    if array.len() * size_of::<u32>() < LARGE && unused <= array.len() / 8 {
-        let view = array.get_item(PySlice::new(array.py(), 0, dimension, 1))?;
-        return Ok(view.cast_into()?);
-    }
-    let mut shape = PyArray_Dims { ptr: &mut dimension, len: 1 };
-    // SAFETY: numpy's function for this reads the shape, and gives None, or null with an error. Nobody else has seen the
-    // array, so it need not look for references to it.
-    unsafe {
-        let none =
-            PY_ARRAY_API.PyArray_Resize(array.py(), array.as_array_ptr(), &mut shape, 0, NPY_ORDER::NPY_ANYORDER);
-        Bound::from_owned_ptr_or_err(array.py(), none)?;
-    }
-    Ok(array)
+/// A new array with a row for each of so many pairs. Its numbers are not initialized.
+pub fn new_pairs(py: Python<'_>, count: usize) -> PyResult<Bound<'_, PyArray2<i64>>> {
+    Ok(new::<i64>(py, &mut [length(count)?, 2])?.cast_into()?)
 }
 
 /// An array with a row for each pair.
@@ -153,9 +114,9 @@ pub fn joined_pairs<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<i64>>> {
     let count = parts.iter().map(|part| part.len()).sum();
-    let array: Bound<'py, PyArray2<i64>> = new::<i64>(py, &mut [length(count)?, 2])?.cast_into()?;
+    let array = new_pairs(py, count)?;
     // SAFETY: as in `joined`; the two numbers of a row are side by side.
-    let place = unsafe { std::slice::from_raw_parts_mut(array.data().cast::<MaybeUninit<[i64; 2]>>(), count) };
+    let place = unsafe { from_raw_parts_mut(array.data().cast::<MaybeUninit<[i64; 2]>>(), count) };
     py.detach(|| join(parts, place, threads));
     Ok(array)
 }

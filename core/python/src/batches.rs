@@ -3,11 +3,12 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use cpbpe::{Ends, GatheredTexts, Lines, Texts};
+use cpbpe::{Ends, Lines, Texts};
 
 use crate::arrays;
 use crate::engine::Engine;
 use crate::errors::halted;
+use crate::room::Room;
 use crate::signals::{run, DETACH};
 use crate::values::tuple;
 
@@ -22,25 +23,11 @@ impl Engine {
         threads: usize,
         ends: Ends,
     ) -> PyResult<Columns<'py>> {
-        let mut array = None;
-        let make = |count| {
-            let (made, place) = Python::attach(|py| arrays::room(py, count))?;
-            array = Some(made);
-            Some(place)
-        };
-        let found = run(py, DETACH, |check| self.engine.gather_batch(texts, threads, ends, check, make))?;
-        let GatheredTexts { placed, rest, lengths } = found;
-        let array = array.map(|array| array.into_bound(py));
-        let ids = match array {
-            Some(array) if rest.is_empty() => arrays::shortened(array, placed)?,
-            _ => {
-                let first = array.as_ref().map_or(&[][..], |array| arrays::first(array, placed));
-                let parts: Vec<&[u32]> = std::iter::once(first).chain(rest.iter().map(Vec::as_slice)).collect();
-                arrays::joined(py, &parts, threads)?
-            }
-        };
-        let offsets = arrays::offsets(py, texts.count(), lengths.into_iter())?;
-        Ok((ids.into_any(), offsets.into_any()))
+        let mut room = Room::default();
+        let make = |count| Python::attach(|py| room.make(py, count, false));
+        let all = run(py, DETACH, |check| self.engine.gather_batch(texts, threads, ends, check, make))?;
+        let ids = room.ids(py, &all, threads)?;
+        Ok((ids, arrays::offsets(py, texts.count(), all.lengths.into_iter())?.into_any()))
     }
 
     /// The same of the lines that are not empty; and the numbers of those that are.

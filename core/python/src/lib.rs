@@ -14,6 +14,7 @@ mod items;
 mod lines;
 mod normalizing;
 mod pieces;
+mod room;
 mod signals;
 mod slices;
 mod spellings;

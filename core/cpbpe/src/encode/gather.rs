@@ -1,19 +1,21 @@
-//! Many texts -> all ids, one after the other, in one place.
+//! Many texts -> all ids, one after the other, in one place; and all their spans in another, if they are asked for.
 //!
 //! The ids of a run of texts are copied to the place as soon as it is known where they begin: when all runs before it
 //! are done. Then they are still in the processor's nearest memory, and their buffer serves for the next run. (Joining
-//! the runs in the end reads everything from far away: it took a tenth of the time of all.)
+//! the runs in the end reads everything from far away: it took a tenth of the time of all, and half of it with spans,
+//! which are four times as large.)
 //!
 //! How many ids there will be is estimated when some texts are done. If the place turns out to be too small, the runs
 //! that are left keep their own memory, and the caller joins all.
 
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
+use std::mem::{take, MaybeUninit};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{current, ThreadId};
 
-use crate::encode::batch::Consumer;
+use crate::encode::align::{AlignOptions, AlignedTexts};
+use crate::encode::batch::{Consumer, EncodedTexts};
 use crate::encode::encoder::Scratch;
 use crate::encode::ends::Ends;
 use crate::encode::engine::Engine;
@@ -28,21 +30,43 @@ const SAMPLE: usize = 8;
 /// many short runs takes up to a tenth of the time.
 const FEW: usize = 1 << 18;
 
-/// Memory for ids, not initialized.
-pub type Place<'p> = &'p mut [MaybeUninit<u32>];
+/// Memory for ids and their spans, not initialized.
+pub struct Place<'p> {
+    /// For the ids.
+    pub ids: &'p mut [MaybeUninit<u32>],
+    /// For as many spans, if they are asked for; or for none.
+    pub spans: &'p mut [MaybeUninit<[i64; 2]>],
+}
+
+impl<'p> Place<'p> {
+    /// The first part, for what a run has, and the rest; `None` if it is too small.
+    fn split(self, run: &AlignedTexts) -> Option<(Place<'p>, Place<'p>)> {
+        if run.ids.len() > self.ids.len() || run.spans.len() > self.spans.len() {
+            return None;
+        }
+        let (ids, more_ids) = self.ids.split_at_mut(run.ids.len());
+        let (spans, more_spans) = self.spans.split_at_mut(run.spans.len());
+        Some((Place { ids, spans }, Place { ids: more_ids, spans: more_spans }))
+    }
+}
+
+/// A token of the UNKNOWN piece: its index in the ids, and the text that is unknown.
+pub type Unknown = (usize, Vec<u8>);
 
 /// The ids of some texts: those in the place, and then those of the runs of texts that did not fit there.
 pub struct GatheredTexts {
-    /// How many ids are in the place.
+    /// How many ids are in the place, and spans if they are asked for.
     pub placed: usize,
-    /// The others.
-    pub rest: Vec<Vec<u32>>,
+    /// The others, in runs of texts of which nothing else is told.
+    pub rest: Vec<AlignedTexts>,
     /// How many ids each text has.
     pub lengths: Vec<usize>,
+    /// The unknown ones among them, if spans are asked for.
+    pub unknown: Vec<Unknown>,
 }
 
-/// Ids that are to be copied, and where.
-type Copy<'p> = (Place<'p>, Vec<u32>);
+/// A run that is to be copied, and where.
+type Task<'p> = (Place<'p>, AlignedTexts);
 
 /// The runs of texts whose ids are in the place, or wait.
 #[derive(Default)]
@@ -53,61 +77,80 @@ struct Runs<'p> {
     placed: usize,
     /// The first text of the next run for the place.
     next: usize,
-    /// The runs that wait for others, by their first text: the text after their last, who made them, and the ids.
-    waiting: BTreeMap<usize, (usize, ThreadId, Vec<u32>)>,
+    /// The runs that wait for others, by their first text: the text after their last, who made them, and what.
+    waiting: BTreeMap<usize, (usize, ThreadId, AlignedTexts)>,
     /// Those that need not wait any more. Whoever made them copies them.
-    ready: Vec<(ThreadId, Copy<'p>)>,
+    ready: Vec<(ThreadId, Task<'p>)>,
     /// Buffers to use again.
-    spare: Vec<Vec<u32>>,
+    spare: Vec<AlignedTexts>,
 }
 
 impl<'p> Runs<'p> {
     /// Take the ids of a run.
-    fn put(&mut self, texts: Range<usize>, ids: Vec<u32>) {
-        self.waiting.insert(texts.start, (texts.end, current().id(), ids));
+    fn put(&mut self, texts: Range<usize>, run: AlignedTexts) {
+        self.waiting.insert(texts.start, (texts.end, current().id(), run));
         self.advance();
     }
 
     /// Find out where the runs begin that need not wait any more.
     fn advance(&mut self) {
         while let Some(place) = self.place.take() {
-            let Some((end, owner, ids)) = self.waiting.remove(&self.next) else {
+            let Some((end, owner, run)) = self.waiting.remove(&self.next) else {
                 self.place = Some(place);
                 return;
             };
-            let count = ids.len();
-            if count > place.len() {
+            let Some((here, more)) = place.split(&run) else {
                 // The place is too small, and is given up.
-                self.waiting.insert(self.next, (end, owner, ids));
+                self.waiting.insert(self.next, (end, owner, run));
                 return;
-            }
-            let (here, more) = place.split_at_mut(count);
-            self.ready.push((owner, (here, ids)));
-            (self.place, self.next, self.placed) = (Some(more), end, self.placed + count);
+            };
+            (self.place, self.next, self.placed) = (Some(more), end, self.placed + run.ids.len());
+            self.ready.push((owner, (here, run)));
         }
     }
 
     /// What this thread should copy.
-    fn own(&mut self) -> Vec<Copy<'p>> {
+    fn own(&mut self) -> Vec<Task<'p>> {
         let me = current().id();
         self.ready.extract_if(.., |(owner, _)| *owner == me).map(|(_, copy)| copy).collect()
     }
 }
 
-/// Copy ids, and return their buffers.
-fn copy(copies: Vec<Copy>) -> Vec<Vec<u32>> {
-    let copy = |(here, mut ids): Copy| {
-        for (here, id) in here.iter_mut().zip(&ids) {
-            here.write(*id);
+/// Copy runs, and return their buffers.
+fn copy(tasks: Vec<Task>) -> Vec<AlignedTexts> {
+    fn fill<T: Copy>(place: &mut [MaybeUninit<T>], items: &mut Vec<T>) {
+        for (here, item) in place.iter_mut().zip(&*items) {
+            here.write(*item);
         }
-        ids.clear();
-        ids
+        items.clear();
+    }
+    let copy = |(here, mut run): Task| {
+        fill(here.ids, &mut run.ids);
+        fill(here.spans, &mut run.spans);
+        run
     };
-    copies.into_iter().map(copy).collect()
+    tasks.into_iter().map(copy).collect()
 }
 
-/// Collects how many ids the texts have, and makes the place.
-struct Lengths<'a, 'p, T: ?Sized, A> {
+/// What is told of the texts of a run: how many ids each has, and the unknown ones.
+type Told = (Vec<usize>, Vec<Unknown>);
+
+/// What is told of all texts, from that of the runs by their first text.
+fn told(texts: usize, mut runs: Vec<(usize, Told)>) -> Result<Told, Halt> {
+    runs.sort_unstable_by_key(|&(first, _)| first);
+    let mut lengths = with_room(texts)?;
+    let mut unknown = with_room(runs.iter().map(|(_, (_, unknown))| unknown.len()).sum())?;
+    let mut before = 0;
+    for (_, (some, parts)) in runs {
+        unknown.extend(parts.into_iter().map(|(at, text)| (before + at, text)));
+        before += some.iter().sum::<usize>();
+        lengths.extend(some);
+    }
+    Ok((lengths, unknown))
+}
+
+/// Collects what is told of the texts, and makes the place.
+struct Collector<'a, 'p, T: ?Sized, A> {
     texts: &'a T,
     runs: &'a Mutex<Runs<'p>>,
     /// Makes the place, at most once.
@@ -115,19 +158,20 @@ struct Lengths<'a, 'p, T: ?Sized, A> {
     /// How many bytes all texts have, those that are done, and how many ids these have.
     bytes: [usize; 2],
     ids: usize,
-    lengths: Vec<(usize, Vec<usize>)>,
+    told: Vec<(usize, Told)>,
 }
 
-impl<'p, T, A> Consumer<Vec<usize>> for Lengths<'_, 'p, T, A>
+impl<'p, T, A> Consumer<Told> for Collector<'_, 'p, T, A>
 where
     T: Texts + ?Sized,
     A: FnOnce(usize) -> Option<Place<'p>>,
 {
-    fn take(&mut self, first: usize, lengths: Vec<usize>) -> bool {
+    fn take(&mut self, first: usize, told: Told) -> bool {
         let [all, done] = &mut self.bytes;
+        let lengths = &told.0;
         *done += size_of(self.texts, first..first + lengths.len());
         self.ids += lengths.iter().sum::<usize>();
-        self.lengths.push((first, lengths));
+        self.told.push((first, told));
         if *done >= *all / SAMPLE {
             if let Some(allocate) = self.allocate.take() {
                 // (A sixteenth more, because texts differ.)
@@ -157,43 +201,85 @@ impl Engine {
         check: Check,
         allocate: impl FnOnce(usize) -> Option<Place<'p>>,
     ) -> Result<GatheredTexts, Halt> {
-        let bytes = size(texts);
-        if bytes < FEW {
+        if size(texts) < FEW {
             let mut runs = Vec::new();
             self.encode_batch(texts, threads, ends, check, &mut runs)?;
-            runs.sort_unstable_by_key(|&(first, _)| first);
-            let mut lengths = with_room(texts.count())?;
-            runs.iter().for_each(|(_, run)| lengths.extend(&run.lengths));
-            return Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run.ids).collect(), lengths });
+            let runs = runs.into_iter().map(|(first, EncodedTexts { ids, lengths })| {
+                (first, AlignedTexts { ids, lengths, ..AlignedTexts::default() })
+            });
+            return apart(texts.count(), runs.collect());
         }
+        let append = |index: usize, check: Check, scratch: &mut Scratch, run: &mut AlignedTexts| {
+            let (text, valid) = texts.at(index);
+            self.append_between(text, valid, ends, check, scratch, &mut run.ids)
+        };
+        self.gather(texts, threads, check, append, allocate)
+    }
+
+    /// The same with their spans, and what is unknown.
+    pub fn gather_aligned<'p>(
+        &self,
+        texts: &(impl Texts + ?Sized),
+        threads: usize,
+        options: AlignOptions,
+        check: Check,
+        allocate: impl FnOnce(usize) -> Option<Place<'p>>,
+    ) -> Result<GatheredTexts, Halt> {
+        if size(texts) < FEW {
+            let mut runs = Vec::new();
+            self.align_batch(texts, threads, options, check, &mut runs)?;
+            return apart(texts.count(), runs);
+        }
+        let append = |index: usize, check: Check, scratch: &mut Scratch, run: &mut AlignedTexts| {
+            self.align_to(texts.at(index), index, options, check, scratch, run)
+        };
+        self.gather(texts, threads, check, append, allocate)
+    }
+
+    /// Put what `append` makes of texts into a place.
+    fn gather<'p>(
+        &self,
+        texts: &(impl Texts + ?Sized),
+        threads: usize,
+        check: Check,
+        append: impl Fn(usize, Check, &mut Scratch, &mut AlignedTexts) -> Result<(), Halt> + Sync,
+        allocate: impl FnOnce(usize) -> Option<Place<'p>>,
+    ) -> Result<GatheredTexts, Halt> {
         let runs = Mutex::new(Runs::default());
-        let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
-            let mut lengths = with_room(run.len())?;
-            let mut ids = lock(&runs).spare.pop().unwrap_or_default();
-            for (text, valid) in run.clone().map(|index| texts.at(index)) {
-                let before = ids.len();
-                self.append_between(text, valid, ends, check, scratch, &mut ids)?;
-                lengths.push(ids.len() - before);
+        let encode = |texts: Range<usize>, check: Check, scratch: &mut Scratch| {
+            let mut lengths = with_room(texts.len())?;
+            let mut run = lock(&runs).spare.pop().unwrap_or_default();
+            for index in texts.clone() {
+                let before = run.ids.len();
+                append(index, check, scratch, &mut run)?;
+                lengths.push(run.ids.len() - before);
             }
-            let copies = {
+            let told = (lengths, take(&mut run.unknown));
+            let tasks = {
                 let mut runs = lock(&runs);
-                runs.put(run, ids);
+                runs.put(texts, run);
                 runs.own()
             };
-            let spare = copy(copies);
+            let spare = copy(tasks);
             lock(&runs).spare.extend(spare);
-            Ok(lengths)
+            Ok(told)
         };
-        let mut consumer =
-            Lengths { texts, runs: &runs, allocate: Some(allocate), bytes: [bytes, 0], ids: 0, lengths: Vec::new() };
-        self.in_runs(texts, threads, check, encode, &mut consumer)?;
-        let mut by_text = consumer.lengths;
-        by_text.sort_unstable_by_key(|&(first, _)| first);
-        let mut lengths = with_room(texts.count())?;
-        by_text.into_iter().for_each(|(_, some)| lengths.extend(some));
+        let (bytes, allocate) = ([size(texts), 0], Some(allocate));
+        let mut collector = Collector { texts, runs: &runs, allocate, bytes, ids: 0, told: Vec::new() };
+        self.in_runs(texts, threads, check, encode, &mut collector)?;
+        let (lengths, unknown) = told(texts.count(), collector.told)?;
         let Runs { placed, waiting, ready, .. } = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
         copy(ready.into_iter().map(|(_, copy)| copy).collect());
-        let rest = waiting.into_values().map(|(_, _, ids)| ids).collect();
-        Ok(GatheredTexts { placed, rest, lengths })
+        let rest = waiting.into_values().map(|(_, _, run)| run).collect();
+        Ok(GatheredTexts { placed, rest, lengths, unknown })
     }
+}
+
+/// The runs of a few texts, which have no place.
+fn apart(texts: usize, mut runs: Vec<(usize, AlignedTexts)>) -> Result<GatheredTexts, Halt> {
+    runs.sort_unstable_by_key(|&(first, _)| first);
+    let mut parts = with_room(runs.len())?;
+    parts.extend(runs.iter_mut().map(|(first, run)| (*first, (take(&mut run.lengths), take(&mut run.unknown)))));
+    let (lengths, unknown) = told(texts, parts)?;
+    Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run).collect(), lengths, unknown })
 }
