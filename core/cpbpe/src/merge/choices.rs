@@ -28,18 +28,34 @@ const _: () = assert!(MAX < size_of::<u128>());
 const MAX_CHOICES: usize = u64::BITS as usize;
 /// How many slots there are at first, and in the end; half of them are for chunks. If these are taken in the end, all
 /// chunks are forgotten. (4 MB of text have 50,000 chunks and more. When 8,000 were remembered, English was sampled at 0.6
-/// of the speed, 25 languages at half of it. In the end all this takes some 25 MB.)
+/// of the speed, 25 languages at half of it. In the end all this takes up to 24 MB.)
 const SLOTS: [usize; 2] = [1 << 10, 1 << 18];
 
-/// A part of a chunk that is a piece. Bit `i` stands for the place before the `i`-th character.
+/// A part of a chunk that is a piece: its id, and how many characters are before its begin and its end. (Four bytes, because
+/// most of the memory is theirs.)
 #[derive(Clone, Copy)]
-struct Choice {
-    /// The piece.
-    id: u32,
-    /// Its begin and its end.
-    ends: u16,
-    /// The places between them.
-    inner: u16,
+struct Choice(u32);
+
+/// The numbers of characters have four bits each.
+const _: () = assert!(MAX < 16);
+/// Pieces from here on are no choices.
+const MAX_ID: u32 = 1 << 24;
+
+impl Choice {
+    fn new(id: u32, begin: usize, end: usize) -> Choice {
+        debug_assert!(id < MAX_ID && begin < end && end <= MAX);
+        Choice(id << 8 | (begin << 4 | end) as u32)
+    }
+
+    fn id(self) -> u32 {
+        self.0 >> 8
+    }
+
+    /// How many characters are before its begin, and before its end.
+    #[inline]
+    fn ends(self) -> [u32; 2] {
+        [self.0 >> 4 & 15, self.0 & 15]
+    }
 }
 
 /// A chunk that is remembered.
@@ -105,22 +121,24 @@ impl Choices {
         let mut ids = [NONE; MAX + 1];
         ids[..count].copy_from_slice(&self.ids[chunk.ids as usize..][..count]);
         // 1. Take the first choice whose turn has come, again and again.
-        let mut places = ((1u32 << (count + 1)) - 1) as u16;
+        // (Bit `i` of the places is set if a symbol ends after `i` characters.)
+        let mut places = (1u32 << (count + 1)) - 1;
         let mut open = u64::MAX.checked_shr(64 - choices.len() as u32).unwrap_or(0);
         let mut left = open;
         while left != 0 {
             let number = left.trailing_zeros();
             left &= left - 1;
-            let Choice { id, ends, inner } = choices[number as usize];
-            let middle = places & inner;
+            let choice = choices[number as usize];
+            let [begin, end] = choice.ends();
+            let ends = 1 << begin | 1 << end;
+            let middle = places & ((1 << end) - (2 << begin));
             if places & ends != ends {
                 open &= !(1 << number);
             } else if middle.is_power_of_two() {
                 open &= !(1 << number);
-                let begin = ends.trailing_zeros() as usize;
-                if keep(begin, middle.trailing_zeros() as usize, ends.ilog2() as usize) {
+                if keep(begin as usize, middle.trailing_zeros() as usize, end as usize) {
                     places &= !middle;
-                    ids[begin] = id;
+                    ids[begin as usize] = choice.id();
                     left = open; // it may be the turn of an earlier one now
                 }
             }
@@ -226,14 +244,13 @@ impl Choices {
                     continue;
                 }
                 let Some(id) = vocab.find_mergeable(&text[places[begin]..places[end]]) else { continue };
-                if found.len() == MAX_CHOICES {
+                if found.len() == MAX_CHOICES || id >= MAX_ID {
                     self.ids.truncate(first);
                     return Ok(None);
                 }
                 ends[begin] |= 1 << end;
                 begins[end] |= 1 << begin;
-                let inner = (1u16 << end) - (2 << begin);
-                found.push((vocab.pieces.rank(id), begin, Choice { id, ends: 1 << begin | 1 << end, inner }));
+                found.push((vocab.pieces.rank(id), begin, Choice::new(id, begin, end)));
             }
         }
         found.sort_unstable_by_key(|&(rank, begin, _)| (rank, begin));
