@@ -6,6 +6,8 @@
   `encode`, on documents of about 4 KB that hold none of them. The ratio is what looking for them costs. It
   depends on the bytes that the tokens begin with, so there are several sets.
 - **offsets** and **sampling**, compared with sentencepiece.
+- **spans in batches**: `encode_arrays(..., spans=True)`, in turn with `encode_arrays` of ids alone. The
+  ratio is how much longer it takes.
 
 Answers are compared first.
 """
@@ -131,6 +133,28 @@ def beside(tok: cpbpe.Tokenizer, model: Path, documents: list[str], rounds: int)
     }
 
 
+def spans_in_batches(tok: cpbpe.Tokenizer, documents: list[str], rounds: int) -> dict[str, float]:
+    """How many times as long ids with their spans take as ids alone, by the number of threads."""
+    costs = {}
+    for threads in (1, 2):
+        rows = tok.encode_arrays(documents, threads=threads, spans=True)
+        assert rows.spans is not None
+        for index in range(0, len(documents), max(1, len(documents) // 50)):
+            encoding, row = tok.align(documents[index]), rows[index : index + 1]
+            assert row.spans is not None
+            assert (row.ids.tolist(), row.spans.tolist()) == (encoding.ids, list(map(list, encoding.offsets)))
+        del rows, row
+        times = in_turn(
+            {
+                "ids": lambda threads=threads: tok.encode_arrays(documents, threads=threads),  # type: ignore[misc]
+                "spans": lambda threads=threads: tok.encode_arrays(documents, threads=threads, spans=True),  # type: ignore[misc]
+            },
+            rounds,
+        )
+        costs[str(threads)] = ratio(times, "spans", "ids")
+    return costs
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -157,11 +181,14 @@ def main(arguments: list[str] | None = None) -> None:
         "corpus": options.corpus,
         "added": added(tok, documents, options.tokens, options.rounds),
         "beside sentencepiece": beside(tok, model, documents[: len(documents) // 8], options.rounds),
+        "spans in batches": spans_in_batches(tok, documents, options.rounds),
     }
     for name, cost in report["added"].items():
         print(f"{options.tokens} added {name:<22} list {cost['list']:.3f}  array {cost['array']:.3f}")
     for name, result in report["beside sentencepiece"].items():
         print(f"{name}: {result['speed'] / 1e6:.1f} MB/s, {result['ratio']:.2f} times sentencepiece")
+    for threads, cost in report["spans in batches"].items():
+        print(f"ids with spans, {threads} threads: {cost:.2f} times as long as ids")
     if options.out:
         options.out.write_text(json.dumps(report, indent=1))
 

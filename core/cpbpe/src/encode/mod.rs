@@ -16,7 +16,7 @@
 //! | `message.rs`   | a text as a message with its tokens                                   |
 //! | `texts.rs`     | many texts: in a list, or in one piece of memory                      |
 //! | `batch.rs`     | many texts by several threads                                         |
-//! | `gather.rs`    | the same, with all ids in one place                                   |
+//! | `gather.rs`    | the same, with all ids in one place, and all spans                    |
 //! | `join.rs`      | joins the results of threads                                           |
 
 mod align;
