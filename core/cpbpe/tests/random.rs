@@ -79,7 +79,11 @@ fn model(chance: &mut Chance) -> Vec<u8> {
         }
     }
     let mut file = Vec::new();
-    piece(&mut file, b"<unk>", 0.0, 2);
+    // In most models id 0 is UNKNOWN, and a 0 where an id is missing means the same.
+    let unknown_first = chance.below(3) > 0;
+    if unknown_first {
+        piece(&mut file, b"<unk>", 0.0, 2);
+    }
     if byte_fallback {
         bytes(&mut file);
     }
@@ -99,6 +103,9 @@ fn model(chance: &mut Chance) -> Vec<u8> {
             _ => 1,
         };
         piece(&mut file, text.as_bytes(), -((i / (1 + chance.below(2))) as f32), kind);
+    }
+    if !unknown_first {
+        piece(&mut file, b"<unk>", 0.0, 2);
     }
     settings(&mut file, byte_fallback, chance.below(2) == 0, chance.below(4) == 0);
     file

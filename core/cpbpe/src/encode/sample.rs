@@ -10,6 +10,7 @@ use crate::error::Halt;
 use crate::memory::{filled, Grow};
 use crate::merge::{merge_chunk, sample_chunk, Chances, Choices, Dropout, Sink};
 use crate::text::utf8::{self, character};
+use crate::vocab::characters::{code_point, AFTER, BEFORE, ID, ONE};
 use crate::vocab::{ByteLevel, Joinable, Vocab, NONE};
 use crate::watch::Check;
 
@@ -17,8 +18,8 @@ use crate::watch::Check;
 const CHECK_STEPS: usize = 1 << 14;
 /// So many chunks are found before the first of them is merged.
 const WAITING: usize = 16;
-/// Pairs with a character from here on (three bytes and more) are looked up; for others bytes alone find enough cuts.
-const LONG_CHARACTER: u8 = 0xE0;
+/// What is known here about a character of one byte: bytes alone find its cuts, and its id is looked up.
+const SHORT_ENTRY: u32 = BEFORE | AFTER;
 
 /// Hands the symbols of a chunk on as symbols of the text.
 struct Shifted<'a, S> {
@@ -47,6 +48,8 @@ struct Chunk {
     /// bytes.)
     before: u64,
     is_symbol: bool,
+    /// The id of a symbol, if it is known.
+    id: u32,
 }
 
 /// Give the symbols of a segmented text to `sink`.
@@ -84,8 +87,9 @@ fn sample_chunks<S: Sink>(
         sink.begin = chunk.begin;
         let part = &text[chunk.begin..chunk.end];
         if chunk.is_symbol {
+            let id = if chunk.id == NONE { single(vocab, joinable, part) } else { chunk.id };
             sink.make_room(part.len())?;
-            sink.symbol(vocab.find_mergeable(part).unwrap_or(NONE), 0, part.len());
+            sink.symbol(id, 0, part.len());
             return Ok(());
         }
         sample_chunk(vocab, part, chunk.before, &chances, choices, check, &mut sink)
@@ -93,11 +97,11 @@ fn sample_chunks<S: Sink>(
     // What is known about a chunk arrives while others are found: a chunk waits until there are some more.
     let mut waiting = [Chunk::default(); WAITING];
     let mut count_waiting = 0;
-    let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool| {
+    let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool, id: u32| {
         if !is_symbol {
             choices.prefetch(&text[begin..end]);
         }
-        waiting[count_waiting] = Chunk { begin, end, before, is_symbol };
+        waiting[count_waiting] = Chunk { begin, end, before, is_symbol, id };
         count_waiting += 1;
         if count_waiting == WAITING || end == text.len() {
             let all = &waiting[..std::mem::take(&mut count_waiting)];
@@ -106,9 +110,10 @@ fn sample_chunks<S: Sink>(
         Ok(())
     };
     let mut keys = (!vocab.user_defined_compact.is_empty()).then(|| vocab.user_defined_compact.walk(text));
-    // Where the chunk begins, in bytes and in symbols; and the same of this symbol, and where the one before it begins.
+    // Where the chunk begins, in bytes and in symbols; and the same of this symbol, and where the one before it begins and
+    // what is known about it.
     let (mut begin, mut before) = (0, 0);
-    let (mut at, mut count, mut last) = (0, 0, 0);
+    let (mut at, mut count, mut last, mut last_entry) = (0, 0, 0, SHORT_ENTRY);
     let mut next_check = CHECK_STEPS;
     while at < text.len() {
         if at >= next_check {
@@ -116,14 +121,15 @@ fn sample_chunks<S: Sink>(
             next_check = at + CHECK_STEPS;
         }
         let key = keys.as_mut().map_or(0, |keys| keys.longest(at));
-        if at > begin && (key > 0 || is_cut(joinable, text, last, at)) {
-            chunk(begin, at, before, count - before == 1)?;
+        let entry = entry_at(joinable, text, at);
+        if at > begin && (key > 0 || is_cut(joinable, text, [last, at], [last_entry, entry])) {
+            chunk(begin, at, before, count - before == 1, id_in(last_entry))?;
             (begin, before) = (at, count);
         }
-        last = at;
+        (last, last_entry) = (at, entry);
         count += 1;
         if key > 0 {
-            chunk(at, at + key, before, true)?;
+            chunk(at, at + key, before, true, NONE)?;
             at += key;
             (begin, before) = (at, count);
         } else {
@@ -131,9 +137,41 @@ fn sample_chunks<S: Sink>(
         }
     }
     if begin < at {
-        chunk(begin, at, before, count - before == 1)?;
+        chunk(begin, at, before, count - before == 1, id_in(last_entry))?;
     }
     Ok(())
+}
+
+/// What is known about the character at `at`.
+#[inline(always)]
+fn entry_at(joinable: &Joinable, text: &[u8], at: usize) -> u32 {
+    let rest = &text[at..];
+    if rest[0] < 0x80 {
+        return SHORT_ENTRY;
+    }
+    let four = rest.first_chunk().copied();
+    // (At the end of the text there may be less than four bytes.)
+    let four = four.unwrap_or_else(|| std::array::from_fn(|i| rest.get(i).copied().unwrap_or(0)));
+    joinable.characters.entry(code_point(four))
+}
+
+/// The id of a character, which may be that of the UNKNOWN piece, if its entry tells it.
+#[inline(always)]
+fn id_in(entry: u32) -> u32 {
+    if entry & ONE != 0 {
+        entry & ID
+    } else {
+        NONE
+    }
+}
+
+/// The id of a chunk of one symbol.
+#[inline(always)]
+fn single(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> u32 {
+    match (text, &joinable.singles) {
+        ([byte], singles) if singles.odd.is_none() => singles.ids[usize::from(*byte)],
+        _ => vocab.find_mergeable(text).unwrap_or(NONE),
+    }
 }
 
 /// Chunk by chunk, as a pattern cuts them. A chunk that is a piece, and is taken whole without merging, is so here, too, if
@@ -187,13 +225,16 @@ impl Sink for Symbols {
     }
 }
 
-/// Whether nothing joins the character from `last` to `at` and the one at `at`; see `cut/chunks.rs`.
-#[inline]
-fn is_cut(joinable: &Joinable, text: &[u8], last: usize, at: usize) -> bool {
+/// Whether nothing joins two characters, given where they begin and what is known about them; see `cut/chunks.rs`.
+#[inline(always)]
+fn is_cut(joinable: &Joinable, text: &[u8], [last, at]: [usize; 2], [last_entry, entry]: [u32; 2]) -> bool {
     if joinable.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1 {
         return true;
     }
-    if text[last] < LONG_CHARACTER && text[at] < LONG_CHARACTER {
+    if last_entry & BEFORE == 0 || entry & AFTER == 0 {
+        return true;
+    }
+    if text[last].max(text[at]) < 0x80 {
         return false;
     }
     !joinable.pair(character(&text[last..at]), character(&text[at..at + utf8::length_at(text, at)]))
