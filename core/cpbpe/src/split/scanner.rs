@@ -1,6 +1,8 @@
 //! The chunks of a text, block by block.
 
-use crate::machine::{has_vectors, BLOCK};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::has_vectors;
+use crate::machine::BLOCK;
 use crate::split::block::{Bytes, Plain, Read, MORE};
 use crate::split::borders::{borders, usable};
 use crate::split::classes::Classes;

@@ -6,6 +6,9 @@
 //! begins, so the character is copied, and no space follows another. (Text that is not valid is treated in parts that
 //! are, and single bytes between them.)
 
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+
 use std::sync::Arc;
 
 use crate::error::{Error, Halt};
@@ -417,6 +420,8 @@ impl<'a, O: Origins> Rewriting<'a, O> {
     fn rewrite(&mut self, end: usize) -> Result<(), Halt> {
         let text = self.source.text;
         self.settle(end)?;
+        #[cfg(target_arch = "x86_64")]
+        self.rewrite_blocks(end)?;
         let mut base = self.at;
         while base < end {
             // 1. The places of a block. Its last character is not copied until the next one has been looked at, because

@@ -18,6 +18,7 @@
 //! `second` holds for any character that begins with them. All three tables are exact or hold too much; a place too
 //! much costs time, but the normalizer looks at each and copies what needs no rewriting.
 
+use crate::machine::has_vectors;
 use crate::memory::boxed;
 use crate::text::charsmap::{Charsmap, Node};
 use crate::text::finder::Keys;
@@ -30,6 +31,11 @@ const MAX_FOLDS: usize = 4;
 /// A set of rules that has more nodes than this among its first two characters (those of NFKC have 6,000) gets tables
 /// that hold everything: it is not from this world, and must not take long to load.
 const MAX_NODES: usize = 1 << 15;
+
+/// What becomes of each byte of ASCII; plus `BEGINS` if it may be a place.
+pub type Rewritten = [u8; 2 * BLOCK];
+/// See `Rewritten`.
+pub const BEGINS: u8 = 0x80;
 
 /// See the top of this file.
 pub struct Places {
@@ -45,6 +51,8 @@ pub struct Places {
     folded: [u8; 256],
     /// See `is_blank`.
     blank: [bool; 256],
+    /// See `rewritten`.
+    rewritten: Option<Rewritten>,
     /// How many more nodes may be visited.
     patience: usize,
 }
@@ -101,10 +109,10 @@ impl Places {
             places.add_rules(rules);
         }
         if places.patience == 0 {
-            Places::everywhere()
-        } else {
-            places
+            return Places::everywhere();
         }
+        places.add_rewritten();
+        places
     }
 
     /// Every character is a place.
@@ -121,6 +129,7 @@ impl Places {
             folds: Vec::new(),
             folded,
             blank: [false; 256],
+            rewritten: None,
             patience: 0,
         }
     }
@@ -180,6 +189,28 @@ impl Places {
                 && !rules.is_some_and(has_others)
                 && !keys.is_some_and(|keys| keys.begins(byte));
         }
+    }
+
+    /// Make the table for normalizing in blocks, if this machine has instructions for it, and unless many characters of an
+    /// ordinary text are looked up because something may begin there.
+    fn add_rewritten(&mut self) {
+        let mut rewritten = std::array::from_fn(|byte| self.folded[byte]);
+        for row in self.pairs.chunks_exact(256) {
+            for (byte, (rewritten, pair)) in rewritten.iter_mut().zip(row).enumerate() {
+                // (That spaces go after a blank one is known without looking at it.)
+                *rewritten |= if *pair != 0 && !self.blank[byte] { BEGINS } else { 0 };
+            }
+        }
+        let is_common = |byte: &u8| byte.is_ascii_lowercase() || *byte == b' ';
+        let is_slow = (0..0x80).filter(is_common).any(|byte| rewritten[usize::from(byte)] & BEGINS != 0);
+        self.rewritten = (has_vectors() && !is_slow).then_some(rewritten);
+    }
+
+    /// The table for normalizing in blocks; see `normalize/blocks.rs`.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    #[inline(always)]
+    pub fn rewritten(&self) -> Option<&Rewritten> {
+        self.rewritten.as_ref()
     }
 
     /// Whether a byte is a space, or becomes one when it is copied, and no longer rule and no user-defined piece begins
@@ -342,6 +373,13 @@ impl Places {
     #[inline(always)]
     fn of_bytes(&self, block: &[u8; BLOCK + 1]) -> u64 {
         marked_pairs(&self.pairs, block)
+    }
+
+    /// Whether the first of two bytes is a place; `confirm` says more about it.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    #[inline(always)]
+    pub fn is_place(&self, first: u8, second: u8) -> bool {
+        self.pairs[usize::from(first) | usize::from(second) << 8] != 0
     }
 
     /// The table of pairs; see the top of this file.
