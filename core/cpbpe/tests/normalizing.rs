@@ -150,8 +150,11 @@ fn engine_with(rules: &Rules, chance: &mut Chance) -> Engine {
             pieces.push((piece, kind));
         }
     }
-    if chance.below(4) == 0 && !rare {
-        pieces.push((b"a b".to_vec(), 4));
+    // One that begins with a common character, and one that goes on with a character of several bytes.
+    for piece in ["a b", "-é"].iter().filter(|piece| !rare || !is_common(piece.as_bytes())) {
+        if chance.below(4) == 0 && pieces.iter().all(|(other, _)| other != piece.as_bytes()) {
+            pieces.push((piece.as_bytes().to_vec(), 4));
+        }
     }
     let mut end = 0;
     let columns = Columns {
