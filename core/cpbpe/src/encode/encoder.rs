@@ -5,6 +5,7 @@
 //! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
 use crate::cache::key::Singles;
+use crate::cache::source::{FEW, SOME};
 use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Ids, Key, PackedIds, Source, MAX_CHUNK};
 use crate::cut::chunks;
 use crate::cut::words::{Cutter, Words, BATCH};
@@ -222,16 +223,16 @@ impl<O: Output> Encoder<'_, O> {
                 from += 1; // UNKNOWN characters side by side are one
             }
             // SAFETY: `run` made room.
-            unsafe { self.out.append_singles(Singles::new(0, to - from), Ids(&ids[from..])) };
-            return self.look_up_in(padded, batch, lookup, Ids(&ids[1..]));
+            unsafe { self.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..])) };
+            return self.look_up_in(padded, batch, lookup, Ids::<SOME>(&ids[1..]));
         }
         if M::MASKS {
             let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
             // (They begin in the batch, or with the byte before it. If there are none, `done` may be anywhere.)
-            let first = Ids(&words.ids[(done + 1).saturating_sub(words.first)..]);
+            let first = Ids::<FEW>(&words.ids[(done + 1).saturating_sub(words.first)..]);
             // SAFETY: `run` made room.
             unsafe { self.out.append_singles(Singles::new(0, to - done), first) };
-            return self.look_up_in(padded, batch, lookup, Ids(&words.ids[1..]));
+            return self.look_up_in(padded, batch, lookup, Ids::<FEW>(&words.ids[1..]));
         }
         let source = Bytes { text: &padded[words.first..], ids: &self.joinable.singles.ids };
         let to = if words.count > 0 { words.begin(0) } else { words.singles_end };

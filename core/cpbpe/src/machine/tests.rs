@@ -1,4 +1,4 @@
-use super::vector::MORE;
+use super::entries::MORE;
 use super::*;
 use crate::vocab::characters::{code_point, Characters, AFTER, BEFORE, ID, ONE, UNKNOWN};
 
