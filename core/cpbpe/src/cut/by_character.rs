@@ -6,7 +6,7 @@
 use crate::cut::chunks::{character_before, four_at, is_space, number};
 use crate::cut::words::{Cutter, Words, BATCH, MAX_WORDS};
 use crate::machine::{Machine, Plain, BLOCK};
-use crate::vocab::characters::{code_point, AFTER, BEFORE, ID, ONE, UNKNOWN};
+use crate::vocab::characters::{code_point, is_odd, AFTER, BEFORE, ID, ONE, UNKNOWN};
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
@@ -126,7 +126,7 @@ impl Cutter<'_> {
                     return None;
                 }
             }
-            let odd = last_entry & ONE == 0;
+            let odd = is_odd(last_entry);
             let begins = was_cut & (joined | odd);
             let ends = !joined & (!was_cut | odd);
             if begins | ends {
@@ -140,7 +140,7 @@ impl Cutter<'_> {
             }
             singles.ids[1 + kept] = entry & ID;
             // (Of UNKNOWN characters side by side, only the first counts.)
-            let unknown = entry & UNKNOWN != 0;
+            let unknown = entry & UNKNOWN != 0 && !joined && !is_odd(entry);
             kept += usize::from(i < count && !(unknown & was_unknown));
             (last, last_entry, last_code, was_cut, was_unknown) = (at, entry, code, !joined, unknown);
         }

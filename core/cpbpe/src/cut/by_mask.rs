@@ -161,13 +161,19 @@ impl Before {
         let pairs = may_be & (long | long << 1 | u64::from(self.long));
         let joined = if pairs == 0 { 0 } else { joined(pairs)? };
         let mask = !(may_be & !pairs | joined);
-        // 2. As in `cut/words.rs`. (Nothing begins at the end.)
+        // 2. An UNKNOWN character is by itself if there are cuts on both sides. For the last one of the block it may not be
+        //    known yet, and then it is looked up.
+        let last = inside & !(inside >> 1);
+        let undecided = last & unknown & before;
+        let odd = odd | undecided;
+        let unknown = unknown & !undecided & mask & (mask >> 1 | last);
+        // 3. As in `cut/words.rs`. (Nothing begins at the end.)
         let cut_before = mask << 1 | u64::from(self.cut);
         let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
         let valid = if block.is_end { inside << 1 | 1 } else { inside };
         let begins = (cut_before & !mask | odd_singles) & valid;
         let ends = (mask & !cut_before | odd_singles) & valid;
-        // 3. Of UNKNOWN characters side by side, only the first counts.
+        // 4. Of UNKNOWN characters side by side, only the first counts.
         let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
         let top = |bits: u64| bits >> (block.count.max(1) - 1) & 1 != 0;
         let [joins, odd, unknown] = [before, odd, unknown].map(top);

@@ -37,6 +37,13 @@ pub struct Characters {
     default: u32,
 }
 
+/// Whether a character may have to be looked up where it is a chunk by itself. One that is UNKNOWN would be one with
+/// others, but if it may be joined with the next one, this is not known before that has been read.
+#[inline(always)]
+pub fn is_odd(entry: u32) -> bool {
+    entry & ONE == 0 || entry & (UNKNOWN | BEFORE) == UNKNOWN | BEFORE
+}
+
 /// The code point of the character that begins these bytes. (Without branches: how long it is is unpredictable.)
 #[inline(always)]
 pub fn code_point(bytes: [u8; 4]) -> u32 {
@@ -107,18 +114,25 @@ impl Characters {
             // (Bytes that continue a character are joined with any.)
             let mut firsts = (0..256).filter(|first| !(0x80..0xC0).contains(first));
             if firsts.any(|first| cuts[byte | first << 8] == 0) {
-                *self.entry_mut(byte as u32) |= BEFORE;
+                self.mark(byte as u32, BEFORE);
             }
             if cuts[byte << 8..][..256].contains(&0) {
-                *self.entry_mut(byte as u32) |= AFTER;
+                self.mark(byte as u32, AFTER);
             }
         }
     }
 
     /// Note that some piece has these two characters side by side.
     pub fn join(&mut self, left: &[u8], right: &[u8]) {
-        *self.entry_mut(code_point(first_four(left))) |= BEFORE;
-        *self.entry_mut(code_point(first_four(right))) |= AFTER;
+        self.mark(code_point(first_four(left)), BEFORE);
+        self.mark(code_point(first_four(right)), AFTER);
+    }
+
+    /// Note one of these about a character, which may be no piece itself.
+    fn mark(&mut self, code: u32, flag: u32) {
+        let default = self.default;
+        let entry = self.entry_mut(code);
+        *entry = if *entry == 0 { default } else { *entry } | flag;
     }
 
     /// The entry of a character.
