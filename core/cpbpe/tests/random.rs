@@ -4,6 +4,7 @@
 //! test --test random` goes on for an hour.
 
 mod chance;
+mod file;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use cpbpe::{
 };
 
 use chance::Chance;
+use file::{bytes, encoded, piece, settings};
 
 /// A text, and whether it is known to be UTF-8.
 type Input<'a> = (&'a [u8], bool);
@@ -22,43 +24,6 @@ const LETTERS: &[&str] = &[
     "a", "b", "c", "e", " ", " ", "7", "=", "\u{2581}", "\n", "\0", ".", "1", "é", "ж", "о", "中", "国", "。", "🦙",
     "\u{301}",
 ];
-
-fn field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
-    out.push(number << 3 | 2);
-    let mut length = bytes.len();
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
-    out.extend_from_slice(bytes);
-}
-
-fn piece(file: &mut Vec<u8>, text: &[u8], score: f32, kind: u8) {
-    let mut message = Vec::new();
-    field(&mut message, 1, text);
-    message.push(2 << 3 | 5);
-    message.extend_from_slice(&score.to_le_bytes());
-    if kind != 1 || text.len() % 2 == 0 {
-        message.extend_from_slice(&[3 << 3, kind]); // may be left out for NORMAL pieces
-    }
-    field(file, 1, &message);
-}
-
-/// The pieces of the 256 bytes.
-fn bytes(file: &mut Vec<u8>) {
-    for byte in 0..256 {
-        piece(file, format!("<0x{byte:02X}>").as_bytes(), 0.0, 6);
-    }
-}
-
-/// Everything but the pieces.
-fn settings(file: &mut Vec<u8>, byte_fallback: bool, prefix: bool, remove_extra_spaces: bool) {
-    let mut trainer = vec![3 << 3, 2];
-    trainer.extend_from_slice(&[35 << 3 & 0x7F | 0x80, 2, u8::from(byte_fallback)]);
-    field(file, 2, &trainer);
-    field(file, 3, &[3 << 3, u8::from(prefix), 4 << 3, u8::from(remove_extra_spaces), 5 << 3, 1]);
-}
 
 /// A model file with pieces that are made of letters and of each other.
 fn model(chance: &mut Chance) -> Vec<u8> {
@@ -135,11 +100,6 @@ fn text(chance: &mut Chance) -> Vec<u8> {
         text[at] = chance.below(256) as u8;
     }
     text
-}
-
-fn encoded(engine: &Engine, text: &[u8]) -> Vec<u32> {
-    let encode = |scratch: &mut Scratch| engine.encode(text, false, NO_CHECK, scratch).map(|()| scratch.ids.clone());
-    engine.with_scratch(encode).unwrap().unwrap()
 }
 
 /// The results of runs in the order of texts.
@@ -357,93 +317,6 @@ fn fast_is_slow() {
     }
     println!("{rounds} vocabularies");
     assert!(rounds > 0);
-}
-
-/// Text is cut by bytes or by characters, batch by batch: each way must go on where the other one stopped, in a word,
-/// after it, in an unknown character, or after one.
-#[test]
-fn one_way_of_cutting_follows_the_other() {
-    let mut chance = Chance(7);
-    for round in 0..60 {
-        cpbpe::use_vectors(round % 2 == 0);
-        let mut file = Vec::new();
-        piece(&mut file, b"<unk>", 0.0, 2);
-        let byte_fallback = round % 8 > 5;
-        if byte_fallback {
-            bytes(&mut file);
-        }
-        // Every ASCII character is a piece, or every one but one: the bytes then tell which way is taken. (Merging joins
-        // a with what is after it, b only with what is before.)
-        let missing = [0, b'~', b'a', b'b', b' '][round / 2 % 5];
-        for byte in (1..0x80).filter(|&byte| byte != missing) {
-            let text = if byte == b' ' { "\u{2581}".to_string() } else { char::from(byte).to_string() };
-            piece(&mut file, text.as_bytes(), -9.0, if byte == b'#' { 5 } else { 1 });
-        }
-        piece(&mut file, "ü".as_bytes(), -9.0, 5);
-        for (i, text) in ["ab", "国", "中国", "a国", "国a", "国国", "éa", "aé", "😀a"].into_iter().enumerate()
-        {
-            piece(&mut file, text.as_bytes(), -(i as f32), 1);
-        }
-        settings(&mut file, byte_fallback, false, false);
-        let engine = Engine::from_model(&file).unwrap();
-        for _ in 0..80 {
-            let mut text = String::new();
-            while text.len() < 900 {
-                let letters = chance
-                    .pick(&["a", "b", "ab ", "中", "国", "中国", "ж", "é", "éa", "😀", "😀a", "~", "#", "ü", "aé国"]);
-                let most = [3, 90][chance.below(2)];
-                text += &letters.repeat(1 + chance.below(most));
-            }
-            let text = text.as_bytes();
-            assert_eq!(
-                encoded(&engine, text),
-                engine.encode_slowly(text).unwrap(),
-                "{:?}",
-                String::from_utf8_lossy(text)
-            );
-            let count = engine.with_scratch(|scratch| engine.count(text, false, NO_CHECK, scratch)).unwrap();
-            assert_eq!(count, Ok(encoded(&engine, text).len()));
-        }
-    }
-    cpbpe::use_vectors(true);
-}
-
-/// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up
-/// of which some were in the cache.
-#[test]
-fn what_is_forgotten_is_not_used() {
-    let mut file = Vec::new();
-    piece(&mut file, b"<unk>", 0.0, 2);
-    bytes(&mut file);
-    for pair in 0..9 {
-        piece(&mut file, &[b'a' + pair / 3, b'a' + pair % 3], -f32::from(pair), 1);
-    }
-    settings(&mut file, true, false, false);
-    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
-    // Both become too many ids for one cell of the cache, and the known one is the first that is kept aside.
-    let new = |i: u32| (0..15).map(|k| b'a' + (i / 3u32.pow(k) % 3) as u8).collect::<Vec<_>>();
-    let known = b"cabcabbacab";
-    let (mut text, mut expected) = (Vec::new(), Vec::new());
-    for i in 0..100_000 {
-        for part in [&known[..], b" ", &new(i), b" "] {
-            text.extend_from_slice(part);
-            expected.extend(engine.encode_slowly(part).unwrap());
-        }
-    }
-    assert!(encoded(&engine, &text) == expected);
-}
-
-/// There must be room for the three bytes of each space, if the piece of a space is UNUSED.
-#[test]
-fn an_unused_space_becomes_three_bytes() {
-    let mut file = Vec::new();
-    piece(&mut file, b"<unk>", 0.0, 2);
-    bytes(&mut file);
-    piece(&mut file, "\u{2581}".as_bytes(), 0.0, 5);
-    settings(&mut file, true, false, false);
-    let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
-    let text = b"1 ".repeat(100_000);
-    assert!(encoded(&engine, &text) == engine.encode_slowly(&text).unwrap());
 }
 
 /// Whatever is asked of a long text ends when the check says so, with one thread and with several.
