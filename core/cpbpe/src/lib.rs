@@ -40,7 +40,7 @@
 //! Three tests use it as well: `cache/chunk_cache/tests.rs`, `encode/join.rs`, `tests/gathering.rs`. `core/python` has more, in
 //! `values.rs`, `arrays.rs` and `room.rs`, to make Python's objects and numpy's arrays.
 //!
-//! `tests/random.rs` and the unit tests walk through all of it with debug assertions on.
+//! `tests/random.rs`, `tests/cutting.rs` and the unit tests walk through all of it with debug assertions on.
 
 mod cache;
 mod cut;
