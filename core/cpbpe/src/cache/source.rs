@@ -64,6 +64,7 @@ pub struct Ids<'a, const FIRST: usize>(pub &'a [u32]);
 impl<const FIRST: usize> Source for Ids<'_, FIRST> {
     #[inline(always)]
     unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32 {
+        const { assert!(FIRST <= STEP) };
         let (at, count) = (singles.at(), singles.count());
         debug_assert!(at + count + STEP <= self.0.len());
         let (from, end_of_all) = (self.0.as_ptr().wrapping_add(at), end.wrapping_add(count));

@@ -82,10 +82,10 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Write the ids of 16 of the characters, and return their entries.
+    /// Write the ids of 16 of the characters to their places, and return their entries.
     ///
     /// # Safety
-    /// There must be room for 16 ids.
+    /// There must be room for the ids of a block.
     #[inline(always)]
     unsafe fn sixteen(&self, part: usize, to: *mut u32) -> __m512i {
         let (table, default) = self.characters.table();
@@ -104,10 +104,10 @@ impl Block<'_> {
         }
     }
 
-    /// Write the ids of 32 of the characters, and return the highest bytes of their entries, and then anything.
+    /// The same with this part and the next one. Returns the highest bytes of their entries, and then anything.
     ///
     /// # Safety
-    /// There must be room for 32 ids.
+    /// As there.
     #[inline(always)]
     unsafe fn highest(&self, part: usize, to: *mut u32) -> __m512i {
         // SAFETY: as the caller says; see `load`.
