@@ -195,6 +195,8 @@ def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends:
     """
     if encoder.finder is None or not len(begins):
         return False
+    if encoder.finder.odd is not None:
+        return True
     try:
         return encoder.finder.split(texts.data[begins.min() : ends.max()].tobytes()) is not None
     except ValueError:  # one that is refused

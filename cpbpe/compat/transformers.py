@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 try:
@@ -23,11 +22,14 @@ except ImportError as error:
 
 from cpbpe.compat.piece_names import PieceNames
 from cpbpe.engine.protocol import Engine
+from cpbpe.model.formats.folder.beside import is_legacy_lost
+from cpbpe.model.formats.tokenizer_json.spaces import by_metaspace
+from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import check_ids, threads_for
+from cpbpe.tokenizer.special_finder import SpecialFinder, normalized_name
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
-from cpbpe.tokenizer.special_tokens import SpecialFinder
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["CpbpeTokenizer"]
@@ -58,7 +60,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default the pieces that the model names.
     - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default it adds bos, if
       the model has one; for a tokenizer.json, as that file says.
-    - `legacy`: whether text after a special token gets a dummy prefix, like the beginning of a text.
+    - `legacy`: whether text after a special token gets a dummy prefix, like the beginning of a text. None
+      means as a tokenizer.json says, and for other files yes.
     - `add_prefix_space`: whether there are dummy prefixes at all; None means as the model says.
 
     All other options are those of `PreTrainedTokenizer`.
@@ -77,15 +80,18 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         tokenizer_file: str | os.PathLike[str] | None = None,
         add_bos_token: bool | None = None,
         add_eos_token: bool = False,
-        legacy: bool | None = True,
+        legacy: bool | None = None,
         add_prefix_space: bool | None = None,
         **kwargs: Any,
     ):
+        as_file = vocab_file is None and tokenizer_file is not None
         if vocab_file is None and tokenizer_file is not None:
             vocab_file = Tokenizer(tokenizer_file)
             if add_bos_token is None:  # this file says it, and a model does not
                 add_bos_token = vocab_file.file_options.get("add_bos", False)
                 add_eos_token = add_eos_token or vocab_file.file_options.get("add_eos", False)
+            if legacy is None:
+                legacy = vocab_file.file_options.get("prefix_after_special", True)
         if vocab_file is None:
             raise ValueError(
                 f"{type(self).__name__} needs the file of a SentencePiece model as vocab_file; in the folder "
@@ -99,6 +105,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             )
         model = vocab_file if isinstance(vocab_file, Tokenizer) else Tokenizer(vocab_file)
         self.cpbpe = model
+        self._cut_later = by_metaspace(model.facts.spec.normalizer)
         self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
         self.add_eos_token = add_eos_token
         self.legacy = legacy is not False
@@ -109,10 +116,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             id = getattr(model, f"{name}_id")
             kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
         kwargs.setdefault("clean_up_tokenization_spaces", False)
-        added = {
-            id: AddedToken(text, normalized=False, special=True)
-            for text, id in model.vocab.added_tokens.items()
-        }
+        self._as_file = as_file
+        special = model.facts.special
+        ids = {**(special.ids if as_file else special.added), **special.plain}
+        added = {id: _added_token(text, special.flags.get(text, ())) for text, id in ids.items()}
         kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
         super().__init__(
             add_bos_token=self.add_bos_token,
@@ -121,7 +128,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             add_prefix_space=add_prefix_space,
             **kwargs,
         )
-        self._add_tokens(list(added.values()), special_tokens=True)  # so that they count as special
+        self._add_tokens([token for token in added.values() if token.special], special_tokens=True)
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
@@ -253,14 +260,21 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             return engine
         plan = self._plan
         if plan.finder is None:
-            keys = dict(self._added_tokens_encoder)
-            plan.finder = SpecialFinder(engine, keys)
-            tokens = self._added_tokens_decoder.items()
-            plan.loose = {id: t for id, t in tokens if t.lstrip or t.rstrip or t.single_word}
+            tokens = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
+            plan.finder = SpecialFinder(engine, dict(self._added_tokens_encoder), tokens)
         later = engine if self.legacy else engine.variant(prefix=False)
-        if plan.loose:
-            return _LooseEncoder(engine, later, plan.finder, plan.loose)
         return SpecialEncoder(engine, later, plan.finder)
+
+    def _flags(self, token: AddedToken) -> set[str]:
+        """The flags of an added token, as `Carried.tokens` has them.
+
+        `normalized` has a meaning only in transformers' classes that are built on a tokenizer.json.
+        """
+        flags = {name for name in ("lstrip", "rstrip", "single_word") if getattr(token, name)}
+        if self._as_file and token.normalized:
+            known = {"late", "normalized"}.intersection(self.cpbpe.facts.special.flags.get(token.content, ()))
+            flags |= known or {"late" if self._cut_later else "normalized"}
+        return flags
 
     # --- From ids to text -------------------------------------------------------------------------
 
@@ -272,14 +286,15 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> str:
         ids = token_ids if isinstance(token_ids, list) else [token_ids]
-        shown = {id: token.content for id, token in self._added_tokens_decoder.items()}
-        hidden = dict.fromkeys(self.all_special_ids, "") if skip_special_tokens else {}
+        tokens = self._added_tokens_decoder.items()
+        shown = {id: self._shown(token) for id, token in tokens if not self._is_text(id)}
+        hidden = dict.fromkeys(self._special_ids(), "") if skip_special_tokens else {}
         for id in hidden:
             shown.pop(id, None)
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            decoder = SpecialDecoder(first, later, shown, hidden)
+            decoder = SpecialDecoder(first, later, shown, hidden, self._as_file and first is not later)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
             text = decoder.decode(check_ids(ids, len(self), "decode"))
@@ -289,6 +304,29 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if clean_up_tokenization_spaces is None:
             clean_up_tokenization_spaces = self.clean_up_tokenization_spaces
         return str(self.clean_up_tokenization(text)) if clean_up_tokenization_spaces else text
+
+    def _shown(self, token: AddedToken) -> str:
+        """What an added token is decoded to."""
+        if "normalized" not in self._flags(token):
+            return str(token.content)
+        return normalized_name(self.cpbpe.facts.engine, token.content).replace("▁", " ")
+
+    def _is_text(self, id: int) -> bool:
+        """Whether an added token is a piece that decodes to its text, with spaces for U+2581."""
+        own = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+        return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in own
+
+    def _special_ids(self) -> list[int]:
+        """The ids that decoding can leave out. What a tokenizer.json says of its tokens comes first."""
+        if not self._as_file:
+            return list(self.all_special_ids)
+        said = self.cpbpe.facts.special
+        return [
+            id
+            for id, token in self._added_tokens_decoder.items()
+            if (token.content in said.ids or (token.special and token.content not in said.plain))
+            and self._shown(token) == token.content
+        ]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
         """The text of pieces and added tokens; anything else is copied as it is."""
@@ -310,7 +348,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         keeps_space = first.variant(keep_space=True)
         if self.add_prefix_space is False:
             first = keeps_space
-        return first, first if self.legacy else keeps_space
+        # A tokenizer.json has one decoder for all tokens of a text, special ones included.
+        return first, first if self.legacy and not self._as_file else keeps_space
 
     # --- Tokens around a text ---------------------------------------------------------------------
 
@@ -397,6 +436,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             with open(path, encoding="utf-8") as file:
                 config = json.load(file)
             kwargs = {**{name: config[name] for name in _ENDS_OPTIONS if name in config}, **kwargs}
+            if is_legacy_lost(config):
+                kwargs.setdefault("legacy", False)
         return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
 
 
@@ -413,7 +454,6 @@ class _Plan:
     def clear(self) -> None:
         """Forget what depends on added tokens."""
         self.finder: SpecialFinder | None = None
-        self.loose: dict[int, AddedToken] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Plan, ()
@@ -449,29 +489,11 @@ def _check_options(options: dict[str, Any]) -> None:
         )
 
 
-class _LooseEncoder(SpecialEncoder):
-    """An encoder for added tokens that absorb the spaces next to them, or that must be whole words."""
-
-    def __init__(self, first: Engine, later: Engine, finder: SpecialFinder, loose: dict[int, AddedToken]):
-        super().__init__(first, later, finder)
-        self._loose = loose
-
-    def split(self, text: str | bytes) -> Sequence[str | bytes | int]:
-        """The segments of a text, without the spaces that tokens absorb."""
-        parts: Iterator[Any] = iter(super().split(text_of(text) if isinstance(text, bytes) else text))
-        row = [next(parts)]
-        for id, after in zip(parts, parts, strict=True):
-            token = self._loose.get(id)
-            before = row[-1]
-            if token is None:
-                row += [id, after]
-            elif token.single_word and (_WORD_ENDS.search(before) or _WORD_BEGINS.match(after)):
-                row[-1] = before + token.content + after
-            else:
-                row[-1] = before.rstrip() if token.lstrip else before
-                row += [id, after.lstrip() if token.rstrip else after]
-        return row
-
-
-_WORD_ENDS = re.compile(r"\w\Z")
-_WORD_BEGINS = re.compile(r"\w")
+def _added_token(text: str, flags: Collection[str]) -> AddedToken:
+    """A token of a model, with the flags that its file gives it."""
+    return AddedToken(
+        text,
+        normalized="late" in flags or "normalized" in flags,
+        special=PLAIN not in flags,
+        **{name: name in flags for name in ("lstrip", "rstrip", "single_word")},
+    )

@@ -24,3 +24,11 @@ class PieceType(IntEnum):
     """Takes part in merging, but is split again before the result is returned."""
     BYTE = 6
     """``<0x00>`` to ``<0xFF>``: one byte of a character that has no piece."""
+
+
+KEEPS_SPACE = "keep_space_after_special"
+"""In `Carried.options`: decoding keeps a space after a special token that it shows, as in tokenizers."""
+PLAIN = "plain"
+"""Of a token in `Carried.tokens`: every text that spells it out yields it, and decoding always shows it."""
+TOKEN_FLAGS = (PLAIN, "lstrip", "rstrip", "single_word", "late", "normalized")
+"""What a token can be, besides special: see `cpbpe.tokenizer.special_finder`."""

@@ -13,6 +13,9 @@ from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple, overload
 
 from cpbpe.lazy import kept
+from cpbpe.model.piece_type import KEEPS_SPACE as KEEPS_SPACE
+from cpbpe.model.piece_type import PLAIN as PLAIN
+from cpbpe.model.piece_type import TOKEN_FLAGS as TOKEN_FLAGS
 from cpbpe.model.piece_type import PieceType as PieceType
 
 
@@ -159,16 +162,19 @@ class Settings:
 class Carried:
     """What a file says beside the model, in formats that have room for it.
 
-    No id depends on it, unless a call asks for that: it is kept, shown by `inspect`, and written again by
-    formats that can say it.
+    Except for `tokens`, no id depends on it, unless a call asks for that: it is kept, shown by `inspect`, and
+    written again by formats that can say it.
     """
 
     options: Mapping[str, bool] = field(default_factory=dict)
-    """The options of encoding that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`."""
+    """The options of encoding that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`; and
+    KEEPS_SPACE, which its format has."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """Which token has which part ("bos", "eos", "pad", "mask", "eot", ...), as far as the file says it."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     """The templates of conversations, by name; the usual one is "default"."""
+    tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tokens that texts are searched for and that are not just special, with their flags (TOKEN_FLAGS)."""
 
 
 @dataclass(frozen=True)

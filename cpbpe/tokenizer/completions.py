@@ -114,8 +114,8 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     # 1. The last segment, if there are special tokens, and the place where another one may begin.
     done, open_at, keys = 0, len(data), None
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
+        keys = SpecialKeys(plan.encoder.finder, "completions")
         plan.encoder.finder.split(given)  # refuses what must not be there
-        keys = SpecialKeys(plan.encoder.finder)
         while (key := keys.next(data, done, False)) is not None:
             done = key[1]
         open_at = keys.first_open(data, done)

@@ -286,7 +286,7 @@ def _with_options(spec: ModelSpec, options: Mapping[str, bool | None]) -> ModelS
                 f"{given(name, True)}, but this model defines no {name[4:]} piece of type CONTROL"
             )
     all_options = {**spec.carried.options, **changed}
-    kept = {name: value for name, value in all_options.items() if value != ENCODE_DEFAULTS[name]}
+    kept = {name: value for name, value in all_options.items() if value != ENCODE_DEFAULTS.get(name, False)}
     carried = replace(spec.carried, options=kept)
     return replace(spec, carried=carried) if carried != spec.carried else spec
 

@@ -154,8 +154,7 @@ class Search:
         if self._keys is None or not isinstance(encoder, SpecialEncoder):
             return
         text, size = self._text, len(self._text)
-        engine = encoder.engine_at(self._later)
-        own = SpecialEncoder(engine, self._plan.later(engine), encoder.finder)
+        own = encoder.after_special() if self._later else encoder
         for more in (b"", *self._keys.rests(text, self._open_at)):
             try:
                 ids, _, begins, _ = own.align(text + more)

@@ -9,9 +9,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.lazy import imported, kept
-from cpbpe.model.piece_type import PieceType
+from cpbpe.model.formats.sniff import CARRIED_TAG
+from cpbpe.model.piece_type import KEEPS_SPACE, PieceType
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
+from cpbpe.tokenizer.options import KeptSpace
 from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 
 if TYPE_CHECKING:
@@ -70,6 +72,19 @@ class ModelFacts:
         carried: Carried = imported("cpbpe.model.formats.sentencepiece").read_carried(self.file)
         return carried
 
+    def keeps_space(self, given: bool | KeptSpace | None) -> bool | KeptSpace:
+        """The option `keep_prefix_space`; None means as the format of the file has it."""
+        if given is None and CARRIED_TAG in self.file and self.carried.options.get(KEEPS_SPACE):
+            return "after_special"
+        return given or False
+
+    @kept
+    def drops_space(self) -> bool:
+        """Whether decoding drops a space at the beginning of a text."""
+        rules = self.spec.normalizer
+        drops = rules.add_dummy_prefix or rules.remove_extra_whitespaces
+        return drops and not self.is_byte_level  # there what pieces have is kept
+
     @kept
     def special_ids(self) -> list[int | None]:
         """The ids of unk, bos, eos and pad."""
@@ -126,8 +141,9 @@ class ModelFacts:
     def bytes_of(self, id: int) -> bytes:
         """What an id that is in use adds in the middle of a text."""
         engine = self.engine
-        if id >= engine.size:
-            return self.special.texts[id].encode()
+        shown = self.special.shown_by_default.get(id)
+        if shown is not None:
+            return shown.encode()
         return self._decoded(engine.kind(id), engine.piece(id))
 
     def _decoded(self, kind: int, piece: bytes) -> bytes:
@@ -158,7 +174,9 @@ class ModelFacts:
         for match in re.finditer(_NO_TEXT, self.types):
             id = match.start()
             table[id] = self._decoded(match[0][0], pieces[id])
-        table += [special.texts.get(id, "").encode() for id in range(engine.size, special.size)]
+        table += [b""] * (special.size - engine.size)
+        for id, text in special.shown_by_default.items():
+            table[id] = text.encode()
         return table
 
     @kept
@@ -234,12 +252,22 @@ class ModelFacts:
         return texts
 
     @kept
-    def stream_texts_without_special(self) -> StreamTexts:
-        """The same, without the special tokens, for streams that show these."""
-        plain = self.stream_texts.plain.copy()
-        for id in self.special.shown:
-            plain[id] = None
-        return self.stream_texts._replace(plain=plain)
+    def _stream_texts(self) -> dict[bool | None, StreamTexts]:
+        return {}
+
+    def stream_texts_for(self, skip: bool | None) -> StreamTexts:
+        """The same without the tokens that streams show or leave out; `skip` is `skip_special_tokens`."""
+        found = self._stream_texts.get(skip)
+        if found is None:
+            shown, hidden = self.special.shown_and_hidden(skip)
+            own = [id for id in (*shown, *hidden) if id < self.engine.size]
+            plain = self.stream_texts.plain
+            if own:
+                plain = plain.copy()
+                for id in own:
+                    plain[id] = None
+            found = self._stream_texts[skip] = self.stream_texts._replace(plain=plain)
+        return found
 
     @kept
     def full_spec(self) -> ModelSpec:

@@ -70,6 +70,8 @@ def read_folder(
         read = table.read(data, format, allow_differences=allow_differences, given=given)
         if known is not None:
             rules = replace(read.spec.normalizer, unicode_form=known.unicode_form)
+            for text in beside.tokens.values():  # the class normalizes a text before it does anything else
+                beside.flags[text] = (*beside.flags.get(text, ()), "normalized")
             read = replace(read, spec=replace(read.spec, normalizer=rules))
         for assumption in () if closely else read.assumptions:
             warnings.warn(f"{folder}: {assumption}", stacklevel=calls_of_ours())
@@ -85,7 +87,15 @@ def read_folder(
         if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
             notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
         beside.prefix_space = None
-    joining = _Joined(facts, beside, notes, folder)
+    if format.name == "tokenizer.json" and beside.is_legacy_lost:
+        if facts.spec.normalizer.add_dummy_prefix and "prefix_after_special" not in facts.carried.options:
+            notes.append(
+                "its tokenizer.json puts a prefix after special tokens, and the class LlamaTokenizer of "
+                "transformers 5 does not, because the option legacy=True was not saved; file_options follow "
+                "the class"
+            )
+        beside.options["prefix_after_special"] = False
+    joining = _Joined(facts, beside, notes, folder, is_json=format.name == "tokenizer.json")
     joined = joining.facts()
     if joining.conflicts and not closely:
         warnings.warn(
@@ -115,12 +125,13 @@ _CLASSES = {"Qwen2Tokenizer": _Known("qwen2", "NFC")}
 class _Joined:
     """A model and what is said beside it."""
 
-    def __init__(self, facts: ModelFacts, beside: Beside, notes: list[str], folder: str):
+    def __init__(self, facts: ModelFacts, beside: Beside, notes: list[str], folder: str, *, is_json: bool):
         self._before = facts
         self._engine: Engine = facts.engine
         self._beside = beside
         self._notes = notes
         self._folder = folder
+        self._is_json = is_json
         self.conflicts: list[str] = []
         """What the files beside the model say that cannot be, because the model says something else."""
 
@@ -149,8 +160,9 @@ class _Joined:
         model_file: Any = imported("cpbpe.model.formats.sentencepiece")
         if checked:
             file += model_file.added_fields(checked)
-        special = SpecialTokens(facts.engine, {**facts.special.added, **checked})
-        carried = self._carried(facts.carried, special)
+        flags = {**facts.carried.tokens, **self._flags(facts.special, checked)}
+        special = SpecialTokens(facts.engine, {**facts.special.added, **checked}, flags)
+        carried = replace(self._carried(facts.carried, special), tokens=flags)
         if carried != facts.carried:
             file += model_file.carried_field(carried)
         return facts if file is facts.file else ModelFacts(facts.engine, special, file)
@@ -208,8 +220,6 @@ class _Joined:
                 piece = text_of(engine.piece(id))
                 if piece != text:
                     self._conflict(f"piece {id} is {piece!r} in the model, and {text!r} in files beside it")
-                elif engine.kind(id) in (PieceType.NORMAL, PieceType.UNUSED):
-                    self._note(f"transformers finds {text!r} in every text; here it is an ordinary piece")
             elif found is not None:
                 self._conflict(f"files beside the model give {text!r} the id {id}, and it is piece {found}")
             elif text in new or added.get(text, id) != id or taken.get(id, text) != text:
@@ -225,6 +235,25 @@ class _Joined:
                 new[text] = free
                 free += 1
         return new
+
+    def _flags(self, known: SpecialTokens, new: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+        """The flags of tokens, where they say more than what the model says by itself.
+
+        A tokenizer.json that is the model says everything about the tokens that it has.
+        """
+        engine, found = self._engine, {}
+        for text, flags in self._beside.flags.items():
+            id = new.get(text, known.added.get(text))
+            if id is None:
+                id = engine.find(text.encode())
+                if id is None or engine.kind(id) == PieceType.UNKNOWN:
+                    continue
+                is_special = engine.kind(id) == PieceType.CONTROL
+            else:
+                is_special = True
+            if (flags or not is_special) and not (self._is_json and text not in new):
+                found[text] = flags
+        return found
 
     def _carried(self, own: Carried, special: SpecialTokens) -> Carried:
         """What is said beside the model. What goes without saying is left out."""
@@ -248,7 +277,9 @@ class _Joined:
                     f"transformers puts {text or end!r} around texts, which is no CONTROL piece; "
                     f"add_{end} cannot do that, encode_parts can"
                 )
-        options = {name: value for name, value in options.items() if value != ENCODE_DEFAULTS[name]}
+        options = {
+            name: value for name, value in options.items() if value != ENCODE_DEFAULTS.get(name, False)
+        }
         return replace(
             own, options=options, roles=roles, chat_templates=beside.chat_templates or own.chat_templates
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
+from cpbpe.model.formats.sniff import CARRIED_TAG
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
@@ -69,12 +70,13 @@ def facts_of_spec(spec: ModelSpec) -> ModelFacts:
 def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str]) -> ModelFacts:
     """The same model with more special tokens, written at the end of its file."""
     new = checked_tokens(facts.engine, facts.special, tokens)
-    special = SpecialTokens(facts.engine, {**facts.special.added, **new})
+    special = SpecialTokens(facts.engine, {**facts.special.added, **new}, facts.special.flags)
     return ModelFacts(facts.engine, special, facts.file + _model_file().added_fields(new))
 
 
 def _facts(engine: Engine, file: bytes) -> ModelFacts:
-    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added)), file)
+    flags = _model_file().read_carried(file).tokens if CARRIED_TAG in file else {}
+    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added, flags), flags), file)
 
 
 def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:

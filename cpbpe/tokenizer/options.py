@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, Typed
 from cpbpe.lazy import imported
 
 AllowedSpecial = Collection[str] | Literal["all"]
+KeptSpace = Literal["after_special"]
 DisallowedSpecial = Collection[str] | Literal["raise"]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,7 +47,7 @@ class DecodeOptions(TypedDict, total=False):
     """What every way of decoding takes. DECODE says what each means."""
 
     skip_special_tokens: bool | None
-    keep_prefix_space: bool
+    keep_prefix_space: bool | KeptSpace | None
     prefix_after_special: bool
 
 
@@ -97,10 +98,13 @@ DECODE = {
         None,
         "bool | None",
         "None: CONTROL pieces decode to nothing, as in sentencepiece, and added tokens to their text; True: "
-        "both to nothing; False: both to their text",
+        "both to nothing; False: both to their text. Tokens that are not special are always text",
     ),
     "keep_prefix_space": Option(
-        False, "bool", "keep a space at the beginning that a dummy prefix may have put there"
+        None,
+        "bool | Literal['after_special'] | None",
+        "whether to keep a space at the beginning that a dummy prefix may have put there; 'after_special': "
+        "after special tokens that are shown, as tokenizers does. None: as the format of the file has it",
     ),
     "prefix_after_special": Option(
         True,
@@ -217,6 +221,11 @@ def checked_flag(name: str, value: Any, or_none: bool = False) -> Any:
         if value in (True, False):
             return bool(value)
     raise TypeError(f"{name} must be {'True, False or None' if or_none else 'True or False'}, not {value!r}")
+
+
+def checked_keep_space(value: Any) -> Any:
+    """The option `keep_prefix_space`."""
+    return value if value == "after_special" else checked_flag("keep_prefix_space", value, or_none=True)
 
 
 def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:

@@ -19,6 +19,7 @@ from cpbpe.tokenizer.options import (
     EncodeOptions,
     check_names,
     checked_flag,
+    checked_keep_space,
     checked_sampling,
 )
 from cpbpe.tokenizer.ragged import Ragged
@@ -238,11 +239,12 @@ class Plans:
         facts = self._facts
         values: dict[str, Any] = {**DECODE_DEFAULTS, **options}
         skip = checked_flag("skip_special_tokens", values["skip_special_tokens"], or_none=True)
-        keep_space = checked_flag("keep_prefix_space", values["keep_prefix_space"])
+        keep_space = facts.keeps_space(checked_keep_space(values["keep_prefix_space"]))
         after_special = checked_flag("prefix_after_special", values["prefix_after_special"])
-        engine = facts.engine.variant(keep_space=True) if keep_space else facts.engine
-        if not facts.special.added and skip is not False:
+        engine = facts.engine.variant(keep_space=True) if keep_space is True else facts.engine
+        shown, hidden = facts.special.shown_and_hidden(skip)
+        if not shown and not hidden:
             return engine
-        later = engine if after_special else engine.variant(keep_space=True)
-        shown = {} if skip else facts.special.texts if skip is None else facts.special.shown
-        return SpecialDecoder(engine, later, shown, facts.special.texts if skip else {})
+        later = engine if after_special and not keep_space else engine.variant(keep_space=True)
+        strips = keep_space == "after_special" and facts.drops_space
+        return SpecialDecoder(engine, later, shown, hidden, strips)

@@ -10,7 +10,7 @@ uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from collections.abc import Mapping as AnyMapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,14 +21,12 @@ from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.text.utf8 import character_positions, text_of
 from cpbpe.tokenizer.checks import checked_text, refuse_single, refuse_unordered
-from cpbpe.tokenizer.special_tokens import SpecialFinder, SpecialTokens
+from cpbpe.tokenizer.special_finder import Engines, FoundToken, Row, SpecialFinder
+from cpbpe.tokenizer.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Aligned, Engine, Ids, Mapping, Places, Text
     from cpbpe.tokenizer.special import Part
-
-Row = Sequence[str | bytes | int]
-"""A text in segments, with the ids of special tokens between them; it begins and ends with a segment."""
 
 Result = TypeVar("Result")
 
@@ -36,17 +34,17 @@ Result = TypeVar("Result")
 class SpecialEncoder:
     """Encodes texts whose special tokens are found by a finder."""
 
-    __slots__ = ("_later", "finder", "first")
+    __slots__ = ("engines", "finder", "first")
 
     def __init__(self, first: Engine, later: Engine, finder: SpecialFinder | None):
         """`first` encodes a segment at the beginning of a text, `later` one after a special token."""
         self.first = first
-        self._later = later
+        self.engines = Engines(first, later)
         self.finder = finder
 
     def split(self, text: Text) -> Row:
         """The segments of a text."""
-        return (self.finder and self.finder.split(text)) or [text]
+        return (self.finder and self.finder.split(text, self.engines)) or [text]
 
     def checked(self, text: Text) -> SpecialEncoder:
         """The encoder for parts of a text. ValueError if the text holds a token that it must not hold.
@@ -56,12 +54,12 @@ class SpecialEncoder:
         """
         if self.finder is None or len(self.finder.ids) == len(self.finder.texts):
             return self
-        self.finder.split(text)
-        return SpecialEncoder(self.first, self._later, self.finder.allowed)
+        self.split(text)
+        return SpecialEncoder(self.first, self.engines.later, self.finder.allowed)
 
-    def engine_at(self, position: int | bool) -> Engine:
-        """The engine for the segment at a position of a row."""
-        return self._later if position else self.first
+    def after_special(self) -> SpecialEncoder:
+        """The encoder for a text that comes after a special token."""
+        return SpecialEncoder(self.engines.later, self.engines.later, self.finder)
 
     # --- One text ---------------------------------------------------------------------------------
 
@@ -71,38 +69,39 @@ class SpecialEncoder:
         row = self.split(text)
         if len(row) == 1:
             return self.first.encode(text, front, back, reverse)
-        return between(self._encode(row), front, back, reverse)
+        return between(self.encode_row(row), front, back, reverse)
 
-    def _encode(self, row: Row, after_special: bool = False) -> list[int]:
-        if len(row) == 1 and not after_special:
-            return self.first.encode(row[0]) if row[0] and not isinstance(row[0], int) else []
+    def encode_row(self, row: Row) -> list[int]:
+        """The ids of a text in segments."""
         ids: list[int] = []
         for position, part in enumerate(row):
-            if isinstance(part, int):
-                ids.append(part)
+            if isinstance(part, FoundToken):
+                ids.append(part.id)
             elif part:
-                ids += self.engine_at(position or after_special).encode(part)
+                ids += self.engines.at(row, position).encode(part)
         return ids
 
-    def encode_parts(self, parts: Row, special: Container[int], alpha: float | None, seed: int) -> list[int]:
+    def encode_parts(
+        self, parts: Iterable[Text | int], special: Container[int], alpha: float | None, seed: int
+    ) -> list[int]:
         """The ids of a list of texts and ids. A text begins anew unless it comes after a special token.
 
         The first text is sampled as if it were alone. The others have seeds that none of its segments has.
         """
         ids: list[int] = []
-        after_special = False
+        encoder, after = self, self.after_special()
         for number, part in enumerate(parts):
             if isinstance(part, int):
                 ids.append(part)
-                after_special = part in special
+                encoder = after if part in special else self
             elif part:
-                row = self.split(part)
+                row = encoder.split(part)
                 if alpha is None:
-                    ids += self._encode(row, after_special)
+                    ids += encoder.encode_row(row)
                 else:
                     own = mixed(mixed(seed) ^ number << 32) if number else seed
-                    ids += self._align(row, alpha, own, after_special)[0]
-                after_special = len(row) > 1 and not row[-1]  # it ends with a special token
+                    ids += encoder.align_row(row, alpha, own)[0]
+                encoder = after if len(row) > 1 and not row[-1] else self  # it ends with a special token
         return ids
 
     def encode_array(
@@ -117,7 +116,9 @@ class SpecialEncoder:
         if len(row) == 1:
             return self.first.encode_array(text, threads, front, back, reverse)
         parts = [
-            _array(part) if isinstance(part, int) else self.engine_at(position).encode_array(part, threads)
+            _array(part.id)
+            if isinstance(part, FoundToken)
+            else self.engines.at(row, position).encode_array(part, threads)
             for position, part in enumerate(row)
         ]
         return _joined(parts, front, back, reverse)
@@ -130,19 +131,22 @@ class SpecialEncoder:
             return self.first.encode_pieces(text, front, back, reverse)
         pieces: list[str] = []
         for position, part in enumerate(row):
-            if isinstance(part, int):
-                pieces.append(self.spell(part).decode())
+            if isinstance(part, FoundToken):
+                pieces.append(self.spell(part.id).decode())
             else:
-                pieces += self.engine_at(position).encode_pieces(part)
+                pieces += self.engines.at(row, position).encode_pieces(part)
         first, last = (None if id is None else text_of(self.first.piece(id)) for id in (front, back))
         return between(pieces, first, last, reverse)
 
     def count(self, text: Text) -> int:
-        row = enumerate(self.split(text))
-        return sum(1 if isinstance(part, int) else self.engine_at(i).count(part) for i, part in row)
+        row = self.split(text)
+        return sum(
+            1 if isinstance(part, FoundToken) else self.engines.at(row, i).count(part)
+            for i, part in enumerate(row)
+        )
 
     def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
-        return self._align(self.split(text), alpha, seed)
+        return self.align_row(self.split(text), alpha, seed)
 
     def mapping(
         self, text: Text, chars: bool, as_bytes: bool = False, alpha: float | None = None, seed: int = 0
@@ -167,22 +171,21 @@ class SpecialEncoder:
 
     def sample(self, text: Text, alpha: float, seed: int) -> list[int]:
         row = self.split(text)
-        return self.first.sample(text, alpha, seed) if len(row) == 1 else self._align(row, alpha, seed)[0]
+        return self.first.sample(text, alpha, seed) if len(row) == 1 else self.align_row(row, alpha, seed)[0]
 
-    def _align(self, row: Row, alpha: float | None, seed: int, after_special: bool = False) -> Aligned:
+    def align_row(self, row: Row, alpha: float | None, seed: int) -> Aligned:
         """The tokens of a row. Positions count bytes, even if its segments are str."""
         aligned: Aligned = ([], [], [], [])
         at = 0
         for position, part in enumerate(row):
-            if isinstance(part, int):
-                piece = self.spell(part)
-                columns: Aligned = ([part], [piece], [0], [len(piece)])
-                length = len(piece)
+            taken = part.taken if isinstance(part, FoundToken) else part
+            data = taken.encode() if isinstance(taken, str) else taken
+            length = len(data)
+            if isinstance(part, FoundToken):
+                columns: Aligned = ([part.id], [self.spell(part.id)], [0], [length])
             else:
-                data = part.encode() if isinstance(part, str) else part
-                engine = self.engine_at(position or after_special)
+                engine = self.engines.at(row, position)
                 columns = engine.align(data, alpha, mixed(mixed(seed) ^ position) if position else seed)
-                length = len(data)
             aligned[0].extend(columns[0])
             aligned[1].extend(columns[1])
             aligned[2].extend(at + begin for begin in columns[2])
@@ -217,7 +220,7 @@ class SpecialEncoder:
         ids = [
             next(encoded)
             if len(row) == 1
-            else [id for part in row for id in ([part] if isinstance(part, int) else next(encoded))]
+            else [id for part in row for id in ([part.id] if isinstance(part, FoundToken) else next(encoded))]
             for row in rows
         ]
         return [between(own, front, back, reverse) for own in ids]
@@ -225,7 +228,7 @@ class SpecialEncoder:
     def count_batch(self, texts: list[Text], threads: int) -> list[int]:
         rows = [self.split(text) for text in texts]
         counts = self._segments(rows, lambda engine, segments: engine.count_batch(segments, threads))
-        return [sum(1 if isinstance(part, int) else next(counts) for part in row) for row in rows]
+        return [sum(1 if isinstance(part, FoundToken) else next(counts) for part in row) for row in rows]
 
     def encode_arrays(
         self,
@@ -247,7 +250,7 @@ class SpecialEncoder:
         encoded = self._segments(rows, encode)
         parts, offsets = [np.zeros(0, np.uint32)], [0]
         for row in rows:
-            own = [_array(part) if isinstance(part, int) else next(encoded) for part in row]
+            own = [_array(part.id) if isinstance(part, FoundToken) else next(encoded) for part in row]
             parts.append(_joined(own, front, back, reverse))
             offsets.append(offsets[-1] + len(parts[-1]))
         return np.concatenate(parts), np.array(offsets, np.int64)
@@ -287,7 +290,7 @@ class SpecialEncoder:
         """The ids of one text, their spans, and the unknown pieces with their positions."""
         np = numpy()
         data = text.encode() if isinstance(text, str) else text
-        ids, pieces, begins, ends = self._align(row, alpha, seed)
+        ids, pieces, begins, ends = self.align_row(row, alpha, seed)
         spans = np.array([begins, ends], np.int64).T.reshape(-1, 2)
         if (isinstance(text, str) if chars is None else chars) and not data.isascii():
             spans = np.array(character_positions(data), np.int64)[spans]
@@ -302,15 +305,18 @@ class SpecialEncoder:
     def _segments(
         self, rows: list[Row], make: Callable[[Engine, list[Text]], Iterable[Result]]
     ) -> Iterator[Result]:
-        """What `make` makes of every segment, in order; it gets all segments of a kind at once."""
-        first = [row[0] for row in rows if not isinstance(row[0], int)]
-        later = [part for row in rows for part in row[1:] if not isinstance(part, int)]
-        firsts, laters = iter(make(self.first, first)), iter(make(self._later, later))
+        """What `make` makes of every segment, in order; it gets all segments of an engine at once."""
+        engines: list[Engine] = []
+        segments: dict[Engine, list[Text]] = {}
         for row in rows:
-            yield next(firsts)
-            for part in row[1:]:
-                if not isinstance(part, int):
-                    yield next(laters)
+            for position in range(0, len(row), 2):
+                part = row[position]
+                assert not isinstance(part, FoundToken)
+                engine = self.engines.at(row, position)
+                engines.append(engine)
+                segments.setdefault(engine, []).append(part)
+        made = {engine: iter(make(engine, texts)) for engine, texts in segments.items()}
+        return (next(made[engine]) for engine in engines)
 
 
 def _array(id: int) -> Ids:
@@ -346,9 +352,18 @@ class SpecialDecoder:
     """Decodes ids that may include special tokens."""
 
     def __init__(
-        self, first: Engine, later: Engine, shown: AnyMapping[int, str], hidden: AnyMapping[int, str]
+        self,
+        first: Engine,
+        later: Engine,
+        shown: AnyMapping[int, str],
+        hidden: AnyMapping[int, str],
+        strips: bool = False,
     ):
-        """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped."""
+        """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped.
+
+        `strips`: a space at the beginning is dropped that belongs to a token, too.
+        """
+        self._strips = strips
         self._first = first
         self._later = later
         self._shown = shown
@@ -403,6 +418,7 @@ class SpecialDecoder:
         parts: list[Any] = []
         segment: list[Any] = []
         engine = self._first
+        strips = self._strips
 
         def end_segment() -> bool:
             text = decode(engine, segment) if segment else spell("")
@@ -415,10 +431,13 @@ class SpecialDecoder:
             if text is not None:
                 if not end_segment():
                     return None
-                parts.append(spell(text))
+                parts.append(spell(text.removeprefix(" ") if strips else text))
                 engine = self._later
             elif token not in hidden:
                 segment.append(token)
+            else:
+                continue
+            strips = False
         return parts if end_segment() else None
 
 

@@ -1,8 +1,12 @@
-"""Special tokens: which ones there are, and where a text holds those that it may, or must not, hold.
+"""Special tokens: which ones there are, and which of them a text may, or must not, hold.
 
 They are the CONTROL pieces of the model (`<s>`, `[INST]`) and the tokens that a user added. A text that
 spells one out is plain text unless the caller allows it, because texts may come from strangers, and only
 programs should control a model. How special tokens are encoded and decoded is in `special_text`.
+
+A file of transformers or tokenizers can also have added tokens that are not special: words, or marks such as
+`<tool_call>`. Here they are called *plain*. They control nothing, so every text that spells one out yields
+it, as in those libraries, and decoding never leaves it out.
 """
 
 from __future__ import annotations
@@ -14,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import Kept, kept
-from cpbpe.model.piece_type import PieceType
+from cpbpe.model.piece_type import PLAIN, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
+from cpbpe.tokenizer.special_finder import SpecialFinder, normalized_name
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Engine, Finder
+    from cpbpe.engine.protocol import Engine
     from cpbpe.tokenizer.special import Special
 
 MAX_TOKEN_BYTES = 256
@@ -31,31 +36,81 @@ MAX_TOKENS = 1 << 20
 class SpecialTokens:
     """The special tokens of one tokenizer."""
 
-    def __init__(self, engine: Engine, added: Mapping[str, int]):
+    def __init__(self, engine: Engine, added: Mapping[str, int], flags: Mapping[str, tuple[str, ...]]):
+        """`flags` are those of `Carried.tokens`."""
         self._engine = engine
         self._finders: Kept[object, SpecialFinder] = Kept()
         self.added = dict(added)
         """The ids of added tokens, by their texts."""
+        self.flags = dict(flags)
+        """The flags of tokens that are not just special."""
         self.texts = {id: text for text, id in self.added.items()}
         """The texts of added tokens, by their ids."""
         self.size = max(self.texts, default=engine.size - 1) + 1
         """The highest id plus one."""
 
     @kept
+    def plain(self) -> dict[str, int]:
+        """The ids of the tokens that are not special, and that every text is searched for."""
+        return {text: id for text, id in self._flagged.items() if PLAIN in self.flags[text]}
+
+    @kept
+    def _flagged(self) -> dict[str, int]:
+        ids = {text: self.added.get(text, self._engine.find(text.encode())) for text in self.flags}
+        return {text: id for text, id in ids.items() if id is not None}
+
+    @kept
     def ids(self) -> dict[str, int]:
-        """All of them, except CONTROL pieces that are not UTF-8, which no text can spell."""
+        """Those that are special, except CONTROL pieces that are not UTF-8, which no text can spell."""
         ids: dict[str, int] = {}
         for id in range(self._engine.size):
             if self._engine.kind(id) == PieceType.CONTROL:
                 piece = self._engine.piece(id)
                 if text_of(piece).encode() == piece:
                     ids[piece.decode()] = id
-        return {**ids, **self.added}
+        ids.update(self.added, **self._flagged)
+        return {text: id for text, id in ids.items() if text not in self.plain}
 
     @kept
     def shown(self) -> dict[int, str]:
-        """The text of each id."""
-        return {id: text for text, id in self.ids.items()}
+        """The texts of all tokens by their ids."""
+        return {id: text for text, id in {**self.plain, **self.ids}.items()}
+
+    def shown_and_hidden(self, skip: bool | None) -> tuple[dict[int, str], dict[int, str]]:
+        """The tokens that decoding shows by their texts, and those that it leaves out.
+
+        `skip` is the option `skip_special_tokens`. The engine decodes the rest; it leaves out CONTROL pieces.
+        """
+        if not self.flags:
+            return (self.shown, {}) if skip is False else ({}, self.texts) if skip else (self.texts, {})
+        special = {text: id for text, id in self.ids.items() if text in self.added or text in self.flags}
+        if skip is False:
+            return self._by_text(self.ids, self.plain), {}
+        if not skip:
+            return self._by_text(special, self.plain), {}
+        # tokenizers does not know those as special ones that its normalizer gives another name.
+        renamed = {text: id for text, id in special.items() if text in self._names}
+        hidden = {id: text for text, id in special.items() if text not in self._names}
+        return self._by_text(self.plain, renamed), hidden
+
+    @kept
+    def _names(self) -> dict[str, str]:
+        """What tokens are decoded to that are looked for in normalized text, where that is not their text."""
+        texts = [text for text, flags in self.flags.items() if "normalized" in flags]
+        names = {text: normalized_name(self._engine, text) for text in texts}
+        return {text: name.replace("\u2581", " ") for text, name in names.items() if name != text}
+
+    @kept
+    def shown_by_default(self) -> dict[int, str]:
+        """Those that decoding shows if it is told nothing else."""
+        return self.shown_and_hidden(None)[0]
+
+    def _by_text(self, *tokens: Mapping[str, int]) -> dict[int, str]:
+        """The texts of tokens, except for those that are pieces with a text that the engine decodes."""
+        engine = self._engine
+        rows = [row for some in tokens for row in some.items()]
+        shown = ((text, id) for text, id in rows if id >= engine.size or engine.kind(id) == PieceType.CONTROL)
+        return {id: self._names.get(text, text) for text, id in shown}
 
     def find(self, token: bytes) -> int | None:
         """The id of an added token. Bytes that are not UTF-8 are never one, whatever they are read as."""
@@ -64,7 +119,7 @@ class SpecialTokens:
 
     def id_of(self, special: Special) -> int:
         """The id of a special token."""
-        id = self.ids.get(special.text)
+        id = self.ids.get(special.text, self.plain.get(special.text))
         if id is None:
             raise ValueError(
                 f"{special!r} is not a special token of this tokenizer; {self._way_out(special.text)}"
@@ -77,13 +132,14 @@ class SpecialTokens:
             self._checked(allowed, "allowed_special", "all"),
             self._checked(disallowed, "disallowed_special", "raise"),
         )
-        if not key[0] and not key[1]:
+        if not key[0] and not key[1] and not (self.flags and self.plain):
             return None
         made = self._finders.get(key)
         if made is None:
-            allowed_ids = self.ids if key[0] == "all" else {text: self.ids[text] for text in key[0]}
+            all_ids = {**self.ids, **self.plain}
+            allowed_ids = self.ids if key[0] == "all" else {text: all_ids[text] for text in key[0]}
             refused = self.ids if key[1] == "raise" else key[1]
-            keys: dict[str, int | None] = {**dict.fromkeys(refused), **allowed_ids}
+            keys: dict[str, int | None] = {**self.plain, **dict.fromkeys(refused), **allowed_ids}
             if key[1] != "raise":
                 if key[0] == "all":  # all but these
                     keys.update(dict.fromkeys(refused))
@@ -91,7 +147,7 @@ class SpecialTokens:
                     raise ValueError(
                         f"{min(both)!r} is in allowed_special and in disallowed_special; choose one"
                     )
-            made = SpecialFinder(self._engine, keys)
+            made = SpecialFinder(self._engine, keys, self.flags)
             self._finders.keep(key, made)
         return made
 
@@ -104,7 +160,7 @@ class SpecialTokens:
         for text in given:
             if not isinstance(text, str):
                 raise TypeError(f"{option} must hold str, not {type(text).__name__}")
-            if text not in self.ids:
+            if text not in self.ids and text not in self.plain:
                 raise ValueError(
                     f"{option}: {text!r} is not a special token of this tokenizer; {self._way_out(text)}"
                 )
@@ -130,58 +186,6 @@ def special_ids(engine: Engine, added: Mapping[str, int]) -> list[int | None]:
     names = map(text_of, engine.columns()["special_pieces"])
     found = [added.get(name) if id is None else id for id, name in zip(ids, names, strict=True)]
     return [ids[0], *found[1:]]
-
-
-class SpecialFinder:
-    """Finds some special tokens in text: the longest one at a place, from left to right."""
-
-    def __init__(self, engine: Engine, keys: Mapping[str, int | None]):
-        """`keys` holds the id of each token, or None for one that the text must not hold."""
-        self._keys = list(keys.items())
-        self._engine = engine
-        self.texts = {id: text for text, id in self._keys if id is not None}
-        """The texts of the tokens that may be found, by their ids."""
-
-    @kept
-    def _finder(self) -> Finder:
-        return self._engine.finder([text.encode() for text, _ in self._keys])
-
-    @kept
-    def ids(self) -> dict[bytes, int | None]:
-        """The keys as bytes, for code that looks for them in another way."""
-        return {text.encode(): id for text, id in self._keys}
-
-    @kept
-    def allowed(self) -> SpecialFinder:
-        """The finder for a text in which no token is refused any more."""
-        return SpecialFinder(self._engine, {text: id for text, id in self._keys if id is not None})
-
-    def split(self, text: str | bytes) -> list[str | bytes | int] | None:
-        """The text as segments, which may be empty, with ids between them; None if there are no ids.
-
-        ValueError if the text holds a token that is refused.
-        """
-        parts = self._finder.split(text)
-        if parts is None:
-            return None
-        position = 0
-        for i in range(1, len(parts), 2):
-            key, id = self._keys[parts[i]]
-            position += len(parts[i - 1])
-            if id is None:
-                raise not_allowed(key, position)
-            position += len(key if isinstance(text, str) else key.encode())
-            parts[i] = id
-        return parts
-
-
-def not_allowed(token: str, position: int) -> ValueError:
-    """The error for a text that holds a token which it must not hold."""
-    return ValueError(
-        f"the text holds the special token {token!r} at position {position}. To make it a token, "
-        f"pass allowed_special={{{token!r}}}; to encode it as ordinary text, do not name it in "
-        f'disallowed_special, which "raise" does'
-    )
 
 
 # --- Adding tokens --------------------------------------------------------------------------------
@@ -224,8 +228,10 @@ def checked_tokens(
     return new
 
 
-def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int]:
-    """The tokens that a model file says were added to it.
+def check_added(
+    engine: Engine, added: list[tuple[bytes, int]], flags: Mapping[str, tuple[str, ...]]
+) -> dict[str, int]:
+    """The tokens that a model file says were added to it. One with flags may have the text of a piece.
 
     What is wrong with them is an error here, although sentencepiece, for which there is no such field, loads
     the file: a tokenizer without a token that it should have would be worse than none.
@@ -241,7 +247,7 @@ def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int
                 piece=text,
                 id=id,
             )
-        reason = "is not UTF-8" if name.encode() != text else _wrong(engine, name, id)
+        reason = "is not UTF-8" if name.encode() != text else _wrong(engine, name, id, name in flags)
         if reason is None and (name in checked or id in ids):
             reason = "occurs twice" if name in checked else f"has the id {id}, and so has another one"
         if reason is not None:
@@ -251,7 +257,7 @@ def check_added(engine: Engine, added: list[tuple[bytes, int]]) -> dict[str, int
     return checked
 
 
-def _wrong(engine: Engine, text: object, id: int) -> str | None:
+def _wrong(engine: Engine, text: object, id: int, may_be_piece: bool = False) -> str | None:
     if not isinstance(text, str):
         raise TypeError(f"a special token must be a str, not {type(text).__name__}")
     if not text:
@@ -262,7 +268,7 @@ def _wrong(engine: Engine, text: object, id: int) -> str | None:
         piece = engine.find(text.encode())
     except UnicodeEncodeError:
         return "holds a lone surrogate, which no text can hold"
-    if piece is not None:
+    if piece is not None and not may_be_piece:
         kind = PieceType(engine.kind(piece)).name
         return f"is already piece {piece} of the model, of type {kind}; {_HINTS.get(kind, _HINT)}"
     if not engine.size <= id < engine.size + MAX_TOKENS:

@@ -22,6 +22,7 @@ from cpbpe.text.utf8 import SPACE, is_inside, valid_character
 from cpbpe.tokenizer.checks import checked_limit, checked_text, utf8
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
+from cpbpe.tokenizer.special_finder import FoundToken
 from cpbpe.tokenizer.special_text import SpecialEncoder
 
 AnyText = TypeVar("AnyText", bound=str | bytes)
@@ -99,8 +100,10 @@ class _Cutter:
         self._window = FIRST_WINDOW * limit + FIRST_MARGIN
         self._many = 2 * limit + MANY
         self._longest_special = 0
+        self._is_odd = False  # whether the end of a window may hide what tokens there are
         if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
             self._longest_special = max(map(len, plan.encoder.finder.ids), default=0)
+            self._is_odd = plan.encoder.finder.odd is not None
 
     def parts(self, text: str | bytes, overlap: int) -> Iterator[tuple[int, int]]:
         """The span of every part of a text."""
@@ -128,7 +131,7 @@ class _Cutter:
 
     def end(self, text: str | bytes, begin: int) -> int:
         """Where the longest part that begins at `begin` ends; `begin` itself if nothing fits."""
-        size = self._window
+        size = len(text) if self._is_odd else self._window
         while True:
             stop = begin + size
             whole = stop >= len(text)
@@ -166,7 +169,7 @@ class _Cutter:
         first, at, engine = 0, 0, self._encoder
         if isinstance(engine, SpecialEncoder):
             row = engine.split(data)
-            lengths = (len(engine.spell(part) if isinstance(part, int) else part) for part in row)
+            lengths = (len(part.taken if isinstance(part, FoundToken) else part) for part in row)
             starts = [0, *accumulate(lengths)]
             last = 0
             for i in range(1, len(row), 2):
@@ -175,7 +178,7 @@ class _Cutter:
             at = starts[last]
             if last:  # the token that ends there and is not empty is the special one
                 first = 1 + next(i for i, end in enumerate(ends) if begins[i] < end == at)
-            engine = engine.engine_at(last)
+            engine = engine.engines.at(row, last)
         if first > self._limit:
             return first
         in_segment = self._certain_in_segment(

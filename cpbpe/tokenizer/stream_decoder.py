@@ -18,7 +18,7 @@ from typing import Any, NoReturn, SupportsIndex
 from cpbpe.model.spec import PieceType
 from cpbpe.text.utf8 import SPACE, certain
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.options import checked_flag
+from cpbpe.tokenizer.options import KeptSpace, checked_flag, checked_keep_space
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 
@@ -50,6 +50,7 @@ class StreamDecoder:
         "_shown",
         "_size",
         "_steady",
+        "_strips",
     )
 
     def __init__(
@@ -58,7 +59,7 @@ class StreamDecoder:
         prompt_ids: Ids = (),
         *,
         skip_special_tokens: bool | None = None,
-        keep_prefix_space: bool = False,
+        keep_prefix_space: bool | KeptSpace | None = None,
         prefix_after_special: bool = True,
     ):
         """`prompt_ids` come first; their text is not returned. For the options see `Tokenizer`."""
@@ -68,23 +69,19 @@ class StreamDecoder:
                 "be decoded as a stream; collect the ids and call decode() with all of them"
             )
         skip_special_tokens = checked_flag("skip_special_tokens", skip_special_tokens, or_none=True)
-        keep_prefix_space = checked_flag("keep_prefix_space", keep_prefix_space)
+        keep_prefix_space = facts.keeps_space(checked_keep_space(keep_prefix_space))
         prefix_after_special = checked_flag("prefix_after_special", prefix_after_special)
-        special = facts.special
         self._facts = facts
-        if skip_special_tokens is None or skip_special_tokens:
-            self._shown = {} if skip_special_tokens else special.texts
-            self._plain, self._raw = facts.stream_texts
-        else:
-            self._shown = special.shown
-            self._plain, self._raw = facts.stream_texts_without_special
+        self._shown, _ = facts.special.shown_and_hidden(skip_special_tokens)
+        self._plain, self._raw = facts.stream_texts_for(skip_special_tokens)
         self._size = len(self._plain)
 
         spec = facts.spec.normalizer
-        drops = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not keep_prefix_space
-        drops = drops and facts.spec.alphabet != "bytes"  # there what pieces have is kept
+        drops = facts.drops_space and keep_prefix_space is not True
+        self._strips = drops and keep_prefix_space == "after_special"  # a first token's own space, too
         self._drops_all = spec.remove_extra_whitespaces
-        self._drops_later = drops and prefix_after_special  # after a special token that is shown
+        # Whether one would be dropped after a special token that is shown.
+        self._drops_later = drops and prefix_after_special and not keep_prefix_space
         self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
         self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
@@ -201,7 +198,7 @@ class StreamDecoder:
         text = self._shown.get(id)
         if text is None:
             return ""
-        made = self._give_up() + text
+        made = self._give_up() + (text.removeprefix(" ") if self._strips and self._at_beginning else text)
         self._at_beginning = self._drops_later
         self._steady = not self._at_beginning
         return made

@@ -18,8 +18,8 @@ from cpbpe.text.finder import Finder
 from cpbpe.tokenizer.checks import checked_text
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
+from cpbpe.tokenizer.special_finder import SpecialFinder, not_allowed
 from cpbpe.tokenizer.special_text import SpecialEncoder
-from cpbpe.tokenizer.special_tokens import SpecialFinder, not_allowed
 from cpbpe.tokenizer.stream_normalizer import StreamNormalizer
 from cpbpe.tokenizer.stream_values import StreamPlan
 
@@ -59,7 +59,7 @@ class StreamEncoder:
         finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
         self._facts = facts
         self._later = plan.prefix_space if plan.prefix_after_special else False
-        self._special = None if finder is None else SpecialKeys(finder)
+        self._special = None if finder is None else SpecialKeys(finder, "stream_encoder")
         self._front = plan.front
         self._back = plan.back
         self._segment = _Segment(facts, plan.prefix_space)
@@ -162,7 +162,13 @@ def _length(text: bytes, whole: bool) -> int:
 class SpecialKeys:
     """Special tokens in text that arrives in parts."""
 
-    def __init__(self, special: SpecialFinder):
+    def __init__(self, special: SpecialFinder, method: str):
+        if special.odd is not None:
+            raise ValueError(
+                f"{method}() does not know whether a text has the token {special.odd!r} before all of it is "
+                f"there: the file says that it takes spaces around it, that it must be a word of its own, or "
+                f"that it is looked for in normalized text; encode the whole text with encode()"
+            )
         self._ids = special.ids
         self._finder = Finder(list(special.ids))
         firsts = b"".join(re.escape(bytes([first])) for first in {key[0] for key in special.ids})

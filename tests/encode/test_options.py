@@ -125,14 +125,14 @@ WRONG: dict[str, list[tuple[Any, type[Exception], str]]] = {
             (wrong, TypeError, f"{flag} must be True or False, not {shown}")
             for wrong, shown in (("no", "'no'"), (None, "None"), (2, "2"), ([], r"\[\]"))
         ]
-        for flag in ("add_bos", "add_eos", "reverse", "prefix_after_special", "keep_prefix_space")
+        for flag in ("add_bos", "add_eos", "reverse", "prefix_after_special")
     },
     **{
         flag: [
             (wrong, TypeError, f"{flag} must be True, False or None, not {shown}")
             for wrong, shown in (("no", "'no'"), (2, "2"), ({}, "{}"))
         ]
-        for flag in ("prefix_space", "skip_special_tokens")
+        for flag in ("prefix_space", "skip_special_tokens", "keep_prefix_space")
     },
     "allowed_special": [
         (wrong, ValueError, "allowed_special must be 'all' or a set of special tokens, not")

@@ -387,7 +387,7 @@ def test_converting(tmp_path: Path) -> None:
     assert (tmp_path / "same.json").read_bytes() == made.read_bytes()
     conversion = cpbpe.convert(made, back)
     assert any("only cpbpe reads" in note for note in conversion.notes)
-    assert cpbpe.load(back).spec.carried.options == {"add_bos": True}
+    assert cpbpe.load(back).file_options == {"add_bos": True}
     assert cpbpe.convert(back, tmp_path / "same.json").is_exact
     assert (tmp_path / "same.json").read_bytes() == made.read_bytes()
     assert cpbpe.load(back).encode("abra cadabra") == cpbpe.load(source).encode("abra cadabra")

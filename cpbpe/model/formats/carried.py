@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, fields
+from typing import Any
 
-from cpbpe.model.spec import Carried
-
-TAG = b"\xaa\xae\x14"
-"""How the field begins in a file (number 41701, with a length). A file without these bytes has none."""
+from cpbpe.errors import ModelError
+from cpbpe.model.spec import TOKEN_FLAGS, Carried
 
 
 def carried_bytes(carried: Carried) -> bytes:
@@ -27,15 +27,41 @@ def carried_of(data: bytes) -> Carried:
     """What the field says.
 
     Of a damaged one nothing is left: for sentencepiece the field does not exist, and no id depends on it.
+    Only `tokens` must be right, because texts are searched for these.
     """
     try:
         said = json.loads(data) if data else {}
     except (ValueError, RecursionError):
         said = {}
-    kinds = {"options": bool, "roles": str, "chat_templates": str}
-    values = {}
+    values: dict[str, Any] = {}
     for field in fields(Carried):
         given = said.get(field.name) if isinstance(said, dict) else None
-        if isinstance(given, dict) and all(type(value) is kinds[field.name] for value in given.values()):
+        if field.name == "tokens" and given is not None:
+            values[field.name] = _tokens(given)
+        elif isinstance(given, dict) and all(map(_KINDS[field.name], given.values())):
             values[field.name] = given
     return Carried(**values)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "options": lambda value: type(value) is bool,
+    "roles": _is_text,
+    "chat_templates": _is_text,
+}
+
+
+def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
+    """The flags of tokens; a ModelError if they are not what `carried_bytes` writes."""
+    right = isinstance(given, dict) and all(
+        isinstance(flags, list) and all(map(TOKEN_FLAGS.__contains__, flags)) for flags in given.values()
+    )
+    if not right:
+        raise ModelError(
+            "the file's list of added tokens that are not special (field 41701) is damaged; copy the file "
+            "again, or convert the original again"
+        )
+    return {text: tuple(flags) for text, flags in given.items()}

@@ -23,6 +23,9 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 """Two files that are one model, see `gpt2`. Their names may have another part in front: `my-vocab.json`."""
 
+CARRIED_TAG = b"\xaa\xae\x14"
+"""How the field begins that says what is beside a model (number 41701). A file without it has none."""
+
 _HEAD = 4096
 _LOOKED_AT = 32
 """So many pieces are looked at to tell what a file is."""

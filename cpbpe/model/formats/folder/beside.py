@@ -31,7 +31,6 @@ NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _SUFFIX = "_token"
 _LISTS = ("additional_special_tokens", "extra_special_tokens")
 _SWITCHES = ("add_bos_token", "add_eos_token", "legacy", "add_prefix_space")
-_FLAGS = ("lstrip", "rstrip", "single_word")
 _KNOWN = {
     *_SWITCHES,
     *_LISTS,
@@ -67,7 +66,7 @@ class Beside:
     """Tokens by their ids: added ones, and pieces that are called special."""
     roles: dict[str, str] = field(default_factory=dict)
     """Which token has which part."""
-    extra: list[str] = field(default_factory=list)
+    extra: dict[str, None] = field(default_factory=dict)
     """Other special tokens, which may have no ids yet."""
     options: dict[str, bool] = field(default_factory=dict)
     """The options of encoding that the files ask for, whether or not they are the usual ones."""
@@ -75,10 +74,12 @@ class Beside:
     """Whether the model has a dummy prefix, if that is said."""
     chat_templates: dict[str, str] = field(default_factory=dict)
     """The templates of conversations, by name."""
+    is_legacy_lost: bool = False
+    """See `is_legacy_lost`."""
     tokenizer_class: str = ""
     """The class of transformers that the folder is for, if it is said."""
-    loose: list[str] = field(default_factory=list)
-    """Tokens that take spaces around them, or that must be whole words."""
+    flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The flags of tokens, as `Carried.tokens` has them."""
     stops: list[int] = field(default_factory=list)
     """The ids that end what is generated."""
     notes: list[str] = field(default_factory=list)
@@ -138,7 +139,9 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
             if token is None:
                 found.roles.pop(role, None)
             elif isinstance(token, (str, dict)):
-                found.roles[_checked(role, f"the name {_shown(key)}", name)] = _content(token, key, name)
+                text = _content(token, key, name)
+                found.roles[_checked(role, f"the name {_shown(key)}", name)] = text
+                _keep_flags(found, token, text, name)
     for key in _LISTS:
         given = content.get(key)
         if isinstance(given, dict):
@@ -151,8 +154,8 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
         elif isinstance(given, list):
             for place, token in enumerate(given):
                 text = _content(token, f"{key}[{place}]", name)
-                if text not in found.extra:
-                    found.extra.append(text)
+                found.extra[text] = None
+                _keep_flags(found, token, text, name)
         elif given is not None:
             _wrong(name, f"{key} must be a list, not {_shown(given)}")
 
@@ -167,14 +170,30 @@ def _read_legacy(found: Beside, folder: str) -> None:
         _add(found, id, text, _shown(text), where)
 
 
-def _add(found: Beside, id: int, token: Any, what: str, name: str) -> None:
+def _add(found: Beside, id: int, token: Any, what: str, name: str, normalizes: bool | None = None) -> None:
     text = _content(token, what, name)
     if id in found.tokens and found.tokens[id] != text:
         found.notes.append(f"the id {id} is {found.tokens[id]!r} in one file, and {text!r} in another")
         return
     found.tokens[id] = text
-    if isinstance(token, dict) and any(map(token.get, _FLAGS)) and text not in found.loose:
-        found.loose.append(text)
+    if isinstance(token, dict):
+        found.flags[text] = _flags(token, name)
+
+
+def _keep_flags(found: Beside, token: Any, text: str, name: str) -> None:
+    """The flags of a token that is called special, unless those of its id are known, which come first."""
+    if isinstance(token, dict):
+        found.flags.setdefault(text, _flags({**token, "special": True}, name))
+
+
+def _flags(token: dict[str, Any], name: str) -> tuple[str, ...]:
+    """Flags as the class of transformers understands them that is built on sentencepiece."""
+    special = imported("cpbpe.model.formats.tokenizer_json.special")
+    try:
+        flags: tuple[str, ...] = special.flags_of(token, None)
+    except ModelError as error:
+        _wrong(name, str(error).partition(": ")[2])
+    return flags
 
 
 def _content(token: Any, what: str, name: str) -> str:
@@ -207,9 +226,20 @@ def _read_switches(found: Beside, config: Mapping[str, Any], name: str) -> None:
             found.options[f"add_{end}"] = wanted
     if config.get("legacy") is False:
         found.options["prefix_after_special"] = False
+    found.is_legacy_lost = is_legacy_lost(config)
     found.prefix_space = config.get("add_prefix_space")
     if (arguments := config.get("sp_model_kwargs")) not in (None, {}):
         found.notes.append(f"{CONFIG} asks sentencepiece for {_shown(arguments)}, which is not done here")
+
+
+def is_legacy_lost(config: Mapping[str, Any]) -> bool:
+    """Whether transformers 5 puts no prefix after a special token, whatever the tokenizer.json says.
+
+    Its class for Llama makes the pre-tokenizer anew from the option `legacy`, which it does not save.
+    """
+    name = config.get("tokenizer_class")
+    is_llama = name in ("LlamaTokenizer", "LlamaTokenizerFast")
+    return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
 
 
 def _read_tokenizer_json(found: Beside, folder: str) -> None:
@@ -299,13 +329,6 @@ def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
 
 def _note_the_rest(found: Beside, config: Mapping[str, Any]) -> None:
     """What the files say that has no place here."""
-    if found.loose:
-        shown = ", ".join(map(repr, found.loose[:3]))
-        more = f" and {len(found.loose) - 3} more" if len(found.loose) > 3 else ""
-        found.notes.append(
-            f"transformers drops spaces around {shown}{more} in a text that spells it out (lstrip, rstrip), "
-            f"or wants it to be a word of its own (single_word); here it is found as it is"
-        )
     rest = {
         key: value
         for key, value in config.items()

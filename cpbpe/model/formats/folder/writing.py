@@ -20,8 +20,9 @@ from cpbpe.errors import ConversionError
 from cpbpe.lazy import imported
 from cpbpe.model.formats.folder import beside
 from cpbpe.model.formats.folder.json_head import json_head
+from cpbpe.model.formats.tokenizer_json.special import added_token, flagged_pieces
 from cpbpe.model.formats.values import Difference
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import PLAIN, ModelSpec, PieceType
 from cpbpe.spelling import given
 
 MODEL = "tokenizer.model"
@@ -56,7 +57,12 @@ class _Names:
     roles: dict[str, str] = field(default_factory=dict)
     """The token of each part."""
     special: dict[int, str] = field(default_factory=dict)
-    """The special tokens: CONTROL pieces and added tokens."""
+    """The tokens that texts are searched for: CONTROL pieces, added tokens, and pieces with flags."""
+
+    def extra(self, spec: ModelSpec) -> list[str]:
+        """Those that are special and have no part."""
+        plain = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}
+        return [text for text in self.special.values() if text not in {*self.roles.values()} | plain]
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
@@ -94,8 +100,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
     # 2. What is said beside it.
     config = _config(spec, names, has_json=beside.TOKENIZER in files)
     files[beside.CONFIG] = _json(config)
-    others = names.roles.values()
-    extra = [text for text in special.values() if text not in others]
+    extra = names.extra(spec)
     named = {f"{role}_token": text for role, text in names.roles.items() if role in _USUAL}
     files[beside.TOKENS] = _json({**named, **({"additional_special_tokens": extra} if extra else {})})
     if spec.added:
@@ -169,6 +174,7 @@ def _special(spec: ModelSpec) -> dict[int, str]:
         (id, text) for id, text in enumerate(spec.pieces.texts) if spec.pieces.types[id] == PieceType.CONTROL
     )
     found = {id: text.decode(errors="replace") for id, text in control if _is_text(text)}
+    found.update((id, spec.pieces.texts[id].decode()) for id in flagged_pieces(spec))
     return {**found, **{id: text.decode() for text, id in spec.added}}
 
 
@@ -200,12 +206,9 @@ def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]
         "add_eos_token": options.get("add_eos", False),
         "added_tokens_decoder": {
             str(id): {
-                "content": text,
-                "lstrip": False,
-                "normalized": False,
-                "rstrip": False,
-                "single_word": False,
-                "special": True,
+                name: value
+                for name, value in added_token(text, id, spec.carried.tokens.get(text, ())).items()
+                if name != "id"
             }
             for id, text in sorted(names.special.items())
         },
@@ -218,8 +221,7 @@ def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]
         config = {"pad_token": None, "sep_token": None, "bos_token": None, "eos_token": None, **config}
     elif options.get("prefix_after_special") is False:
         config["legacy"] = False
-    extra = [text for text in names.special.values() if text not in names.roles.values()]
-    if extra:
+    if extra := names.extra(spec):
         config["additional_special_tokens"] = extra
     return config
 

@@ -1,26 +1,25 @@
-"""The added tokens of a tokenizer.json: CONTROL pieces, USER_DEFINED ones, or special tokens of their own.
+"""The added tokens of a tokenizer.json: CONTROL pieces, USER_DEFINED ones, or tokens with flags.
 
 The other library looks for all of them in every text, before it does anything else. A *special* one is left
-out of decoded text, if that is asked for.
+out of decoded text, if that is asked for. Here texts yield these only if that is allowed.
 
 A token that is not special, and that is written in texts as in the normalized text, is a USER_DEFINED piece,
 provided that there is no dummy prefix, which the library would put in front of what follows it. All others
-become special tokens here. That is the same for texts that do not spell them out; and with
-`allowed_special="all"` for those that do.
+keep their flags, see `Carried.tokens`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, typed, wrong
 from cpbpe.model.formats.tokenizer_json.spaces import Json
+from cpbpe.model.formats.tokenizer_json.special import flags_of
 from cpbpe.model.formats.tokenizer_json.steps import Steps
-
-FLAGS = ("lstrip", "rstrip", "single_word")
-"""What an added token may be, besides special and normalized."""
+from cpbpe.model.formats.values import Difference
+from cpbpe.model.piece_type import PLAIN
 
 
 @dataclass
@@ -33,6 +32,8 @@ class Added:
     """Those that are USER_DEFINED pieces."""
     special: set[str] = field(default_factory=set)
     """Those that the file calls special."""
+    flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The flags of those that are more, or less, than special: `Carried.tokens`."""
     pieces: list[str] = field(default_factory=list)
     """All tokens that are pieces, by id."""
     beyond: tuple[tuple[bytes, int], ...] = ()
@@ -48,14 +49,14 @@ class Added:
         return self.pieces
 
 
-def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | None) -> Added:
-    """The added tokens, and which tokens are pieces."""
+def read_added(
+    given: Any, vocab: dict[str, int], steps: Steps, unknown: str | None, made: Container[str]
+) -> Added:
+    """The added tokens, and which tokens are pieces. `made` are those that merges make."""
     # 1. The tokens of the file.
     found = Added()
     ids: dict[str, int] = {}
     free = len(vocab)
-    loose: list[str] = []
-    after: list[str] = []
     kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
     for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
         where = f"added_tokens[{place}]"
@@ -69,19 +70,18 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
         is_special = member(token, "special", bool, where, False)
         if is_special:
             found.special.add(text)
-        if any(member(token, flag, bool, where, False) for flag in FLAGS):
-            loose.append(text)
-        elif not is_special and _can_be_user_defined(text, steps):
+        flags = flags_of(token, steps.normalizes, where)
+        if not is_special and {*flags} <= {PLAIN, "late", "normalized"} and _can_be_user_defined(text, steps):
             # Those that are to be normalized are looked for between the others, not side by side with them.
             normalized = member(token, "normalized", bool, where, False)
             kind = normalized if kind is None else kind
             if normalized == kind:
                 found.user_defined.add(text)
                 continue
-        if is_special or "▁" not in text or text not in vocab:
+        if text not in made:
             found.control.add(text)
-            if member(token, "normalized", bool, where, False):
-                after.append(text)
+        if flags or text in made:
+            found.flags[text] = flags
     if unknown in found.control:
         found.control.discard(unknown)
         found.notes.append(f"tokenizers finds the unknown token {unknown} in every text that spells it out")
@@ -96,10 +96,17 @@ def read_added(given: Any, vocab: dict[str, int], steps: Steps, unknown: str | N
     found.pieces = [tokens[id] for id in range(size)]
     beyond = sorted(id for id in tokens if id >= size)
     found.beyond = tuple((tokens[id].encode(errors="replace"), id) for id in beyond)
-    found.notes += _notes(found, ids, loose)
-    if after:
+    found.flags.pop(unknown or "", None)
+    between = next((text for text, flags in found.flags.items() if "normalized" in flags), None)
+    if between is not None and steps.in_two_steps:
+        reason = f"text after {shown(between)} gets another prefix than text at the beginning (normalized)"
+        steps.differences.append(Difference(reason, f"{between}a"))
+    elif between is not None and steps.normalizer.remove_extra_whitespaces:
+        reason = f"a text is normalized before {shown(between)} is looked for, and not again after it"
+        steps.differences.append(Difference(reason, f"{between} a"))
+    if found.special:
         found.notes.append(
-            f"tokenizers looks for {listed(after)} in normalized text (normalized), and cpbpe in the text"
+            "tokenizers finds special tokens in every text, and cpbpe only those that allowed_special allows"
         )
     return found
 
@@ -121,31 +128,6 @@ def _can_be_user_defined(text: str, steps: Steps) -> bool:
     rules = steps.normalizer
     plain = not (rules.add_dummy_prefix or rules.remove_extra_whitespaces or rules.charsmap)
     return plain and steps.user_defined is None and not {" ", "▁"} & {*text}
-
-
-def _notes(found: Added, ids: dict[str, int], loose: list[str]) -> list[str]:
-    notes = []
-    if found.special:
-        notes.append(
-            "tokenizers finds special tokens in every text, and cpbpe only those that allowed_special allows"
-        )
-    others = [text for text in ids if text in found.control and text not in found.special]
-    if others:
-        notes.append(
-            f"the added tokens {listed(others)} are not special in the file, and here they are: they are "
-            f"found where allowed_special allows them"
-        )
-    spaced = [text for text in ids if text not in found.control | found.user_defined | found.special]
-    if spaced:
-        notes.append(
-            f"{listed(spaced)} is an ordinary piece here; a text that holds U+2581 itself may differ"
-        )
-    if loose:
-        notes.append(
-            f"tokenizers drops spaces around {listed(loose)} in a text that spells it out (lstrip, rstrip), "
-            f"or wants it to be a word of its own (single_word); here it is found as it is"
-        )
-    return notes
 
 
 def listed(texts: list[str]) -> str:

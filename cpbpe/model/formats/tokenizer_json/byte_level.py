@@ -8,11 +8,12 @@ texts are cut before that.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from cpbpe.model import validity
 from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.formats.tokenizer_json import special
-from cpbpe.model.formats.tokenizer_json.added import FLAGS, checked_token, listed
+from cpbpe.model.formats.tokenizer_json.added import checked_token
 from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
 from cpbpe.model.formats.tokenizer_json.cutting import is_one_chunk, splitter_of
 from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
@@ -20,8 +21,8 @@ from cpbpe.model.formats.tokenizer_json.settings import dropout_difference
 from cpbpe.model.formats.tokenizer_json.spaces import Json
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, pairs_that_make, ranks_of
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
-from cpbpe.text.byte_letters import from_letters, is_spelled
+from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
+from cpbpe.text.byte_letters import from_letters, is_spelled, to_letters
 from cpbpe.text.unicode_forms import FORMS
 
 _PLACES = (
@@ -82,7 +83,10 @@ def read_byte_level(
         splitter=splitter,
         whole=whole,
         added=tokens.beyond,
-        carried=Carried({name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}),
+        carried=Carried(
+            {name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end},
+            tokens=tokens.flags,
+        ),
     )
     validity.check(spec)
     # 3. What is not the same.
@@ -170,6 +174,12 @@ class _Tokens:
     whole: bool
     special: dict[str, int] = field(init=False, default_factory=dict)
     """The added tokens, which the library looks for in every text."""
+    flags: dict[str, tuple[str, ...]] = field(init=False, default_factory=dict)
+    """Their flags, as `Carried.tokens` has them."""
+    used: set[str] = field(init=False)
+    """The tokens that merges make, or use."""
+    twins: set[str] = field(init=False, default_factory=set)
+    """Added tokens with the text of a piece: texts are searched for them before the piece can be made."""
     texts: dict[int, str] = field(init=False)
     """All tokens by id."""
     size: int = field(init=False)
@@ -178,9 +188,12 @@ class _Tokens:
     notes: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
+        self.used = {*chain.from_iterable(self.pairs), *(left + right for left, right in self.pairs)}
         self._read_added()
         self.texts = {id: text for text, id in {**self.vocab, **self.special}.items()}
-        self.size = next(id for id in range(len(self.texts) + 1) if id not in self.texts)
+        self._find_twins()
+        free = next(id for id in range(len(self.texts) + 1) if id not in self.texts)
+        self.size = min([free, *(self.special[text] for text in self.twins)])
         above = [id for text, id in self.vocab.items() if id >= self.size and text not in self.special]
         if above:
             wrong(f"no token has the id {self.size}, and ids of pieces have no gaps (there is {min(above)})")
@@ -189,7 +202,6 @@ class _Tokens:
     def _read_added(self) -> None:
         """The added tokens: their ids are those of the vocabulary, or come after all others."""
         tokens = self.content.get("added_tokens")
-        loose, plain, after = [], [], []
         highest = -1
         for place, token in enumerate(typed([] if tokens is None else tokens, list, "added_tokens")):
             where = f"added_tokens[{place}]"
@@ -200,37 +212,19 @@ class _Tokens:
                 wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
             self.special[text] = id
             highest = max(highest, id)
-            if any(member(token, flag, bool, where, False) for flag in FLAGS):
-                loose.append(text)
-            if not member(token, "special", bool, where, False):
-                plain.append(text)
-            if member(token, "normalized", bool, where, False) and _rewrites(self.content):
-                after.append(text)
-        self._note(loose, plain, after)
+            if flags := special.flags_of(token, _rewrites(self.content), where):
+                self.flags[text] = flags
+        if any(PLAIN not in self.flags.get(text, ()) for text in self.special):
+            self.notes.append(
+                "tokenizers finds special tokens in every text, cpbpe only those that allowed_special allows"
+            )
 
-    def _note(self, loose: list[str], plain: list[str], after: list[str]) -> None:
-        if self.special:
-            self.notes.append(
-                "tokenizers finds added tokens in every text, cpbpe only those that allowed_special allows"
-            )
-        if plain:
-            self.notes.append(
-                f"the added tokens {listed(plain)} are not special in the file, and here they are: decoding "
-                f"leaves them out"
-            )
-        if loose:
-            self.notes.append(
-                f"tokenizers drops spaces around {listed(loose)} in a text that spells it out (lstrip, "
-                f"rstrip), or wants it to be a word of its own (single_word); here it is found as it is"
-            )
-        if after:
-            self.notes.append(
-                f"tokenizers looks for {listed(after)} in normalized text (normalized), and cpbpe in the text"
-            )
-        spaces = [text for text in plain if text.isspace()]
-        if spaces:
-            reason = f"it finds the added token {shown(spaces[0])} in every text, before the text is cut"
-            self.differences.append(Difference(reason, spaces[0]))
+    def _find_twins(self) -> None:
+        for text in self.special:
+            spelled = to_letters(text.encode())
+            if spelled != text and spelled in self.vocab:
+                self.twins.add(text)
+                self.flags.setdefault(text, ())
 
     def pieces(self) -> Pieces:
         """The pieces: with scores that merge as the pairs do."""
@@ -254,12 +248,11 @@ class _Tokens:
                     place, rest = rest, rest + 1
                 scores.append(float(-(place or 0)) if type == PieceType.NORMAL else 0.0)
         texts, types = [text for _, text, _ in rows], [type for _, _, type in rows]
-        self._refuse_twins(texts)
         return Pieces.of_lists(texts, scores, types)
 
     def _row(self, token: str) -> tuple[bytes, PieceType]:
         """The text and the type of a piece."""
-        if token in self.special:
+        if token in self.special and not self._is_also_made(token):
             return token.encode(), PieceType.CONTROL
         if not is_spelled(token):
             self.notes.append(
@@ -272,10 +265,16 @@ class _Tokens:
                 wrong(f"the token {shown(token)} holds half of a surrogate pair, which is no text")
         return from_letters(token), PieceType.NORMAL
 
+    def _is_also_made(self, token: str) -> bool:
+        """Whether a token that texts are searched for is an ordinary piece, too, of which merges know."""
+        return (
+            token in self.used and PLAIN in self.flags.get(token, ()) and to_letters(token.encode()) == token
+        )
+
     def _compare(self, ordinary: dict[str, int], ranks: dict[str, float]) -> None:
         """Find what merges in one of the two libraries only."""
         # A token that is special here, but is made by merges, or used by them.
-        others = self.special.keys() | (self.vocab.keys() - ordinary.keys())
+        others = (self.special.keys() | self.vocab.keys()) - ordinary.keys()
         used = [x + y for x, y in self.pairs if {x, y, x + y} & others]
         if used:
             token = min(used, key=lambda text: (len(text), text))
@@ -300,17 +299,6 @@ class _Tokens:
             return None
         differs = merged(token, by_text(ranks))[0] != merged(token, by_pair(self.pairs))[0]
         return text if differs and is_one_chunk(self.splitter, text) else None
-
-    def _refuse_twins(self, texts: list[bytes]) -> None:
-        seen: dict[bytes, int] = {}
-        for id, text in [*enumerate(texts), *((id, text) for text, id in self.beyond)]:
-            other = seen.setdefault(text, id)
-            if other != id:
-                wrong(
-                    f"the tokens {other} and {id} have the same text, {text.decode(errors='replace')!r}: one "
-                    f"is an added token, which is found before texts are cut, the other is made of bytes; "
-                    f"cpbpe has no two pieces of one text"
-                )
 
 
 def _rewrites(content: Json) -> bool:

@@ -31,7 +31,8 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
     prefix = list(_prefix_differences(spec))
     control = {id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL}
     beyond = [(text.decode(), id) for text, id in spec.added]
-    tokens = sorted([*((names[id], id) for id in control), *beyond], key=lambda token: token[1])
+    searched = control.union(special.flagged_pieces(spec))
+    tokens = sorted([*((names[id], id) for id in searched), *beyond], key=lambda token: token[1])
     # 2. The merges.
     pairs, found = _pairs(spec, names)
     model = {
@@ -50,7 +51,9 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [special.added_token(name, id) for name, id in tokens],
+        "added_tokens": [
+            special.added_token(name, id, spec.carried.tokens.get(name, ())) for name, id in tokens
+        ],
         "normalizer": _normalizer(spec),
         "pre_tokenizer": pre_tokenizer_of(spec),
         "post_processor": special.post_processor(spec, _by_id(spec, names)),

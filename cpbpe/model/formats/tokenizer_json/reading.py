@@ -72,7 +72,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         added=added.beyond,
         carried=Carried(
             {name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}
-            | steps.options
+            | steps.options,
+            tokens=added.flags,
         ),
     )
     validity.check(spec)
@@ -140,9 +141,10 @@ class _Vocabulary:
         self.vocab = vocab = _checked_vocab(member(model, "vocab", dict, "model"))
         if self.unknown is None and self.byte_fallback and _UNKNOWN in vocab:
             self.unknown = _UNKNOWN  # transformers leaves out the name, because no text needs the token
-        self.added = read_added(self.allow_added, vocab, self.steps, self.unknown)
-        tokens = [*self.added.pieces_of(vocab)]
         self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
+        made = {left + right for left, right in self.pairs}
+        self.added = read_added(self.allow_added, vocab, self.steps, self.unknown, made)
+        tokens = [*self.added.pieces_of(vocab)]
         if self.unknown is not None and self.unknown not in vocab:
             wrong(f"model.unk_token is {shown(self.unknown)}, which is no token")
         if self.unknown is None and not self.byte_fallback:

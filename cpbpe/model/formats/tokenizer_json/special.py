@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from cpbpe.model.formats.tokenizer_json.checked import steps_of
+from cpbpe.model.formats.tokenizer_json.checked import member, steps_of
 from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import Json
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.spec import PLAIN, TOKEN_FLAGS, ModelSpec
 
+_FLAGS = ("single_word", "lstrip", "rstrip")
 BOS = (b"<s>", b"<bos>", b"<|begin_of_text|>", "<｜begin▁of▁sentence｜>".encode())
 EOS = (b"</s>", b"<eos>", b"<|end_of_text|>", b"<|endoftext|>", "<｜end▁of▁sentence｜>".encode())
 PAD = (b"<pad>", b"<PAD>", b"[PAD]")
@@ -21,22 +22,43 @@ PAD = (b"<pad>", b"<PAD>", b"[PAD]")
 
 def added_tokens(names: Names) -> list[Json]:
     """The special tokens. The UNKNOWN piece is none: then every text that spells it out would hold it."""
-    tokens = [(name, id) for name, id in names.control.items()]
-    tokens += [(text.decode(), id) for text, id in sorted(names.spec.added, key=lambda token: token[1])]
-    return [added_token(name, id) for name, id in tokens]
+    spec = names.spec
+    tokens = dict(names.control)
+    tokens.update((name, id) for id in flagged_pieces(spec) if (name := names.names[id]) not in tokens)
+    tokens.update((text.decode(), id) for text, id in sorted(spec.added, key=lambda token: token[1]))
+    return [added_token(name, id, spec.carried.tokens.get(name, ())) for name, id in tokens.items()]
 
 
-def added_token(name: str, id: int) -> Json:
-    """A special token."""
+def flagged_pieces(spec: ModelSpec) -> list[int]:
+    """The ids of pieces that texts are searched for as if they were added tokens."""
+    added = {text for text, _ in spec.added}
+    texts = (text.encode() for text in spec.carried.tokens)
+    return sorted(spec.ids[text] for text in texts if text in spec.ids and text not in added)
+
+
+def added_token(name: str, id: int, flags: Collection[str] = ()) -> Json:
+    """An added token, with the flags that `Carried.tokens` has for it."""
     return {
         "id": id,
         "content": name,
-        "single_word": False,
-        "lstrip": False,
-        "rstrip": False,
-        "normalized": False,
-        "special": True,
+        **{flag: flag in flags for flag in _FLAGS},
+        "normalized": "late" in flags or "normalized" in flags,
+        "special": PLAIN not in flags,
     }
+
+
+def flags_of(token: Json, normalizes: bool | None, where: str = "") -> tuple[str, ...]:
+    """The flags of an added token, as `Carried.tokens` has them.
+
+    `normalizes`: whether the normalizer of the file does anything, and None if no token is looked for in
+    normalized text, as in the classes of transformers that are written in Python.
+    """
+    flags = {flag for flag in _FLAGS if member(token, flag, bool, where, False)}
+    if not member(token, "special", bool, where, False):
+        flags.add(PLAIN)
+    if normalizes is not None and member(token, "normalized", bool, where, False):
+        flags.add("normalized" if normalizes else "late")
+    return tuple(flag for flag in TOKEN_FLAGS if flag in flags)
 
 
 def in_gaps(spec: ModelSpec) -> dict[str, int]:

@@ -23,14 +23,16 @@ from cpbpe.model.formats.tokenizer_json.spaces import (
     drops_space,
     escaped,
     normalizer_of,
+    replace_regex,
 )
 from cpbpe.model.formats.tokenizer_json.spaces import replace as replace_step
 from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
 from cpbpe.model.formats.values import Difference
-from cpbpe.model.spec import ModelSpec, NormalizerSpec
+from cpbpe.model.spec import KEEPS_SPACE, ModelSpec, NormalizerSpec
 
 _ESCAPE = replace_step(" ", SPACE)
 _UNESCAPE = replace_step(SPACE, " ")
+_DOUBLE = replace_regex(rf"\A{SPACE}", SPACE * 2)
 
 
 @dataclass
@@ -43,6 +45,10 @@ class Steps:
     """The pieces that the pre-tokenizer isolates; None if it does not."""
     isolating: list[Json] = field(default_factory=list)
     """The steps that do so."""
+    normalizes: bool = False
+    """Whether the file has a normalizer, besides what its pre-tokenizer does."""
+    in_two_steps: bool = False
+    """Whether its normalizer and its pre-tokenizer put the prefix in front together."""
     splits: bool = False
     """Whether nothing is merged across the beginning of a U+2581."""
     options: dict[str, bool] = field(default_factory=dict)
@@ -74,6 +80,9 @@ def read_steps(content: Json) -> Steps:
     found.normalizer = replace(
         found.normalizer, charsmap=charsmap, name="precompiled" if charsmap else "identity"
     )
+    found.normalizes = bool(content.get("normalizer"))
+    if drops_space(found.normalizer):  # the decoder sees all tokens of a text at once, special ones included
+        found.options[KEEPS_SPACE] = True
     found.differences += differences
     return found
 
@@ -106,11 +115,16 @@ def _metaspace(normalizers: list[Json], step: Json) -> Steps:
         scheme = "always" if step.get("add_prefix_space", True) else "never"
     if scheme not in ("always", "first", "never"):
         wrong(f"pre_tokenizer.prepend_scheme must be always, first or never, and is {shown(scheme)}")
-    rules = _spaces(normalizers or [_ESCAPE])
+    # Two steps together do what sentencepiece does: a text that begins with a space gets a second one.
+    is_doubled = scheme == "always" and normalizers[-1:] == [_DOUBLE]
+    rules = _spaces((normalizers[:-1] if is_doubled else normalizers) or [_ESCAPE])
     if not rules.escape_whitespaces or rules.suffix:
         _cannot("normalizer (before Metaspace)", normalizers)
     found = Steps(rules, splits=step.get("split", True) is not False)
-    if scheme != "never" and not rules.add_dummy_prefix:
+    if is_doubled and not rules.add_dummy_prefix:
+        found.normalizer = replace(rules, add_dummy_prefix=True)
+        found.in_two_steps = True
+    elif scheme != "never" and not rules.add_dummy_prefix:
         found.normalizer = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
         if scheme == "first":
             found.options["prefix_after_special"] = False
