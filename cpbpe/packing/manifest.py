@@ -69,8 +69,17 @@ class Manifest:
         """Write it, replacing an older one at once."""
         write_all({place.manifest: (json.dumps(asdict(self), indent=1) + "\n").encode()})
 
+    def begin(self, place: Place) -> None:
+        """Write it if it is not there: before the first files that it has to answer for.
+
+        Before that, nothing of a run is left that would refuse another one.
+        """
+        if not place.exists():
+            self.save(place)
+
     def save_state(self, place: Place, state: dict[str, Any]) -> None:
         """Write how far the shards are that are not whole yet."""
+        self.begin(place)
         values = {"shards": len(self.shards), "state": state}
         write_all({place.scratch(_STATE): json.dumps(values).encode()})
 

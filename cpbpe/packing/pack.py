@@ -192,8 +192,7 @@ def pack_source(
                 error.errno, f"{error.strerror}; choose another folder for the result", place.out
             ) from None
         stack.callback(_lock(place))
-        if not resumed:
-            manifest.save(place)
+        stack.callback(_remove_unless_begun, place)
         display = stack.enter_context(Display(progress))
         encoder = Encoder(tokenizer, threads, encoding)
         job = Job(plan, manifest, texts, encoder, Counter(tokenizer), seed, stop, display.update)
@@ -220,6 +219,12 @@ def _finish(manifest: Manifest, place: Place, read: Read, counts: Counts, source
 
 def _remove(place: Place) -> None:
     shutil.rmtree(place.scratch(), ignore_errors=True)
+
+
+def _remove_unless_begun(place: Place) -> None:
+    """Leave nothing of a run that failed before it had anything to go on from."""
+    if not place.exists():
+        _remove(place)
 
 
 def _lock(place: Place) -> Any:

@@ -206,6 +206,7 @@ class Shards:
                     manifest.indexes.append(_write_index(plan, path, content))
 
     def _finish(self, split: _Split) -> None:
+        self._manifest.begin(self._plan.place)
         self._manifest.shards.append(split.finish())
         self._manifest.state = self._state()
         self._manifest.save(self._plan.place)

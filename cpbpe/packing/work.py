@@ -165,17 +165,18 @@ class Writer:
 
 
 def work(job: Job) -> Writer:
-    """Do all of it. Whatever ends it early, what is written by then is kept."""
+    """Do all of it.
+
+    Whatever ends it early, the next run goes on from the last state that was saved, and cuts the files back
+    to that. So no state is saved here for an interruption, which may come between any two lines, when a
+    document is in the files and the state does not say so yet.
+    """
     writer = Writer(job)
     try:
         if not writer.is_read:
             _encode_all(job, writer)
         writer.order()
         writer.shards.finish()
-    except (KeyboardInterrupt, SystemExit):
-        with suppress(Exception):  # an older state will do
-            writer.save()
-        raise
     finally:
         writer.close()
     return writer
@@ -208,7 +209,7 @@ def _encode_all(job: Job, writer: Writer) -> None:
         reader.join(_PATIENCE)
         if results.failure is not None and isinstance(error, StoppedError):
             raise results.failure from None
-        if results.failure is None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
+        if results.failure is None and writer.read.number:  # no thread writes any more
             with suppress(OSError):
                 writer.save()
         raise
