@@ -182,7 +182,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def _convert_token_to_id(self, token: str) -> int | None:
         names = self._names()
         id = names.ids.get(token) if self.cpbpe.facts.engine.byte_level else self.cpbpe.piece_to_id(token)
-        return self.cpbpe.unk_id if id is None else id
+        return self.unk_token_id if id is None else id
 
     def _convert_id_to_token(self, index: int) -> str:
         return self._names()(index) if index < self.vocab_size else self.cpbpe.id_to_piece(index)

@@ -65,6 +65,9 @@ def check_alphabet(spec: ModelSpec) -> None:
         raise ModelError("the pattern of a splitter is empty; for a text as one chunk leave out the splitter")
     if spec.splitter is not None and not all(spec.splitter.then):
         raise ModelError("a pattern in the `then` of a splitter is empty; leave it out")
+    if spec.splitter is not None:
+        for pattern in (spec.splitter.pattern, *spec.splitter.then):
+            imported("cpbpe.text.split_syntax").check_syntax(pattern)
     if spec.byte_fallback:
         raise ModelError("a byte-level model needs no byte_fallback: leave it off")
     plain = NormalizerSpec(

@@ -290,7 +290,7 @@ def with_piece(*piece: Any) -> cpbpe.Pieces:
         (lambda: changed(denormalizer=AS_IT_IS), "no denormalizer"),
         (lambda: changed(alphabet="characters"), "are for byte-level models"),
         (lambda: changed(alphabet="runes"), '"characters" or "bytes"'),
-        (lambda: spec_of(ranks(), "(a"), "is not a regular expression"),
+        (lambda: spec_of(ranks(), "(a"), "a group is not closed"),
         (lambda: spec_of(ranks(), ""), "pattern of a splitter is empty"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

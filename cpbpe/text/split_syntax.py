@@ -1,0 +1,145 @@
+r"""Which regular expressions a byte-level model may be cut by: those that every engine reads alike.
+
+The core has the crate `fancy-regex`, the reference engine the package `regex`. Each has things that the
+other does not know, or means something else by (`[a-z&&[^b]]`, `\X`, `(?R)`), and both can be made to use any
+amount of memory by nested repeats. So a pattern may have only what is listed here, and the rest is refused
+with the same words whatever the engine is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from cpbpe.errors import ModelError
+from cpbpe.text.split_patterns import name_of
+
+MOST_NESTED = 32
+"""How deep groups may be nested."""
+MOST_REPEATED = 1000
+"""How often something may be repeated, nested repeats multiplied."""
+MOST_EXPANDED = 20_000
+"""How many parts a pattern may have when its repeats are written out."""
+
+_GROUP = re.compile(
+    r"\((?:\?(?::|=|!|>|<=|<!|P?<[A-Za-z_][A-Za-z0-9_]*>|[imsx]+(?:-[imsx]+)?:|-[imsx]+:)|(?!\?))"
+)
+_FLAGS = re.compile(r"\(\?[imsx]+\)")
+_ESCAPE = re.compile(
+    r"\\(?:[pP](?:\{\^?[A-Za-z_=&.: -]+\}|[A-Z])|x[0-9A-Fa-f]{2}|x\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}"
+    r"|[sSdDwWbBAzZrntfv1-9]|[^A-Za-z0-9])",
+    re.DOTALL,
+)
+_REPEAT = re.compile(r"(?:[*+?]|\{([0-9]{1,6})(,([0-9]{0,6}))?\})[+?]?")
+_SETS = ("&&", "--", "~~", "||")
+
+
+def check_syntax(pattern: str) -> None:
+    r"""Raise a ModelError if a pattern has something that not every engine reads alike.
+
+    >>> check_syntax(r" ?\p{L}+|\p{N}{1,3}|\s+(?!\S)")
+    >>> check_syntax(r"a)")
+    Traceback (most recent call last):
+    ...
+    cpbpe.errors.ModelError: the pattern 'a)': at position 1, a group is closed that was not opened
+    """
+    if not name_of(pattern):
+        _Reader(pattern).read()
+
+
+class _Reader:
+    """Reads a pattern from left to right."""
+
+    def __init__(self, pattern: str):
+        self._pattern = pattern
+        self._at = 0
+
+    def _wrong(self, problem: str, at: int | None = None) -> NoReturn:
+        shown = repr(self._pattern)
+        shown = shown if len(shown) <= 80 else f"{shown[:80]}..."
+        raise ModelError(f"the pattern {shown}: at position {self._at if at is None else at}, {problem}")
+
+    def read(self) -> None:
+        """All of it. No function calls itself here: a pattern may be nested as deep as it likes."""
+        pattern = self._pattern
+        # How many parts each open group has so far when its repeats are written out, and where it begins.
+        sizes, begins = [0], [0]
+        last = 0  # the size of what a repeat would repeat; 0 if there is nothing
+        while self._at < len(pattern):
+            letter = pattern[self._at]
+            if flags := _FLAGS.match(pattern, self._at):
+                self._at, last = flags.end(), 0
+                continue
+            if letter == "(":
+                found = _GROUP.match(pattern, self._at)
+                if found is None:
+                    named = pattern[self._at : self._at + 3]
+                    self._wrong(f"{named!r} is a group of a kind that not every engine knows")
+                if len(sizes) > MOST_NESTED:
+                    self._wrong(f"groups are nested more than {MOST_NESTED} deep")
+                begins.append(self._at)
+                sizes.append(0)
+                self._at, last = found.end(), 0
+                continue
+            if letter == ")":
+                if len(sizes) == 1:
+                    self._wrong("a group is closed that was not opened")
+                begins.pop()
+                last = sizes.pop() + 1
+                self._at += 1
+            elif letter == "|":
+                self._at, last = self._at + 1, 0
+                continue
+            elif letter == "[":
+                self._read_class()
+                last = 1
+            elif letter == "\\":
+                self._read_escape()
+                last = 1
+            elif letter in "*+?" or (letter == "{" and _REPEAT.match(pattern, self._at)):
+                self._wrong("there is nothing to repeat")
+            else:
+                self._at, last = self._at + 1, 1
+            sizes[-1] += self._repeated(last)
+            if sizes[-1] > MOST_EXPANDED:
+                self._wrong(f"with its repeats written out, it has more than {MOST_EXPANDED:,} parts")
+        if len(sizes) > 1:
+            self._wrong("a group is not closed", begins[-1])
+
+    def _repeated(self, size: int) -> int:
+        """How many parts something has with the repeat after it, if there is one."""
+        found = _REPEAT.match(self._pattern, self._at)
+        if found is None:
+            return size
+        most = max(int(found[1] or 1), int(found[3] or 1))
+        if most > MOST_REPEATED or size * most > MOST_EXPANDED:
+            self._wrong(f"it repeats too much; the most is {MOST_REPEATED:,} times")
+        if found[3] and int(found[3]) < int(found[1]):
+            self._wrong("the least number of repeats is above the most")
+        self._at = found.end()
+        return size * most
+
+    def _read_escape(self) -> None:
+        found = _ESCAPE.match(self._pattern, self._at)
+        if found is None:
+            named = self._pattern[self._at : self._at + 2]
+            self._wrong(f"{named!r} is an escape that not every engine knows")
+        self._at = found.end()
+
+    def _read_class(self) -> None:
+        pattern, begin = self._pattern, self._at
+        self._at += 2 if pattern[begin + 1 : begin + 2] == "^" else 1
+        if pattern[self._at : self._at + 1] == "]":
+            self._wrong("a class of characters begins with ']', which needs a backslash")
+        while self._at < len(pattern):
+            letter = pattern[self._at]
+            if letter == "]":
+                self._at += 1
+                return
+            if letter == "[" or pattern[self._at : self._at + 2] in _SETS:
+                self._wrong("a class of characters in another one is not the same for every engine")
+            if letter == "\\":
+                self._read_escape()
+            else:
+                self._at += 1
+        self._wrong("a class of characters is not closed", begin)
