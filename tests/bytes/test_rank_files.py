@@ -163,6 +163,15 @@ def test_broken_files(more: bytes, message: str) -> None:
         cpbpe.Tokenizer.from_spec(rank_file.spec_of(FILE + more, "gpt2"))
 
 
+def test_an_empty_piece_names_a_way_out_that_works() -> None:
+    # Whisper's multilingual.tiktoken ends with such a line.
+    end = FILE.count(b"\n")
+    with pytest.raises(cpbpe.ModelError, match=rf"the piece is empty.*<\|empty\|>.*{end}"):
+        rank_file.spec_of(FILE + b"= %d\n" % end, "gpt2")
+    tok = cpbpe.Tokenizer.from_spec(rank_file.spec_of(FILE, "gpt2", {"<|empty|>": end, "<|end|>": end + 1}))
+    assert tok.encode("abc = ") == cpbpe.Tokenizer.from_spec(rank_file.spec_of(FILE, "gpt2")).encode("abc = ")
+
+
 def test_missing_bytes() -> None:
     with pytest.raises(cpbpe.ModelError, match="255 of the 256 are missing"):
         cpbpe.Tokenizer.from_spec(rank_file.spec_of(b"IQ== 0\n", "gpt2"))

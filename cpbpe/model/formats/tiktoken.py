@@ -24,6 +24,7 @@ from cpbpe.model.formats.given import NOTHING, Given
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.known_ranks import known_ranks
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.spelling import advised
 
 # --- Reading --------------------------------------------------------------------------------------
 
@@ -96,14 +97,19 @@ def _ranks_by_line(data: bytes) -> dict[bytes, int]:
             continue
         token, _, rank = line.partition(b" ")
         try:
-            piece = base64.b64decode(token, validate=True)
+            # Padding alone is how Whisper's file spells an empty piece; not every Python decodes it.
+            piece = base64.b64decode(token.strip(b"=") and token, validate=True)
         except binascii.Error as error:
             raise _wrong(number, f"{_shown(token)} is not base64: {error}") from None
         if not rank.isdigit() or len(rank) > 9:
             raise _wrong(number, f"a rank is a number from 0, not {_shown(rank)}")
-        if not piece:
-            raise _wrong(number, "the piece is empty")
         id = int(rank)
+        if not piece:
+            token_of = advised(f"special_tokens={{'<|empty|>': {id}}}", f"--special-token '<|empty|>={id}'")
+            raise ModelError(
+                f"line {number} of the file of ranks: the piece is empty, and no text has such a token. "
+                f"Leave the line out, and give its id to a special token: {token_of}"
+            )
         if piece in ranks:
             raise _wrong(number, f"the piece {piece!r} has a rank already: {ranks[piece]}")
         if id in seen:
