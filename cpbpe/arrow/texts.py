@@ -143,7 +143,7 @@ def plain(chunk: Any, name: str) -> Any:
     ):
         return chunk
     for view, target in (("string_view", arrow.large_string()), ("binary_view", arrow.large_binary())):
-        if hasattr(types, f"is_{view}") and getattr(types, f"is_{view}")(kind):
+        if getattr(types, f"is_{view}")(kind):
             return chunk.cast(target)
     if types.is_fixed_size_binary(kind):
         return chunk.cast(arrow.binary())

@@ -2,7 +2,7 @@
 
 It is a `transformers.PreTrainedTokenizer`, written in Python. It inherits what transformers does with ids
 (padding, truncation, tensors, chat templates, saving); `cpbpe.Tokenizer` does the work on text. It supports
-transformers 4.40 and newer. `docs/transformers.md` compares it with transformers' own tokenizers.
+transformers 4.45 and newer. `docs/transformers.md` compares it with transformers' own tokenizers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ try:
     from transformers import AddedToken, BatchEncoding, PreTrainedTokenizer
 except ImportError as error:
     raise ImportError(
-        "cpbpe.compat.transformers needs the package transformers, 4.40 or newer: "
+        "cpbpe.compat.transformers needs the package transformers, 4.45 or newer: "
         "pip install 'cpbpe[transformers]'"
     ) from error
 

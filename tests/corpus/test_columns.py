@@ -20,7 +20,7 @@ TYPES = [
     pyarrow.binary(),
     pyarrow.large_binary(),
     pyarrow.dictionary(pyarrow.int32(), pyarrow.binary()),
-    *([pyarrow.binary_view()] if hasattr(pyarrow, "binary_view") else []),
+    pyarrow.binary_view(),
 ]
 
 
