@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.support import house
 from tests.support.house import Import, Module
@@ -298,3 +299,22 @@ def test_files_that_are_named_exist() -> None:
         if name not in MADE_UP and not any((base / name).exists() for base in (ROOT, ROOT / "core" / "cpbpe"))
     ]
     nothing(missing, "files are named that are not there")
+
+
+def test_what_the_tests_install_is_pinned() -> None:
+    """In `constraints.txt`, at a version that is allowed. Nothing else stands there: no host, no path."""
+    pins: dict[str, list[str]] = {}
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            found = re.fullmatch(r"([a-z0-9-]+)==([0-9a-z.]+)( ; [\w<>=!.' ]+)?", line)
+            assert found, line
+            pins.setdefault(found[1], []).append(found[2])
+    project = (ROOT / "pyproject.toml").read_text().split("[project]")[1].split("\nbench = [")[0]
+    asked = re.findall(r'"([\w-]+)(?:\[\w+\])?([<>=]=[^";]+)', project)
+    assert {"numpy", "transformers", "ruff", "pyspark"} <= {name for name, _ in asked}
+    wrong = [
+        f"{name}{versions}"
+        for name, versions in asked
+        if not all(version in SpecifierSet(versions) for version in pins.get(name, ["0"]))
+    ]
+    nothing(wrong, "requirements are not in constraints.txt: run the command at its top")
