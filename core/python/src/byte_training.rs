@@ -10,7 +10,7 @@ use cpbpe::Error;
 
 use crate::errors::{exception, halted};
 use crate::training::{column, counted, counting, field, size_of_all, tuning_of, watched, word_columns, LITTLE};
-use crate::values::{bytes as to_bytes, bytes_of, list};
+use crate::values::{bytes as to_bytes, bytes_of, dict, list};
 
 /// The columns of Python's `Words`: blob, ends, counts and firsts.
 type OrderedColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -131,7 +131,7 @@ pub fn learn_bytes<'py>(
     let tuning = tuning_of(tuning)?;
     let learned =
         watched(py, progress, |monitor| bytes::learn_bytes(&words, firsts, &spec, &tuning, threads, monitor))?;
-    let fields = PyDict::new(py);
+    let fields = dict(py)?;
     fields.set_item("lefts", column(py, learned.pairs.iter().map(|pair| u64::from(pair[0])))?)?;
     fields.set_item("rights", column(py, learned.pairs.iter().map(|pair| u64::from(pair[1])))?)?;
     fields.set_item("pieces", list(py, learned.pieces.iter(), |piece| to_bytes(py, piece))?)?;

@@ -2,12 +2,13 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 
 use cpbpe::memory::collected;
 use cpbpe::{ByteLevelOptions, Columns, Form, NormalizerOptions};
 
 use crate::errors::halted;
+use crate::values::{bytes, dict, numbered};
 
 /// Name, charsmap, add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, suffix, prefix_before_space, and the
 /// name of the Unicode normal form, empty if there is none.
@@ -55,34 +56,33 @@ pub fn numbers_of<T>(bytes: &[u8], number: impl Fn([u8; 4]) -> T) -> PyResult<Ve
 
 /// A dict with the columns.
 pub fn dict_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> {
-    let bytes = |data: &[u8]| PyBytes::new(py, data);
-    let normalizer = |options: NormalizerOptions| {
-        (
-            bytes(&options.name),
-            bytes(&options.charsmap),
+    let bytes = |data: &[u8]| bytes(py, data);
+    let normalizer = |options: NormalizerOptions| -> PyResult<_> {
+        Ok((
+            bytes(&options.name)?,
+            bytes(&options.charsmap)?,
             options.add_dummy_prefix,
             options.remove_extra_whitespaces,
             options.escape_whitespaces,
             options.suffix,
             options.prefix_before_space,
             options.unicode_form.map_or("", Form::name),
-        )
+        ))
     };
     let [unk, bos, eos, pad] = &columns.special_pieces;
-    let added: Vec<_> = columns.added.iter().map(|(text, id)| (bytes(text), *id)).collect();
-    let ends: Vec<u8> = columns.ends.iter().flat_map(|end| end.to_ne_bytes()).collect();
-    let scores: Vec<u8> = columns.scores.iter().flat_map(|score| score.to_ne_bytes()).collect();
-    let dict = PyDict::new(py);
-    dict.set_item("blob", bytes(&columns.blob))?;
-    dict.set_item("ends", bytes(&ends))?;
-    dict.set_item("scores", bytes(&scores))?;
-    dict.set_item("types", bytes(&columns.types))?;
+    let ends = collected(columns.ends.iter().map(|end| end.to_ne_bytes())).map_err(halted)?;
+    let scores = collected(columns.scores.iter().map(|score| score.to_ne_bytes())).map_err(halted)?;
+    let dict = dict(py)?;
+    dict.set_item("blob", bytes(&columns.blob)?)?;
+    dict.set_item("ends", bytes(ends.as_flattened())?)?;
+    dict.set_item("scores", bytes(scores.as_flattened())?)?;
+    dict.set_item("types", bytes(&columns.types)?)?;
     dict.set_item("byte_fallback", columns.byte_fallback)?;
-    dict.set_item("unk_surface", bytes(&columns.unk_surface))?;
-    dict.set_item("special_pieces", (bytes(unk), bytes(bos), bytes(eos), bytes(pad)))?;
-    dict.set_item("normalizer", normalizer(columns.normalizer))?;
-    dict.set_item("denormalizer", columns.denormalizer.map(normalizer))?;
+    dict.set_item("unk_surface", bytes(&columns.unk_surface)?)?;
+    dict.set_item("special_pieces", (bytes(unk)?, bytes(bos)?, bytes(eos)?, bytes(pad)?))?;
+    dict.set_item("normalizer", normalizer(columns.normalizer)?)?;
+    dict.set_item("denormalizer", columns.denormalizer.map(normalizer).transpose()?)?;
     dict.set_item("byte_level", columns.byte_level.map(byte_level_of))?;
-    dict.set_item("added", added)?;
+    dict.set_item("added", numbered(py, columns.added.iter().map(|(text, id)| (&text[..], *id as usize)))?)?;
     Ok(dict)
 }

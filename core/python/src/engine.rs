@@ -19,7 +19,7 @@ use crate::finder::Finder;
 use crate::pieces::Pieces;
 use crate::signals::run;
 use crate::slices::Slices;
-use crate::values::{bytes, int, items_of, list, results, string, texts_of, tuple, utf8, Ints, Lists};
+use crate::values::{bytes, int, items_of, list, numbered, results, string, texts_of, tuple, utf8, Ints, Lists};
 
 /// An object, or None.
 type Maybe<'py, T> = PyResult<Option<Bound<'py, T>>>;
@@ -133,8 +133,8 @@ impl Engine {
 
     /// Special tokens that the file says were added to the model.
     #[getter]
-    fn added<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u32)> {
-        self.engine.added().iter().map(|(text, id)| (PyBytes::new(py, text), *id)).collect()
+    fn added<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        numbered(py, self.engine.added().iter().map(|(text, id)| (&text[..], *id as usize)))
     }
 
     #[getter]
@@ -160,8 +160,8 @@ impl Engine {
     }
 
     #[getter]
-    fn normalizer_name<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.engine.normalizer_name())
+    fn normalizer_name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        bytes(py, self.engine.normalizer_name())
     }
 
     /// The ids of unk, bos, eos and pad.

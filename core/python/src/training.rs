@@ -14,7 +14,7 @@ use cpbpe::watch::{watch, Monitor};
 use cpbpe::{Error, NormalizerOptions};
 
 use crate::errors::{exception, halted};
-use crate::values::{bytes, bytes_of, list, string};
+use crate::values::{bytes, bytes_of, dict, list, string};
 
 /// How often signals are checked.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -202,10 +202,10 @@ impl Counter {
     /// Sentences, bytes, the skipped ones by reason, and how many are not UTF-8.
     fn tallies<'py>(&self, py: Python<'py>) -> PyResult<(u64, u64, Bound<'py, PyDict>, u64)> {
         let tallies = self.counter.tallies();
-        let reasons = PyDict::new(py);
+        let reasons = dict(py)?;
         for (name, skipped) in SkipReason::NAMES.iter().zip(&tallies.skipped) {
-            let examples = skipped.examples.iter().map(|(number, text)| (*number, PyBytes::new(py, text)));
-            let value: SkippedFields<'py> = (skipped.sentences, skipped.bytes, examples.collect());
+            let examples = skipped.examples.iter().map(|(number, text)| Ok((*number, bytes(py, text)?)));
+            let value: SkippedFields<'py> = (skipped.sentences, skipped.bytes, examples.collect::<PyResult<_>>()?);
             reasons.set_item(name, value)?;
         }
         Ok((tallies.sentences, tallies.bytes, reasons, tallies.broken))
@@ -269,7 +269,7 @@ pub fn learn<'py>(
     let tuning = tuning_of(tuning)?;
     let learned = watched(py, progress, |monitor| train::learn(&words, &spec, &tuning, threads, monitor))?;
     let (all, merges) = (learned.characters, learned.merges);
-    let fields = PyDict::new(py);
+    let fields = dict(py)?;
     for (name, counts_name, characters) in
         [("characters", "character_counts", &all.accepted), ("dropped_characters", "dropped_counts", &all.dropped)]
     {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::{collected, with_room, Grow};
 use cpbpe::watch::Check;
@@ -185,6 +185,20 @@ fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {
 pub fn bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     // SAFETY: this many bytes are there.
     unsafe { owned(py, ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), size(data.len())?)) }
+}
+
+/// An empty dict.
+pub fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // SAFETY: it makes a dict.
+    unsafe { owned(py, ffi::PyDict_New()) }
+}
+
+/// A list of pairs of bytes and a number.
+pub fn numbered<'py, 'a>(
+    py: Python<'py>,
+    pairs: impl ExactSizeIterator<Item = (&'a [u8], usize)>,
+) -> PyResult<Bound<'py, PyList>> {
+    list(py, pairs, |(text, number)| tuple(py, [bytes(py, text)?.into_any(), int(py, number)?.into_any()]))
 }
 
 /// An int.
