@@ -123,13 +123,14 @@ class SpecialFinder:
         )
 
     @kept
-    def _simple(self) -> "tuple[Finder, list[tuple[str, FoundToken | None, FoundToken | None]]]":
-        """The finder of all keys, and for each key what it is in str and in bytes."""
+    def _simple(self) -> "tuple[Finder, list[FoundToken | None], list[FoundToken | None]]":
+        """The finder of all keys; and what each of them is in a str and in bytes, None if it is refused."""
         keys = [(text, id, text.encode()) for text, id in self._keys.items()]
-        return self._engine.finder([data for _, _, data in keys]), [
-            (text, None, None) if id is None else (text, FoundToken(id, text), FoundToken(id, data))
-            for text, id, data in keys
-        ]
+        return (
+            self._engine.finder([data for _, _, data in keys]),
+            [None if id is None else FoundToken(id, text) for text, id, _ in keys],
+            [None if id is None else FoundToken(id, data) for _, id, data in keys],
+        )
 
     def split(self, text: "Text", engines: Engines | None = None) -> Row | None:
         """The text in segments and tokens; None if there are no tokens.
@@ -139,19 +140,16 @@ class SpecialFinder:
         """
         if self.odd is not None:
             return self._split(text, engines or Engines(self._engine, self._engine))
-        finder, keys = self._simple
+        finder, in_str, in_bytes = self._simple
         parts = finder.split(text)
         if parts is None:
             return None
-        form = 1 if isinstance(text, str) else 2
-        position = 0
+        tokens = in_str if isinstance(text, str) else in_bytes
         for i in range(1, len(parts), 2):
-            key = keys[parts[i]]
-            token = key[form]
-            position += len(parts[i - 1])
+            token = tokens[parts[i]]
             if token is None:
-                raise not_allowed(key[0], position)
-            position += len(token.taken)
+                before = (part.taken if isinstance(part, FoundToken) else part for part in parts[:i])
+                raise not_allowed([*self._keys][parts[i]], sum(map(len, before)))
             parts[i] = token
         return parts
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from collections.abc import Mapping as AnyMapping
-from itertools import pairwise
+from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.engine.ends import between
@@ -34,12 +34,13 @@ Result = TypeVar("Result")
 class SpecialEncoder:
     """Encodes texts whose special tokens are found by a finder."""
 
-    __slots__ = ("engines", "finder", "first")
+    __slots__ = ("_first", "_later", "engines", "finder", "first")
 
     def __init__(self, first: Engine, later: Engine, finder: SpecialFinder | None):
         """`first` encodes a segment at the beginning of a text, `later` one after a special token."""
         self.first = first
         self.engines = Engines(first, later)
+        self._first, self._later = (first,), repeat(later)
         self.finder = finder
 
     def split(self, text: Text) -> Row:
@@ -74,12 +75,21 @@ class SpecialEncoder:
     def encode_row(self, row: Row) -> list[int]:
         """The ids of a text in segments."""
         ids: list[int] = []
-        for position, part in enumerate(row):
-            if isinstance(part, FoundToken):
-                ids.append(part.id)
-            elif part:
-                ids += self.engines.at(row, position).encode(part)
+        engines = self._engines_of(row)
+        for part in row:
+            if type(part) is FoundToken:
+                ids.append(part[0])
+            else:
+                engine = next(engines)
+                if part:
+                    ids += engine.encode(part)  # type: ignore[arg-type]
         return ids
+
+    def _engines_of(self, row: Row) -> Iterator[Engine]:
+        """The engines of the segments of a row. (`Engines.at` for each took half as long as encoding it.)"""
+        if self.finder is None or self.finder.odd is None:
+            return chain(self._first, self._later)
+        return (self.engines.at(row, position) for position in range(0, len(row), 2))
 
     def encode_parts(
         self, parts: Iterable[Text | int], special: Container[int], alpha: float | None, seed: int
@@ -115,11 +125,10 @@ class SpecialEncoder:
         row = self.split(text)
         if len(row) == 1:
             return self.first.encode_array(text, threads, front, back, reverse)
+        engines = self._engines_of(row)
         parts = [
-            _array(part.id)
-            if isinstance(part, FoundToken)
-            else self.engines.at(row, position).encode_array(part, threads)
-            for position, part in enumerate(row)
+            _array(part.id) if isinstance(part, FoundToken) else next(engines).encode_array(part, threads)
+            for part in row
         ]
         return _joined(parts, front, back, reverse)
 
@@ -130,20 +139,19 @@ class SpecialEncoder:
         if len(row) == 1:
             return self.first.encode_pieces(text, front, back, reverse)
         pieces: list[str] = []
-        for position, part in enumerate(row):
+        engines = self._engines_of(row)
+        for part in row:
             if isinstance(part, FoundToken):
                 pieces.append(self.spell(part.id).decode())
             else:
-                pieces += self.engines.at(row, position).encode_pieces(part)
+                pieces += next(engines).encode_pieces(part)
         first, last = (None if id is None else text_of(self.first.piece(id)) for id in (front, back))
         return between(pieces, first, last, reverse)
 
     def count(self, text: Text) -> int:
         row = self.split(text)
-        return sum(
-            1 if isinstance(part, FoundToken) else self.engines.at(row, i).count(part)
-            for i, part in enumerate(row)
-        )
+        engines = self._engines_of(row)
+        return sum(1 if isinstance(part, FoundToken) else next(engines).count(part) for part in row)
 
     def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
         return self.align_row(self.split(text), alpha, seed)
@@ -176,16 +184,19 @@ class SpecialEncoder:
     def align_row(self, row: Row, alpha: float | None, seed: int) -> Aligned:
         """The tokens of a row. Positions count bytes, even if its segments are str."""
         aligned: Aligned = ([], [], [], [])
+        engines = self._engines_of(row)
         at = 0
         for position, part in enumerate(row):
             taken = part.taken if isinstance(part, FoundToken) else part
             data = taken.encode() if isinstance(taken, str) else taken
             length = len(data)
+            columns: Aligned
             if isinstance(part, FoundToken):
-                columns: Aligned = ([part.id], [self.spell(part.id)], [0], [length])
+                columns = ([part.id], [self.spell(part.id)], [0], [length])
             else:
-                engine = self.engines.at(row, position)
-                columns = engine.align(data, alpha, mixed(mixed(seed) ^ position) if position else seed)
+                columns = next(engines).align(
+                    data, alpha, mixed(mixed(seed) ^ position) if position else seed
+                )
             aligned[0].extend(columns[0])
             aligned[1].extend(columns[1])
             aligned[2].extend(at + begin for begin in columns[2])
@@ -306,17 +317,22 @@ class SpecialEncoder:
         self, rows: list[Row], make: Callable[[Engine, list[Text]], Iterable[Result]]
     ) -> Iterator[Result]:
         """What `make` makes of every segment, in order; it gets all segments of an engine at once."""
-        engines: list[Engine] = []
-        segments: dict[Engine, list[Text]] = {}
-        for row in rows:
-            for position in range(0, len(row), 2):
-                part = row[position]
-                assert not isinstance(part, FoundToken)
-                engine = self.engines.at(row, position)
-                engines.append(engine)
-                segments.setdefault(engine, []).append(part)
+        if self.finder is None or self.finder.odd is None:
+            first: list[Any] = [row[0] for row in rows]
+            later: list[Any] = [part for row in rows for part in row[2::2]]
+            firsts, laters = iter(make(self.first, first)), iter(make(self.engines.later, later))
+            for row in rows:
+                yield next(firsts)
+                yield from islice(laters, len(row) // 2)
+            return
+        engines = [engine for row in rows for engine in self._engines_of(row)]
+        segments: dict[Engine, list[Any]] = {}
+        parts = (part for row in rows for part in row[::2])
+        for engine, part in zip(engines, parts, strict=True):
+            segments.setdefault(engine, []).append(part)
         made = {engine: iter(make(engine, texts)) for engine, texts in segments.items()}
-        return (next(made[engine]) for engine in engines)
+        for engine in engines:
+            yield next(made[engine])
 
 
 def _array(id: int) -> Ids:
