@@ -131,6 +131,8 @@ class Plans:
         self._kept: Kept[tuple[tuple[str, object], ...], EncodePlan] = Kept()
         self._ready: Kept[tuple[object, ...], EncodePlan] = Kept()
         self._decoders: Kept[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = Kept()
+        if facts.special.flags and facts.special.plain:
+            self._plain = self._make({})
 
     def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
         """The plan for the options of a call that encodes."""

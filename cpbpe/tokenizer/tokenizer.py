@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.encoding import Encoding
     from cpbpe.tokenizer.shown import Shown
     from cpbpe.tokenizer.special import Part
+    from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
     from cpbpe.tokenizer.stream_decoder import StreamDecoder
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
 
@@ -62,9 +63,13 @@ class Tokenizer(AboutModel):
     True
     """
 
-    __slots__ = ("__weakref__", "_engine", "_plans")
+    __slots__ = ("__weakref__", "_decoder", "_encoder", "_engine", "_plans")
 
     _engine: Engine
+    _encoder: Engine | SpecialEncoder
+    """What encodes without options: the engine, unless every text is searched for tokens."""
+    _decoder: Engine | SpecialDecoder
+    """What decodes lists of ids without options."""
     _plans: Plans
 
     bound_options: Mapping[str, Any] = MappingProxyType({})
@@ -85,6 +90,8 @@ class Tokenizer(AboutModel):
         self._facts = facts
         self._engine = facts.engine
         self._plans = Plans(facts)
+        self._encoder = self._plans.encode({}, "encode").encoder
+        self._decoder = self._plans.decode({}, "decode") if facts.special.flags else facts.engine
 
     @classmethod
     def _of(cls: type[Self], facts: ModelFacts) -> Self:
@@ -145,7 +152,7 @@ class Tokenizer(AboutModel):
         if type(text) is not str:
             text = checked_text(text, "encode")
         if not options:
-            return self._engine.encode(text)
+            return self._encoder.encode(text)
         return calls.encode(self._plans.encode(options, "encode"), text)
 
     @described(ENCODE)
@@ -174,7 +181,7 @@ class Tokenizer(AboutModel):
         array([    1, 22557,  1526], dtype=uint32)
         """
         if type(text) is str and threads == 1 and not options and _numpy is not None:
-            return self._engine.encode_array(text, threads)  # (The checks would take as long as four ids.)
+            return self._encoder.encode_array(text, threads)  # (The checks would take as long as four ids.)
         _import_numpy()
         text = checked_text(text, "encode_array")
         plan = self._plans.encode(options, "encode_array")
@@ -224,7 +231,7 @@ class Tokenizer(AboutModel):
         """
         given = text if type(text) is str else checked_text(text, "encode_pieces")
         if not options:
-            return self._engine.encode_pieces(given)
+            return self._encoder.encode_pieces(given)
         return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
 
     tokenize = encode_pieces
@@ -286,7 +293,7 @@ class Tokenizer(AboutModel):
         """
         given = text if type(text) is str else checked_text(text, "count")
         if not options:
-            return self._engine.count(given)
+            return self._encoder.count(given)
         return calls.count(self._plans.encode(options, "count"), given)
 
     @described(ENCODE)
@@ -364,7 +371,7 @@ class Tokenizer(AboutModel):
         ('Hi!', '<s>Hi</s>')
         """
         if not options and type(ids) is list:
-            text = self._engine.decode(ids)
+            text = self._decoder.decode(ids)
             if text is not None:
                 return text
         return calls.decode(self._facts, self._plans.decode(options, "decode"), ids)
@@ -379,7 +386,7 @@ class Tokenizer(AboutModel):
         (b'\xf0\x9f\xa6', '���')
         """
         if not options and type(ids) is list:
-            text = self._engine.decode_bytes(ids)
+            text = self._decoder.decode_bytes(ids)
             if text is not None:
                 return text
         return calls.decode_bytes(self._facts, self._plans.decode(options, "decode_bytes"), ids)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -157,9 +158,19 @@ def test_the_reproducers(tmp_path: Path, models: Path) -> None:
     made.add_tokens(["myocarditis"])
     made.save_pretrained(tmp_path)
     tok = cpbpe.load(tmp_path)
-    tok = tok.using(**tok.file_options)
-    ids = tok.encode("acute myocarditis and fever")
+    text = "acute myocarditis and fever"
+    ids = tok.encode(text)
     assert tok.vocab["myocarditis"] in ids
+    for other in (
+        tok,
+        tok.using(**tok.file_options),
+        tok.using(add_eos=False),
+        pickle.loads(pickle.dumps(tok)),
+    ):
+        assert other.encode(text) == other.encode_batch([text])[0] == other.encode_array(text).tolist() == ids
+        assert other.count(text) == len(ids) == len(other.encode_pieces(text)) == len(other.align(text).ids)
+        assert other.decode(ids) == other.decode_batch([ids])[0] == other.decode_bytes(ids).decode() == text
+        assert other.encode_parts([text]) == other.encode_arrays([text]).tolist()[0] == ids
     assert ids == made.encode("acute myocarditis and fever", add_special_tokens=False)
     for skip in (True, False, None):
         assert tok.decode(ids, skip_special_tokens=skip) == "acute myocarditis and fever"
