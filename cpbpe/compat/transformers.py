@@ -28,7 +28,7 @@ from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.checks import check_ids, threads_for
-from cpbpe.tokenizer.special_finder import SpecialFinder, normalized_name
+from cpbpe.tokenizer.special_finder import SpecialFinder, renamed
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
@@ -286,11 +286,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> str:
         ids = token_ids if isinstance(token_ids, list) else [token_ids]
-        tokens = self._added_tokens_decoder.items()
-        shown = {id: self._shown(token) for id, token in tokens if not self._is_text(id)}
+        if self._plan.shown is None:
+            self._plan.shown = self._shown()
         hidden = dict.fromkeys(self._special_ids(), "") if skip_special_tokens else {}
-        for id in hidden:
-            shown.pop(id, None)
+        shown = {id: text for id, text in self._plan.shown.items() if id not in hidden}
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
@@ -305,28 +304,28 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             clean_up_tokenization_spaces = self.clean_up_tokenization_spaces
         return str(self.clean_up_tokenization(text)) if clean_up_tokenization_spaces else text
 
-    def _shown(self, token: AddedToken) -> str:
-        """What an added token is decoded to."""
-        if "normalized" not in self._flags(token):
-            return str(token.content)
-        return normalized_name(self.cpbpe.facts.engine, token.content).replace("▁", " ")
+    def _shown(self) -> dict[int, str]:
+        """What added tokens are decoded to, except for those that are pieces of text."""
+        tokens = {id: token for id, token in self._added_tokens_decoder.items() if not self._is_text(id)}
+        flags = {token.content: self._flags(token) for token in tokens.values()}
+        names = renamed(self.cpbpe.facts.engine, flags)
+        return {id: names.get(token.content, token.content) for id, token in tokens.items()}
 
     def _is_text(self, id: int) -> bool:
         """Whether an added token is a piece that decodes to its text, with spaces for U+2581."""
-        own = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
-        return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in own
+        kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+        return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in kinds
 
     def _special_ids(self) -> list[int]:
         """The ids that decoding can leave out. What a tokenizer.json says of its tokens comes first."""
         if not self._as_file:
             return list(self.all_special_ids)
-        said = self.cpbpe.facts.special
-        return [
-            id
-            for id, token in self._added_tokens_decoder.items()
-            if (token.content in said.ids or (token.special and token.content not in said.plain))
-            and self._shown(token) == token.content
-        ]
+        said, shown = self.cpbpe.facts.special, self._plan.shown or {}
+        texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
+        given = {token.content for token in self._added_tokens_decoder.values() if token.special}
+        special = said.ids.keys() | (given - said.plain.keys())
+        # (tokenizers does not know those as special that have another name here.)
+        return [id for id, text in texts.items() if text in special and shown.get(id, text) == text]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
         """The text of pieces and added tokens; anything else is copied as it is."""
@@ -454,6 +453,7 @@ class _Plan:
     def clear(self) -> None:
         """Forget what depends on added tokens."""
         self.finder: SpecialFinder | None = None
+        self.shown: dict[int, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Plan, ()

@@ -14,7 +14,7 @@ from typing import Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported, numpy
-from cpbpe.model.spec import NormalizerSpec, PieceType, Settings, SplitSpec
+from cpbpe.model.spec import KEEPS_SPACE, NormalizerSpec, PieceType, Settings, SplitSpec
 from cpbpe.text.scripts import COMMON, INHERITED, ranges
 from cpbpe.tokenizer import identity
 from cpbpe.tokenizer.facts import ModelFacts
@@ -227,7 +227,7 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
         undecided=undecided,
         sample=Sample(sample, tuple(ids), tuple(map(facts.piece, ids)), engine.decode(ids) or ""),
         settings=facts.settings,
-        file_options=dict(facts.carried.options),
+        file_options={name: on for name, on in facts.carried.options.items() if name != KEEPS_SPACE},
         token_roles=dict(facts.carried.roles),
         chat_templates=dict(facts.carried.chat_templates),
     )

@@ -23,7 +23,7 @@ from cpbpe.text.utf8 import SPACE, is_inside
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine, Finder, Text
 
-_SPACES = frozenset(
+SPACES = frozenset(
     map(chr, (*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F))
 ) | {"\u205f", "\u3000"}
 """Unicode's whitespace, to which U+001C to U+001F do not belong, although Python strips them."""
@@ -89,15 +89,17 @@ class SpecialFinder:
     @kept
     def _searches(self) -> "list[_Search]":
         """What is looked for, one after the other."""
-        late = [text for text, flags in self._flags.items() if {"late", "normalized"} & {*flags}]
-        early = [text for text in self._keys if text not in {*late}]
-        normalized = [text for text in late if "normalized" in self._flags[text]]
-        rest = [text for text in late if text not in {*normalized}]
-        if rest and not _may_overlap(rest, early):  # then it makes no difference
-            early, rest = list(filter(lambda text: text not in {*normalized}, self._keys)), []
+        early: list[str] = []
+        late: list[str] = []
+        normalized: list[str] = []
+        for text in self._keys:
+            flags = self._flags.get(text, _NONE)
+            (normalized if "normalized" in flags else late if "late" in flags else early).append(text)
+        if late and not _may_overlap(late, early):  # then it makes no difference
+            early, late = early + late, []
         searches = [_Search(self._engine, early, self._flags)] if early else []
-        if rest:
-            searches.append(_Search(self._engine, rest, self._flags))
+        if late:
+            searches.append(_Search(self._engine, late, self._flags))
         if normalized:
             searches.append(_NormalizedSearch(self._engine, normalized, self._flags))
         return searches
@@ -242,23 +244,27 @@ class _Search:
             yield text, begin, free, False
 
 
-def normalizing(engine: "Engine") -> "Engine":
-    """The engine whose normalizer does what comes before tokens are looked for in normalized text.
-
-    A prefix that is not put in front of a space comes later: in the other library, a pre-tokenizer does it.
-    """
-    return engine if prefix_is_a_rule(engine) else engine.variant(prefix=False)
-
-
 def prefix_is_a_rule(engine: "Engine") -> bool:
-    """Whether the dummy prefix is put in front by the normalizer."""
+    """Whether the dummy prefix is put in front by the normalizer.
+
+    One that is not put in front of a space comes later: in the other library, a pre-tokenizer does it.
+    """
     rules = engine.columns()["normalizer"]
     return bool(rules[_PREFIX] and rules[_PREFIX_BEFORE_SPACE])
 
 
-def normalized_name(engine: "Engine", text: str) -> str:
-    """What a token is called that is looked for in normalized text; `engine` is the model's own."""
-    return normalizing(engine).normalize(text).decode(errors="replace")
+def renamed(engine: "Engine", flags: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """What tokens are decoded to that are looked for in normalized text, where that is not their text."""
+    names = _normalized_names(engine, [text for text, own in flags.items() if "normalized" in own])
+    return {text: name.replace("\u2581", " ") for text, name in names.items() if name != text}
+
+
+def _normalized_names(engine: "Engine", texts: Collection[str]) -> dict[str, str]:
+    """What tokens are called that are looked for in normalized text; `engine` is the model's own."""
+    if not texts:
+        return {}
+    own = engine if prefix_is_a_rule(engine) else engine.variant(prefix=False)
+    return {text: own.normalize(text).decode(errors="replace") for text in texts}
 
 
 class _NormalizedSearch(_Search):
@@ -268,8 +274,8 @@ class _NormalizedSearch(_Search):
         super().__init__(engine, texts, flags)
         self.leaves_bare = prefix_is_a_rule(engine)
         keys: dict[str, str] = {}
-        for text in texts:
-            keys.setdefault(normalized_name(engine, text), text)
+        for text, name in _normalized_names(engine, texts).items():
+            keys.setdefault(name, text)
         keys.pop("", None)
         self._spelled = _Search(engine, list(keys), {key: flags[text] for key, text in keys.items()})
         self._names = keys
@@ -309,7 +315,7 @@ def _start_before(data: bytes, at: int) -> int | None:
     start = at - 1
     while is_inside(data, start):
         start -= 1
-    return start if data[start:at].decode(errors="replace") in _SPACES else None
+    return start if data[start:at].decode(errors="replace") in SPACES else None
 
 
 def _character(data: bytes, at: int) -> str:
@@ -323,7 +329,7 @@ def _character(data: bytes, at: int) -> str:
 def _end_after(data: bytes, at: int) -> int | None:
     """Where the character at a place ends, if it is a space."""
     character = _character(data, at)
-    return at + len(character.encode()) if character in _SPACES else None
+    return at + len(character.encode()) if character in SPACES else None
 
 
 def _is_inside_word(data: bytes, begin: int, end: int) -> bool:
@@ -332,10 +338,10 @@ def _is_inside_word(data: bytes, begin: int, end: int) -> bool:
     while is_inside(data, start):
         start -= 1
     before = data[start:begin].decode(errors="replace") if begin else ""
-    return any(map(_is_of_word, before + _character(data, end)))
+    return any(map(is_of_word, before + _character(data, end)))
 
 
-def _is_of_word(character: str) -> bool:
+def is_of_word(character: str) -> bool:
     r"""Whether a character is one that regular expressions call \w: there, marks are, too."""
     category: str = imported("unicodedata").category(character)
     if category[0] in "LM" or category in ("Nd", "Nl", "Pc"):

@@ -21,7 +21,7 @@ from cpbpe.lazy import Kept, kept
 from cpbpe.model.piece_type import PLAIN, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
-from cpbpe.tokenizer.special_finder import SpecialFinder, normalized_name
+from cpbpe.tokenizer.special_finder import SpecialFinder, renamed
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
@@ -95,10 +95,8 @@ class SpecialTokens:
 
     @kept
     def _names(self) -> dict[str, str]:
-        """What tokens are decoded to that are looked for in normalized text, where that is not their text."""
-        texts = [text for text, flags in self.flags.items() if "normalized" in flags]
-        names = {text: normalized_name(self._engine, text) for text in texts}
-        return {text: name.replace("\u2581", " ") for text, name in names.items() if name != text}
+        """What tokens are decoded to, where that is not their text."""
+        return renamed(self._engine, self.flags)
 
     @kept
     def shown_by_default(self) -> dict[int, str]:

@@ -90,8 +90,9 @@ def test_added_tokens_have_their_ids(tmp_path: Path, model: Tokenizer) -> None:
     made(tmp_path, {"added_tokens_decoder": decoder, "additional_special_tokens": ["<|a|>", "<|new|>"]})
     tok = cpbpe.load(tmp_path)
     assert tok.vocab.added_tokens == {"<|a|>": 700, "<|b|>": 705, "<|new|>": 706}
-    assert tok.encode("Hi<|b|>", allowed_special="all")[-1] == 705
-    assert tok.encode("Hi<|b|>") == model.encode("Hi<|b|>")
+    assert tok.encode("Hi<|b|><|a|>", allowed_special="all")[-2:] == [705, 700]
+    assert tok.encode("Hi<|b|>")[-1] == 705  # it is not special
+    assert tok.encode("Hi<|a|>") == model.encode("Hi<|a|>")
     again = Tokenizer.from_bytes(tok.to_bytes())
     assert again == tok
     assert again.vocab.added_tokens == tok.vocab.added_tokens

@@ -5,7 +5,6 @@ import json
 import random
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from typing import Any
 
 import pytest
@@ -157,19 +156,6 @@ def test_a_byte_that_is_called_by_its_character() -> None:
     assert write(found.spec).differences == ()
     assert read(write(found.spec).data).spec.pieces == found.spec.pieces
     assert json.loads(write(found.spec).data)["model"]["vocab"]["\x7f"] == 130
-
-
-def test_added_tokens_in_normalized_text_and_in_text() -> None:
-    """The library looks for one kind between the others, so that only one can be USER_DEFINED."""
-    content = gemma()
-    content["added_tokens"] += [added(902, "table>x", False, normalized=True)]
-    data = dumped(content)
-    found = read(data)
-    assert found.spec.pieces[900].type == PieceType.USER_DEFINED
-    assert found.spec.carried.tokens == {"table>x": ("plain", "normalized")}
-    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
-    for text in ("<table>x", "<table>", "a<table>a", "<table>b table"):
-        assert tok.encode(text) == ids_of(other, text), text
 
 
 @pytest.mark.parametrize("scheme", ["always", "first"])
@@ -413,45 +399,6 @@ def test_what_is_only_noted() -> None:
     )
     assert "its decoder is none" in noted({**llama(), "decoder": None})
     assert "finds the unknown token <unk> in every text" in noted(llama())
-
-
-def metaspace_always() -> Json:
-    """The form that transformers 5 writes for Llama."""
-    step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
-    return {**llama(), "normalizer": None, "pre_tokenizer": step}
-
-
-def metaspace_first() -> Json:
-    content = metaspace_always()
-    content["pre_tokenizer"]["prepend_scheme"] = "first"
-    return content
-
-
-@pytest.mark.parametrize("special", [True, False])
-@pytest.mark.parametrize("form", [llama, metaspace_first, metaspace_always, gemma, phi3])
-def test_flags_of_added_tokens(form: Callable[[], Json], special: bool) -> None:
-    """Every combination of flags, for a word and a mark, in texts made of these, of spaces and of letters."""
-    chance = random.Random(budget.SEED)
-    names = ("lstrip", "rstrip", "single_word", "normalized")
-    for values in product((False, True), repeat=len(names)):
-        content = form()
-        free = 900 + len([token for token in content["added_tokens"] if token["id"] >= 900])
-        flags = dict(zip(names, values, strict=True))
-        tokens = [added(free, "table", special, **flags), added(free + 1, "<x>", special, **flags)]
-        content["added_tokens"] = [*content["added_tokens"], *tokens]
-        tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
-        other.encode_special_tokens = False
-        for _ in range(budget.examples(60)):
-            text = "".join(chance.choices(["table", "<x>", " ", "  ", "a", "b ", "é", "\n", "▁", "-"], k=6))
-            ids = tok.encode(text, allowed_special="all", prefix_after_special=after_special(tok))
-            assert ids == ids_of(other, text), (flags, text)
-            for skip in (True, False):
-                theirs_said = other.decode(ids, skip_special_tokens=skip)
-                assert tok.decode(ids, skip_special_tokens=skip) == theirs_said, (flags, text)
-
-
-def after_special(tok: Tokenizer) -> bool:
-    return tok.file_options.get("prefix_after_special", True)
 
 
 def noted(content: Json) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,14 +9,9 @@ from typing import NamedTuple
 from cpbpe.compat.tokenizers.added_token import AddedToken
 from cpbpe.engine.protocol import Engine, Finder
 from cpbpe.lazy import kept
+from cpbpe.tokenizer.special_finder import SPACES, is_of_word
 
-_SPACES = (
-    "".join(map(chr, (*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029)))
-    + "\u202f\u205f\u3000"
-)
-"""Unicode's whitespace, to which U+001C to U+001F do not belong, although Python strips them."""
-_OTHER_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
-"""Letters in circles and squares, which Unicode calls alphabetic, although they are symbols."""
+_SPACES = "".join(SPACES)
 
 
 class Found(NamedTuple):
@@ -73,16 +67,7 @@ class Search:
 
 def _is_inside(text: str, begin: int, end: int) -> bool:
     """Whether a part of a text is a part of a word."""
-    return any(map(_is_of_word, text[max(begin - 1, 0) : begin] + text[end : end + 1]))
-
-
-def _is_of_word(character: str) -> bool:
-    r"""Whether a character is one that regular expressions call \w: there, marks are, too."""
-    category = unicodedata.category(character)
-    if category[0] in "LM" or category in ("Nd", "Nl", "Pc"):
-        return True
-    code = ord(character)
-    return code in (0x200C, 0x200D) or any(first <= code <= last for first, last in _OTHER_LETTERS)
+    return any(map(is_of_word, text[max(begin - 1, 0) : begin] + text[end : end + 1]))
 
 
 class AddedTokens:

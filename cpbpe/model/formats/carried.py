@@ -54,10 +54,19 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
+def _can_be_found(text: str) -> bool:
+    """Whether a text can hold a token: it has characters, and no half of a surrogate pair."""
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
     """The flags of tokens; a ModelError if they are not what `carried_bytes` writes."""
     right = isinstance(given, dict) and all(
-        isinstance(flags, list) and all(map(TOKEN_FLAGS.__contains__, flags)) for flags in given.values()
+        _can_be_found(text) and isinstance(flags, list) and all(map(TOKEN_FLAGS.__contains__, flags))
+        for text, flags in given.items()
     )
     if not right:
         raise ModelError(

@@ -115,9 +115,24 @@ def write(spec: "ModelSpec", format: Format, *, allow_differences: bool = False)
         result: Written = _values().Written(module.write(spec))
     else:
         result = module.write(spec, allow_differences=allow_differences)
+    if spec.carried.tokens and format.name not in _WITH_FLAGS:
+        result = imported("dataclasses").replace(result, notes=(*result.notes, _flags_are_lost(spec)))
     check: Any = imported("cpbpe.model.formats.reading_back").check
     check(result, spec, format.name, lambda data: read(data, format, allow_differences=True).spec)
     return result
+
+
+_WITH_FLAGS = ("model", "tokenizer.json")
+"""The formats that can say that an added token is not special, or takes spaces around it."""
+
+
+def _flags_are_lost(spec: "ModelSpec") -> str:
+    tokens = list(spec.carried.tokens)
+    shown = ", ".join(map(repr, tokens[:3])) + (f" and {len(tokens) - 3} more" if len(tokens) > 3 else "")
+    return (
+        f"the file cannot say that added tokens are not special, or take spaces around them ({shown}); "
+        f"there, all of them are special tokens"
+    )
 
 
 def remarks(spec: "ModelSpec", format: Format) -> list[str]:

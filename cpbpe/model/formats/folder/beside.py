@@ -170,7 +170,7 @@ def _read_legacy(found: Beside, folder: str) -> None:
         _add(found, id, text, _shown(text), where)
 
 
-def _add(found: Beside, id: int, token: Any, what: str, name: str, normalizes: bool | None = None) -> None:
+def _add(found: Beside, id: int, token: Any, what: str, name: str) -> None:
     text = _content(token, what, name)
     if id in found.tokens and found.tokens[id] != text:
         found.notes.append(f"the id {id} is {found.tokens[id]!r} in one file, and {text!r} in another")

@@ -61,8 +61,9 @@ class _Names:
 
     def extra(self, spec: ModelSpec) -> list[str]:
         """Those that are special and have no part."""
-        plain = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}
-        return [text for text in self.special.values() if text not in {*self.roles.values()} | plain]
+        others = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}
+        others.update(self.roles.values())
+        return [text for text in self.special.values() if text not in others]
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:

@@ -82,6 +82,9 @@ def read_added(
             found.control.add(text)
         if flags or text in made:
             found.flags[text] = flags
+    if kind is False and any(not {"late", "normalized"}.isdisjoint(flags) for flags in found.flags.values()):
+        # What is found in normalized text comes after them, so that they need to be found by then.
+        found.flags.update(dict.fromkeys(found.user_defined, (PLAIN,)))
     if unknown in found.control:
         found.control.discard(unknown)
         found.notes.append(f"tokenizers finds the unknown token {unknown} in every text that spells it out")
@@ -104,6 +107,10 @@ def read_added(
     elif between is not None and steps.normalizer.remove_extra_whitespaces:
         reason = f"a text is normalized before {shown(between)} is looked for, and not again after it"
         steps.differences.append(Difference(reason, f"{between} a"))
+    if (spaced := next((text for text in ids if "▁" in text), None)) is not None:
+        found.notes.append(
+            f"tokenizers decodes {shown(spaced)} with a space for ▁, and cpbpe as it is written"
+        )
     if found.special:
         found.notes.append(
             "tokenizers finds special tokens in every text, and cpbpe only those that allowed_special allows"

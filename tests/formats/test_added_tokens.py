@@ -1,0 +1,97 @@
+"""What a tokenizer.json says of its added tokens: how they are looked for, and what they are decoded to."""
+
+import json
+import random
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+import cpbpe
+from cpbpe import PieceType, Tokenizer
+from cpbpe.model.formats import table
+from cpbpe.model.formats.carried import carried_of
+from cpbpe.model.formats.tokenizer_json import read, write
+from tests.support import budget, json_files
+from tests.support.json_files import Json, added, dumped, gemma, ids_of, llama, phi3, theirs
+from tests.support.time_limit import time_limit
+
+
+def metaspace_always() -> Json:
+    """The form that transformers 5 writes for Llama."""
+    step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
+    return {**llama(), "normalizer": None, "pre_tokenizer": step}
+
+
+def metaspace_first() -> Json:
+    content = metaspace_always()
+    content["pre_tokenizer"]["prepend_scheme"] = "first"
+    return content
+
+
+def after_special(tok: Tokenizer) -> bool:
+    return tok.file_options.get("prefix_after_special", True)
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("form", [llama, metaspace_first, metaspace_always, gemma, phi3])
+def test_flags_of_added_tokens(form: Callable[[], Json], special: bool) -> None:
+    """Every combination of flags, for a word and a mark, in texts made of these, of spaces and of letters."""
+    chance = random.Random(budget.SEED)
+    names = ("lstrip", "rstrip", "single_word", "normalized")
+    for values in product((False, True), repeat=len(names)):
+        content = form()
+        free = 900 + len([token for token in content["added_tokens"] if token["id"] >= 900])
+        flags = dict(zip(names, values, strict=True))
+        tokens = [added(free, "table", special, **flags), added(free + 1, "<x>", special, **flags)]
+        content["added_tokens"] = [*content["added_tokens"], *tokens]
+        tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
+        other.encode_special_tokens = False
+        for _ in range(budget.examples(60)):
+            text = "".join(chance.choices(["table", "<x>", " ", "  ", "a", "b ", "é", "\n", "▁", "-"], k=6))
+            ids = tok.encode(text, allowed_special="all", prefix_after_special=after_special(tok))
+            assert ids == ids_of(other, text), (flags, text)
+            for skip in (True, False):
+                theirs_said = other.decode(ids, skip_special_tokens=skip)
+                assert tok.decode(ids, skip_special_tokens=skip) == theirs_said, (flags, text)
+
+
+def test_thousands_of_flagged_tokens() -> None:
+    """In each way of looking for them, the time does not grow with the square of their number."""
+    content = metaspace_always()
+    for flags in ({"normalized": True}, {"lstrip": True}, {}):
+        for form in (content, {**content, "normalizer": json_files.ESCAPE}):
+            tokens = [added(900 + number, f"<t{number}>", False, **flags) for number in range(20_000)]
+            data = dumped({**form, "added_tokens": [*content["added_tokens"], *tokens]})
+            with time_limit(20):
+                tok = Tokenizer.from_spec(read(data).spec)
+                assert tok.encode("a <t19999>")[-1] == 20_899
+                assert tok.decode([20_899, 900]) == "<t19999><t0>"
+
+
+def test_flags_that_another_format_cannot_say() -> None:
+    content = llama()
+    content["added_tokens"] = [*content["added_tokens"], added(900, "<x>", False)]
+    spec = read(dumped(content)).spec
+    notes = table.write(spec, table.FORMATS["gguf"], allow_differences=True).notes
+    assert any("cannot say that added tokens are not special" in note for note in notes)
+    assert not any("cannot say that added" in note for note in write(spec).notes)
+
+
+@pytest.mark.parametrize("tokens", [{"": []}, {"\ud800": []}, {"a": ["red"]}, {"a": "plain"}, ["a"], 3])
+def test_damaged_flags(tokens: object) -> None:
+    data = json.dumps({"tokens": tokens}).encode()
+    with pytest.raises(cpbpe.ModelError, match="field 41701"):
+        carried_of(data)
+
+
+def test_added_tokens_in_normalized_text_and_in_text() -> None:
+    """The library looks for one kind between the others, so that only one can be USER_DEFINED."""
+    content = gemma()
+    content["added_tokens"] += [added(902, "table>x", False, normalized=True)]
+    data = dumped(content)
+    found = read(data)
+    assert found.spec.pieces[900].type == PieceType.USER_DEFINED
+    tok, other = Tokenizer.from_spec(found.spec), theirs(data)
+    for text in ("<table>x", "<table>", "a<table>a", "<table>b table", "table>x<table>", "a<table>xtable>x"):
+        assert tok.encode(text) == ids_of(other, text), text
