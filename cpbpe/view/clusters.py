@@ -9,6 +9,9 @@ from cpbpe.lazy import imported
 from cpbpe.tokenizer.encoding import Encoding
 from cpbpe.tokenizer.facts import ModelFacts
 
+# Between two characters of ASCII a cluster ends, unless they end a line.
+_NEAR_OTHERS = r"(?:\p{ASCII}?\P{ASCII}+)+(?:\r\n|\p{ASCII})?|\r\n"
+
 
 def joined(encoding: Encoding, facts: ModelFacts) -> list[int]:
     """The tokens that belong to the one before them, as indices.
@@ -42,6 +45,11 @@ def _inside(text: str) -> frozenset[int]:
     """The places that are inside of a character as readers see it (a grapheme cluster)."""
     if text.isascii() and "\r" not in text:
         return frozenset()
-    clusters = imported("regex").compile(r"\X").finditer(text)
-    spans = (match.span() for match in clusters)
+    regex = imported("regex")
+    cluster = regex.compile(r"\X")
+    spans = (
+        match.span()
+        for part in regex.finditer(_NEAR_OTHERS, text)
+        for match in cluster.finditer(text, part.start(), part.end())
+    )
     return frozenset(place for begin, end in spans if end - begin > 1 for place in range(begin + 1, end))

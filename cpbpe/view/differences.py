@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import pairwise
-
+from cpbpe.lazy import numpy
 from cpbpe.tokenizer.encoding import Encoding
 
 
@@ -23,15 +21,16 @@ def differing(one: Encoding, other: Encoding) -> list[tuple[int, int]]:
     cuts = [_cuts(one), _cuts(other)]
     common = sorted((cuts[0] & cuts[1]) | {0, len(text)})
     either = sorted(cuts[0] ^ cuts[1])
+    np = numpy()
+    # How many lie between two common cuts that follow each other.
+    alone, here, there = (np.diff(np.searchsorted(places, common)) for places in (either, *begins))
     found: list[tuple[int, int]] = []
-    for begin, end in pairwise(common):
-        alone = bisect_left(either, end) - bisect_left(either, begin)
-        counts = {bisect_left(places, end) - bisect_left(places, begin) for places in begins}
-        if alone or len(counts) > 1:
-            if found and found[-1][1] == begin:
-                found[-1] = (found[-1][0], end)
-            else:
-                found.append((begin, end))
+    for at in np.flatnonzero((alone > 0) | (here != there)).tolist():
+        begin, end = common[at : at + 2]
+        if found and found[-1][1] == begin:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
     return found
 
 
