@@ -352,6 +352,16 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert cpbpe.load(path).encode("Hi") == tok.encode("Hi")  # nothing was written
 
 
+def test_an_id_that_no_token_has(tmp_path: Path) -> None:
+    spec = spec_of("llama")
+    tok = Tokenizer.from_spec(replace(spec, added=((b"<x>", len(spec.pieces) + 3),)))
+    tok.save(tmp_path / "tokenizer.json")
+    other = theirs((tmp_path / "tokenizer.json").read_bytes())
+    other.encode_special_tokens = False
+    assert other.encode("Hi<x>").ids == tok.encode("Hi<x>", allowed_special="all")
+    assert cpbpe.load(tmp_path / "tokenizer.json").spec.added == tok.spec.added
+
+
 def test_a_prefix_only_where_no_space_is(tmp_path: Path) -> None:
     """sentencepiece cannot do that: a .model file is written only if differences are allowed."""
     spec = spec_of("user-defined-llama")

@@ -145,10 +145,17 @@ def _of_json(data: bytes, spec: ModelSpec) -> str:
         }
         meant.update((text.decode(), id) for text, id in spec.added)
         return "" if tokens == meant else "its tokens are not the same"
-    texts = [text.decode() for text in spec.pieces.texts]
     found = {id: token for token, id in vocab.items()}
-    same = all(found.get(id) in (text, f"\0{text}") for id, text in enumerate(texts))
-    return "" if same and len(found) == len(texts) else "its tokens are not the same"
+    rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+    same = all(found.pop(id, None) in _names(text.decode(), type) for id, (text, type) in enumerate(rows))
+    others = {id: text.decode() for text, id in spec.added}
+    return "" if same and found.items() <= others.items() else "its tokens are not the same"
+
+
+def _names(text: str, type: int) -> tuple[str, ...]:
+    """What a tokenizer.json may call a piece."""
+    character = (chr(int(text[3:5], 16)),) if type == PieceType.BYTE else ()
+    return (text, f"\0{text}", *character)
 
 
 def _of_ranks(data: bytes, spec: ModelSpec) -> str:
