@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Protocol
 
 from cpbpe.engine.choice import engine_name
@@ -14,6 +15,9 @@ class Cutter(Protocol):
 
     is_complete: bool
     """Whether it is known that the pattern leaves nothing of any text out."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the matches in a text begin and end, counted in bytes of UTF-8."""
 
     def chunks(self, text: str) -> list[bytes]:
         """The matches in a text, as UTF-8."""
@@ -54,10 +58,15 @@ class CoreCutter:
         self._splitter = _core.Splitter(pattern)
         self.is_complete = self._splitter.has_scanner
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the matches in a text begin and end, counted in bytes of UTF-8."""
+        spans: list[tuple[int, int]] = self._splitter.spans(text).tolist()
+        return spans
+
     def chunks(self, text: str) -> list[bytes]:
         """The matches in a text, as UTF-8."""
         data = text.encode()
-        return [data[begin:end] for begin, end in self._splitter.spans(text).tolist()]
+        return [data[begin:end] for begin, end in self.spans(text)]
 
     def finds(self, text: str) -> bool:
         """Whether a text has a match."""
@@ -85,6 +94,12 @@ class ReferenceCutter:
     def __init__(self, pattern: str):
         self._pattern = imported("cpbpe.reference.byte_level.patterns").compiled(pattern)
         self.is_complete = pattern in PATTERNS.values()
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the matches in a text begin and end, counted in bytes of UTF-8."""
+        places = [0, *accumulate(len(character.encode()) for character in text)]
+        found = (match.span() for match in self._pattern.finditer(text))
+        return [(places[begin], places[end]) for begin, end in found if begin < end]
 
     def chunks(self, text: str) -> list[bytes]:
         """The matches in a text, as UTF-8."""

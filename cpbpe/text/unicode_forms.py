@@ -75,6 +75,8 @@ class _Part(NamedTuple):
     character: str
     first: int
     last: int
+    begun: int
+    """How many characters of the text begin in it: where one becomes several, only the first counts."""
 
 
 # --- What Unicode says about a character ----------------------------------------------------------
@@ -168,10 +170,26 @@ def normal_form(form: str, text: str) -> list[Placed]:
     """
     if text.isascii():
         return [Placed(character, at, True) for at, character in enumerate(text)]
+    return _placed(text, _parts(form, text))
+
+
+def counted(form: str, text: str) -> list[tuple[str, int]]:
+    """The characters of a text in a normal form, each with how many characters of the text begin in it.
+
+    So tokenizers counts places: marks that change their order do not keep theirs.
+
+    >>> counted("NFC", "e\u0301a"), [begun for _, begun in counted("NFD", "éa")]
+    ([('é', 2), ('a', 1)], [1, 0, 1])
+    """
+    return [(part.character, part.begun) for part in _parts(form, text)]
+
+
+def _parts(form: str, text: str) -> list[_Part]:
     # 1. Take everything apart.
     parts: list[_Part] = []
     for at, character in enumerate(text):
-        parts += (_Part(part, at, at) for part in decomposed(character, form in ("NFKC", "NFKD")))
+        made = decomposed(character, form in ("NFKC", "NFKD"))
+        parts += (_Part(part, at, at, int(number == 0)) for number, part in enumerate(made))
     # 2. Put marks that stand side by side into the order of their classes. (Those of one class keep theirs.)
     ordered: list[_Part] = []
     marks: list[_Part] = []
@@ -183,8 +201,8 @@ def normal_form(form: str, text: str) -> list[Placed]:
         ordered.append(part)
         marks = []
     ordered += sorted(marks, key=lambda mark: combining_class(mark.character))
-    # 3. Compose, and see where each character came from.
-    return _placed(text, ordered if form in ("NFD", "NFKD") else _compose(ordered))
+    # 3. Compose.
+    return ordered if form in ("NFD", "NFKD") else _compose(ordered)
 
 
 def _compose(parts: list[_Part]) -> list[_Part]:
@@ -203,7 +221,7 @@ def _compose(parts: list[_Part]) -> list[_Part]:
             together = _composed(made[letter].character, part.character)
         if together is not None:
             first, last = min(made[letter].first, part.first), max(made[letter].last, part.last)
-            made[letter] = _Part(together, first, last)
+            made[letter] = _Part(together, first, last, made[letter].begun + part.begun)
             continue
         made.append(part)
         before = its_class
@@ -223,7 +241,7 @@ def _placed(text: str, parts: list[_Part]) -> list[Placed]:
     lowest = [*accumulate((part.first for part in reversed(parts)), min, initial=len(text))][::-1]
     placed: list[Placed] = []
     origin = 0
-    for number, (character, first, last) in enumerate(parts):
+    for number, (character, first, last, _) in enumerate(parts):
         begins = highest[number] < lowest[number]
         ends = highest[number + 1] < lowest[number + 1]
         if begins:

@@ -1,4 +1,4 @@
-"""The calls of `tokenizers.Tokenizer`, version 0.23, for BPE models of SentencePiece's kind.
+"""The calls of `tokenizers.Tokenizer`, version 0.23, for BPE models of SentencePiece's kind and byte-level ones.
 
 A program only has to change its import line:
 

@@ -17,6 +17,7 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
+from cpbpe.text.byte_letters import from_letters, is_spelled
 from cpbpe.tokenizer.checks import threads_for
 
 _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>\Z")
@@ -109,6 +110,8 @@ def _step(step: Any) -> Step:
         ]
     if kind == "Metaspace":
         return lambda tokens: _metaspace(tokens, step)
+    if kind == "ByteLevel":
+        return _letters
     raise ModelError(f"decoder is {kind}, and such a step is not possible here")
 
 
@@ -133,6 +136,12 @@ def _bytes(tokens: list[str]) -> list[str]:
             done.append(token)
     end_run()
     return done
+
+
+def _letters(tokens: list[str]) -> list[str]:
+    """Tokens of letters, each of which is a byte, as text; one with another character is a text itself."""
+    data = [from_letters(token) if is_spelled(token) else token.encode() for token in tokens]
+    return [b"".join(data).decode(errors="replace")]
 
 
 def _stripped(token: str, content: str, start: int, stop: int) -> str:

@@ -265,9 +265,22 @@ class Encoding:
         self._ranges = {}
         self._overflowing = parts[1:]
 
-    def set_type(self, type_id: int) -> None:
-        """Give all tokens a type."""
-        self._set([part.typed(type_id) for part in self._runs])
+    def set_type(self, type_id: int, deep: bool = False) -> None:
+        """Give all tokens a type; `deep`, also those of what overflows."""
+        for encoding in (self, *self._overflowing) if deep else (self,):
+            encoding._set([part.typed(type_id) for part in encoding._runs])
+
+    def trim(self, keeps_prefix: bool) -> None:
+        """Take the spaces at the ends of tokens out of offsets, also in what overflows."""
+        for encoding in (self, *self._overflowing):
+            runs = encoding._runs
+            first = [part.start if at == 0 else -1 for at, part in enumerate(runs)]
+            encoding._set(
+                [
+                    part._replace(trims=(*part.trims, (keeps_prefix, begin)))
+                    for part, begin in zip(runs, first, strict=True)
+                ]
+            )
 
     def number(self, sequence: int, deep: bool = False) -> None:
         """`set_sequence_id` with a number that is checked; `deep`, also for what overflows."""

@@ -12,6 +12,7 @@ from cpbpe.lazy import imported, kept
 from cpbpe.model.files import read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.tokenizer_json import special
+from cpbpe.model.formats.tokenizer_json.checked import steps_of
 from cpbpe.model.formats.tokenizer_json.names import Names
 from cpbpe.model.formats.tokenizer_json.spaces import decoder_of
 from cpbpe.model.formats.tokenizer_json.steps import decoder_note
@@ -35,7 +36,7 @@ class ModelFile:
     def read(cls, data: bytes) -> ModelFile:
         """A file of any format. ModelError or ConversionError if a model cannot do what it says."""
         if table.format_of(data) is not JSON:
-            return cls(Model.from_bytes(data), None, None)
+            return cls.of(Model.from_bytes(data))
         try:
             content = json.loads(data)
         except (ValueError, RecursionError):
@@ -52,7 +53,11 @@ class ModelFile:
     @classmethod
     def of(cls, model: Model) -> ModelFile:
         """The file of a model that is loaded."""
-        return cls(model, None, None)
+        file = cls(model, None, None)
+        if model.spec.alphabet == "bytes":
+            writing = imported("cpbpe.model.formats.tokenizer_json.byte_level_writing")
+            file._given = writing.without_merges(file.spec)
+        return file
 
     @property
     def spec(self) -> ModelSpec:
@@ -126,6 +131,9 @@ class ModelFile:
         """Whether the ids of texts are decoded as the model does it."""
         if self._given is None:
             return True
+        if self.spec.alphabet == "bytes":
+            said = steps_of(self._given.get("decoder"), "decoders", "decoder")
+            return [step["type"] for step in said] == ["ByteLevel"]
         return decoder_note(self._given, self.spec, self._names) is None
 
     # --- Writing ----------------------------------------------------------------------------------

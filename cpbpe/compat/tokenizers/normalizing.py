@@ -17,6 +17,7 @@ from typing import Any
 from cpbpe.compat.tokenizers.runs import Span
 from cpbpe.model.formats.tokenizer_json.spaces import normalizer_of
 from cpbpe.model.spec import NormalizerSpec
+from cpbpe.text.unicode_forms import counted
 
 
 class Normalizer:
@@ -26,6 +27,7 @@ class Normalizer:
         made: Any = normalizer_of(rules)
         steps = [] if made is None else made.get("normalizers", [made])
         self._steps = [_step(step) for step in steps]
+        self._form = rules.unicode_form
         self.is_simple = not (rules.remove_extra_whitespaces or rules.suffix or has_user_defined)
         """Whether the spans of `cpbpe.Tokenizer.align` need only be widened to one character."""
 
@@ -36,6 +38,8 @@ class Normalizer:
         ('▁a▁b', [(0, 1), (0, 1), (2, 3), (3, 4)])
         """
         spans = [(at, at + 1) for at in range(len(text))]
+        if self._form and not text.isascii():
+            text, spans = _normal_form(self._form, text)
         for pattern, content in self._steps:
             if pattern is None:
                 if text:
@@ -50,6 +54,20 @@ class Normalizer:
             text = "".join([*parts, text[at:]])
             spans = kept + spans[at:]
         return text, spans
+
+
+def _normal_form(form: str, text: str) -> tuple[str, list[Span]]:
+    """A Unicode normal form. What is composed of several has the span of the first; what a character becomes
+    beside its first character has the span of the one before.
+    """
+    characters, spans = [], []
+    at = 0
+    for character, begun in counted(form, text):
+        place = at if begun else at - 1
+        characters.append(character)
+        spans.append((place, place + 1) if place >= 0 else (0, 0))
+        at += begun
+    return "".join(characters), spans
 
 
 def _step(step: Any) -> tuple[re.Pattern[str] | None, str]:

@@ -11,8 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cpbpe.lazy import kept
+from cpbpe.tokenizer.special_finder import SPACES
 
+_SPACES = {*SPACES, "Ġ"}
 Span = tuple[int, int]
+Trim = tuple[bool, int]
+"""Whether the first space of a text stays, and the place in the source at which the encoding begins."""
 Details = tuple[list[str], list[Span], list[int | None]]
 """Tokens, offsets and words."""
 
@@ -57,6 +61,8 @@ class Run(NamedTuple):
     """0 for padding."""
     shift: int = 0
     """What is added to offsets."""
+    trims: tuple[Trim, ...] = ()
+    """How spaces are taken out of offsets, in this order."""
 
     @property
     def length(self) -> int:
@@ -90,11 +96,34 @@ class Run(NamedTuple):
         if name == "words":
             return words[self.start : self.stop]
         spans = offsets[self.start : self.stop]
+        for keeps_prefix, first in self.trims:
+            spans = _trimmed(tokens[self.start : self.stop], spans, keeps_prefix, first - self.start)
         by = self.shift
         return [(begin + by, end + by) for begin, end in spans] if by else spans
 
 
-def run(source: Source, **fields: int) -> Run:
+def _trimmed(tokens: list[str], spans: list[Span], keeps_prefix: bool, first: int) -> list[Span]:
+    """The spans of tokens without the spaces at their ends.
+
+    >>> _trimmed(["Ġa", "ĠĠ"], [(0, 2), (2, 4)], False, 0), _trimmed(["Ġa"], [(0, 1)], True, 0)
+    ([(1, 2), (4, 4)], [(0, 1)])
+    """
+    found = []
+    for at, (token, (begin, end)) in enumerate(zip(tokens, spans, strict=True)):
+        leading, trailing = _spaces(token), _spaces(token[::-1])
+        if leading == 1 and keeps_prefix and (at == first or begin == 0):
+            leading = 0  # (of several, none was put in front)
+        begin = min(begin + leading, end)
+        found.append((begin, max(end - trailing, begin) if end >= trailing else end))
+    return found
+
+
+def _spaces(token: str) -> int:
+    """How many spaces a token of letters begins with."""
+    return next((at for at, letter in enumerate(token) if letter not in _SPACES), len(token))
+
+
+def run(source: Source, **fields: Any) -> Run:
     """A whole source as a run."""
     return Run(source, 0, len(source.ids), **fields)
 

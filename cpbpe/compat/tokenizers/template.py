@@ -1,8 +1,8 @@
-"""What is put around texts: the post-processor of a tokenizer.json, which for these models is a template."""
+"""What is put around texts, and which spaces offsets leave out: the post-processor of a tokenizer.json."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cpbpe.compat.tokenizers.encoding import Encoding
@@ -19,6 +19,10 @@ class Template:
 
     single: list[Step]
     pair: list[Step]
+    has_one_type: bool = False
+    """Whether all tokens have the type 0, also those that overflow."""
+    keeps_prefix: bool | None = None
+    """If spaces are taken out of offsets: whether the first one of a text stays."""
 
     def count(self, is_pair: bool) -> int:
         """How many tokens are added."""
@@ -33,7 +37,8 @@ class Template:
         for place, added, type_id in self.single:
             if place is not None:
                 if size:
-                    runs.append(Run(source, 0, size, type_id))
+                    trims = () if self.keeps_prefix is None else ((self.keeps_prefix, 0),)
+                    runs.append(Run(source, 0, size, type_id, trims=trims))
                 before, length = length, length + size
                 ranges[place] = before, length
             elif added is not None and add_special_tokens:
@@ -44,6 +49,9 @@ class Template:
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
         """One encoding of one or two, which become parts of it."""
         steps = self.pair if len(encodings) > 1 else self.single
+        if self.keeps_prefix is not None:
+            for encoding in encodings:
+                encoding.trim(self.keeps_prefix)
         if any(encoding.has_overflow for encoding in encodings):
             return self._apply_to_all(steps, encodings, add_special_tokens)
         runs: list[Run] = []
@@ -68,6 +76,8 @@ class Template:
         """The same for encodings that overflow: these parts are put together, too."""
         for number, encoding in enumerate(encodings):
             encoding.number(number, deep=True)
+            if self.has_one_type and add_special_tokens:
+                encoding.set_type(0, deep=True)
         merged = Encoding()
         for place, added, type_id in steps:
             if place is not None:
@@ -90,18 +100,56 @@ def without_template(encodings: list[Encoding]) -> Encoding:
 
 
 def template_of(post_processor: Any) -> Template | None:
-    """The template of a file; None if it has none."""
+    """The template of a file; None if it has none. ModelError if something else is done to texts."""
     if post_processor is None:
         return None
+    template: Template | None = None
+    trims: bool | None = None
     try:
-        if post_processor["type"] != "TemplateProcessing":
-            raise ModelError(
-                f"post_processor is {post_processor['type']}, and only TemplateProcessing is possible here"
-            )
-        tokens = post_processor["special_tokens"]
-        return Template(*(_steps(post_processor[name], tokens) for name in ("single", "pair")))
-    except (KeyError, TypeError, AttributeError, IndexError):
-        raise ModelError("post_processor is no TemplateProcessing as tokenizers writes it") from None
+        is_sequence = post_processor["type"] == "Sequence"
+        for step in post_processor["processors"] if is_sequence else [post_processor]:
+            made = _template(step)
+            if step["type"] in ("ByteLevel", "RobertaProcessing") and step["trim_offsets"]:
+                if trims is not None or template is not None:
+                    raise ModelError(
+                        "post_processor is a Sequence that takes spaces out of offsets twice, or when other "
+                        "tokens are there already, and that is not possible here"
+                    )
+                trims = bool(step["add_prefix_space"])
+            if made is not None and template is not None:
+                raise ModelError("post_processor is a Sequence with two templates, and one is possible here")
+            template = template or made
+        return replace(template or _plain(), keeps_prefix=trims)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+        raise ModelError("post_processor is not as tokenizers writes it") from None
+
+
+def _template(step: Any) -> Template | None:
+    """The template of one step; None if it adds nothing."""
+    kind = step["type"]
+    if kind == "TemplateProcessing":
+        tokens = step["special_tokens"]
+        return Template(_steps(step["single"], tokens), _steps(step["pair"], tokens))
+    if kind == "ByteLevel":
+        return None
+    if kind not in ("BertProcessing", "RobertaProcessing"):
+        raise ModelError(
+            f"post_processor is {kind}, and TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing "
+            f"and Sequence are possible here"
+        )
+    # RoBERTa puts two tokens between a pair, and gives all tokens one type.
+    second = int(kind == "BertProcessing")
+    (front, front_id), (back, back_id) = step["cls"], step["sep"]
+    first, last = _added([front_id], [front], 0), _added([back_id], [back], 0)
+    between = [] if second else [last]
+    end = _added([back_id], [back], second)
+    single: list[Step] = [first, (0, None, 0), last]
+    return Template(single, [*single, *between, (1, None, second), end], has_one_type=not second)
+
+
+def _plain() -> Template:
+    """Nothing is put anywhere."""
+    return Template([(0, None, 0)], [(0, None, 0), (1, None, 1)])
 
 
 def _steps(parts: Any, tokens: Any) -> list[Step]:
@@ -112,8 +160,11 @@ def _steps(parts: Any, tokens: Any) -> list[Step]:
             steps.append(("AB".index(fields["id"]), None, fields["type_id"]))
             continue
         token = tokens[fields["id"]]
-        ids, names = list(token["ids"]), list(token["tokens"])
-        none: list[int | None] = [None] * len(ids)
-        source = Source.of(ids, (names, [(0, 0)] * len(ids), none))
-        steps.append((None, run(source, type_id=fields["type_id"], special=1), 0))
+        steps.append(_added(list(token["ids"]), list(token["tokens"]), fields["type_id"]))
     return steps
+
+
+def _added(ids: list[int], names: list[str], type_id: int) -> Step:
+    none: list[int | None] = [None] * len(ids)
+    source = Source.of(ids, (names, [(0, 0)] * len(ids), none))
+    return None, run(source, type_id=type_id, special=1), 0

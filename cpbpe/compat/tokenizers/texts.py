@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cpbpe.compat.tokenizers.added import AddedTokens, Found
+from cpbpe.compat.tokenizers.chunks import Chunks
 from cpbpe.compat.tokenizers.normalizing import Normalizer
 from cpbpe.compat.tokenizers.runs import Details, Source, Span
 from cpbpe.compat.tokenizers.words import Words
@@ -49,13 +50,19 @@ class Texts:
         normalizer: Normalizer | None,
         prefix_after_special: bool,
         words: Callable[[], Words],
+        chunks: Chunks | None,
     ):
-        """`normalizer` is None if spans are those of `cpbpe.Tokenizer.align`."""
+        """`normalizer` is None if spans are those of `cpbpe.Tokenizer.align`; `chunks` are of a byte-level
+        model.
+        """
         self._added = added
         self._normalizer = normalizer
         self._make_words = words
         later = engine if prefix_after_special else engine.variant(prefix=False)
-        self.engines = (engine, later, engine.variant(raw=True))
+        self._chunks = chunks
+        # (In byte-level models a space is put in front of each part, also of one that is normalized already.)
+        self.engines = (engine, later, engine.variant(raw=True) if chunks is None else engine)
+        self._normalizing = self.engines if chunks is None else (engine.variant(prefix=False),) * 3
         """The engines for the beginning of a text, for what is after an added token, for normalized text."""
         self.skips_special = False
         """Whether special tokens are plain text."""
@@ -134,7 +141,7 @@ class Texts:
 
     def _normalized_parts(self, segment: Part) -> list[Part]:
         """A segment, cut around the tokens that are looked for in normalized text."""
-        normalized = self.engines[segment.kind].normalize_str(segment.text)
+        normalized = self._normalizing[segment.kind].normalize_str(segment.text)
         found = self._added.searches[1].find(normalized, self._is_skipped)
         if not found:
             return [segment]
@@ -203,6 +210,10 @@ class Texts:
     def _tokens(self, part: Part) -> tuple[list[str], list[Span], list[bool] | None]:
         """The tokens of a part, their spans, and which of them begin a word."""
         engine = self.engines[part.kind]
+        if self._chunks is not None and self._normalizer is not None:
+            ids, texts, _, _ = engine.align(part.text)
+            spans = self._normalizer(part.text)[1] if part.spans is None else part.spans
+            return [self._added.names[id] for id in ids], *self._chunks.places(texts, spans)
         ids, pieces, spans = _mapping(engine, part.text)
         names = list(map(self._added.names.__getitem__, ids))
         starts = self._words.starts(ids, pieces)

@@ -6,11 +6,13 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from cpbpe.compat.tokenizers import arguments
 from cpbpe.compat.tokenizers.added import AddedTokens
 from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
+from cpbpe.compat.tokenizers.chunks import Chunks
 from cpbpe.compat.tokenizers.decoding import Decoder
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
@@ -55,13 +57,18 @@ class Tokenizer:
         engine = model.facts.engine
         self._file = file
         has_user_defined = PieceType.USER_DEFINED in spec.pieces.types
-        normalizer = None if spec.normalizer.charsmap else Normalizer(spec.normalizer, has_user_defined)
-        self._added = AddedTokens(engine, file.vocab, engine.normalize_str)
+        # The space in front of a text belongs to what cuts a byte-level text, not to the normalizer.
+        is_byte_level = spec.alphabet == "bytes"
+        rules = replace(spec.normalizer, add_dummy_prefix=False) if is_byte_level else spec.normalizer
+        normalizer = None if rules.charsmap else Normalizer(rules, has_user_defined)
+        chunks = Chunks(spec.splitter) if is_byte_level else None
+        bare = engine.variant(prefix=False) if is_byte_level else engine
+        self._added = AddedTokens(engine, file.vocab, bare.normalize_str)
         self._added.add(file.added_tokens())
         self._template = template_of(file.post_processor)
         later = spec.carried.options.get("prefix_after_special", True)
         words = file.pre_tokenizer
-        self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine))
+        self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine), chunks)
         self._decoder = Decoder(engine, self._added, file.decoder, file.has_usual_decoder)
         self._padding = padding_of(file.said("padding"))
         self._truncation = truncation_of(file.said("truncation"))

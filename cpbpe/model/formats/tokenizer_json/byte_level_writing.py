@@ -26,15 +26,21 @@ _EQUAL = "of merges with equal scores, tokenizers chooses another one"
 
 def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
     """The file of a byte-level model as JSON, what some texts get otherwise with it, and notes."""
-    # 1. The tokens.
+    content = without_merges(spec)
     names = _names(spec)
-    prefix = list(_prefix_differences(spec))
+    pairs, found = _pairs(spec, names)
+    content["model"]["merges"] = pairs
+    notes = _notes(spec, names, [token["content"] for token in content["added_tokens"]])
+    return content, [*_prefix_differences(spec), *found], list(notes)
+
+
+def without_merges(spec: ModelSpec) -> Json:
+    """The file of a byte-level model but for its merges, which take the most time."""
+    names = _names(spec)
     control = {id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL}
     beyond = [(text.decode(), id) for text, id in spec.added]
     searched = control.union(special.flagged_pieces(spec))
     tokens = sorted([*((names[id], id) for id in searched), *beyond], key=lambda token: token[1])
-    # 2. The merges.
-    pairs, found = _pairs(spec, names)
     model = {
         "type": "BPE",
         "dropout": None,
@@ -45,9 +51,8 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
         "byte_fallback": False,
         "ignore_merges": spec.whole,
         "vocab": _vocab(names, control, beyond),
-        "merges": pairs,
     }
-    content = {
+    return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
@@ -60,7 +65,6 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
         "decoder": DECODER,
         "model": model,
     }
-    return content, [*prefix, *found], list(_notes(spec, names, [name for name, _ in tokens]))
 
 
 def _names(spec: ModelSpec) -> list[str]:
