@@ -2,8 +2,8 @@
 
 `cpbpe.compat.transformers` has a tokenizer class for transformers, `cpbpe.compat.tokenizers` the calls of
 `tokenizers.Tokenizer`, `cpbpe.compat.tiktoken` the package tiktoken, `cpbpe.compat.minbpe` the tokenizers
-of a lecture, and `cpbpe.compat.sentencepiece` the interface of sentencepiece. Programs import it by that
-name. For code that cannot be changed, for example in a library, `install` gives it the name `sentencepiece`:
+of a lecture, and `cpbpe.compat.sentencepiece` the interface of sentencepiece. Programs import them by these
+names. For code that cannot be changed, for example in a library, `install` gives one the name of the package:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install(replace=True)
@@ -21,54 +21,75 @@ from types import ModuleType
 
 __all__ = ["install", "uninstall"]
 
-_NAME = "sentencepiece"
-_SUBMODULES = ("sentencepiece_model_pb2", "sentencepiece_pb2")
-_before: dict[str, ModuleType] | None = None
-"""The modules that were called sentencepiece before `install`; None while nothing is installed."""
+_SUBMODULES = {
+    "sentencepiece": ("sentencepiece_model_pb2", "sentencepiece_pb2"),
+    "tiktoken": ("core", "load", "model", "registry"),
+    "tokenizers": ("decoders", "processors"),
+}
+"""The packages whose name can be given away, and the modules in them that programs import."""
+_before: dict[str, dict[str, ModuleType]] = {}
+"""For each name that was given away: the modules that had it before."""
 
 
-def install(*, replace: bool = False) -> None:
-    """Give `cpbpe.compat.sentencepiece` the name `sentencepiece`, for every later import in this process.
+def install(*names: str, replace: bool = False) -> None:
+    """Give modules of cpbpe.compat the name of the package that they stand for.
 
-    Call it before anything imports sentencepiece. If something already has, RuntimeError is raised, because
-    the code that has imported it keeps using it; `replace=True` accepts that. Whether sentencepiece is
-    installed does not matter. A second call does nothing. Other processes, such as those that multiprocessing
-    spawns, must call it themselves.
+    `names` are "sentencepiece" (if there are none), "tiktoken" and "tokenizers". Every later import in this
+    process gets cpbpe's module. Call it before anything imports the package. If something already has,
+    RuntimeError is raised, because the code that has imported it keeps using it; `replace=True` accepts that.
+    Whether the package is installed does not matter. A second call does nothing. Other processes, such as
+    those that multiprocessing spawns, must call it themselves.
     """
-    global _before
-    ours = importlib.import_module("cpbpe.compat.sentencepiece")
-    if sys.modules.get(_NAME) is ours:
-        return
-    there = {name: module for name, module in sys.modules.items() if _is_sentencepiece(name)}
-    if there and not replace:
-        raise RuntimeError(
-            "sentencepiece has already been imported, and code that has imported it keeps it; call "
-            "cpbpe.compat.install() before anything imports it, or install(replace=True) for the "
-            "imports from here on"
-        )
     # What can fail comes first, so that a failure leaves everything as it was.
-    modules = {f"{_NAME}.{name}": importlib.import_module(f"{ours.__name__}.{name}") for name in _SUBMODULES}
-    for name in there:
-        del sys.modules[name]
-    sys.modules.update({_NAME: ours, **modules})
-    _before = there
+    wanted = {}
+    for name in _checked(names) or ("sentencepiece",):
+        ours = importlib.import_module(f"cpbpe.compat.{name}")
+        if sys.modules.get(name) is ours:
+            continue
+        if _modules_of(name) and not replace:
+            raise RuntimeError(
+                f"{name} has already been imported, and code that has imported it keeps it; call "
+                f"cpbpe.compat.install({repr(name) if names else ''}) before anything imports it, or "
+                f"install({f'{name!r}, ' if names else ''}replace=True) for the imports from here on"
+            )
+        inner = {
+            f"{name}.{module}": importlib.import_module(f"{ours.__name__}.{module}")
+            for module in _SUBMODULES[name]
+        }
+        wanted[name] = {name: ours, **inner}
+    for name, modules in wanted.items():
+        _before[name] = _modules_of(name)
+        for there in _before[name]:
+            del sys.modules[there]
+        sys.modules.update(modules)
 
 
-def uninstall() -> None:
-    """Undo `install`: give the name `sentencepiece` back to the modules that had it before.
+def uninstall(*names: str) -> None:
+    """Undo `install`: give these names, or all, back to the modules that had them before.
 
-    Code that has imported it in the meantime keeps what it has. Without `install` this does nothing.
+    Code that has imported one in the meantime keeps what it has. Without `install` this does nothing.
     """
-    global _before
-    if _before is None:
-        return
-    ours = importlib.import_module("cpbpe.compat.sentencepiece")
-    if sys.modules.get(_NAME) is ours:
-        for name in [name for name in sys.modules if _is_sentencepiece(name)]:
-            del sys.modules[name]
-        sys.modules.update(_before)
-    _before = None
+    for name in _checked(names) or tuple(_before):
+        if name not in _before:
+            continue
+        before = _before.pop(name)
+        if sys.modules.get(name) is importlib.import_module(f"cpbpe.compat.{name}"):
+            for there in _modules_of(name):
+                del sys.modules[there]
+            sys.modules.update(before)
 
 
-def _is_sentencepiece(name: str) -> bool:
-    return name == _NAME or name.startswith(f"{_NAME}.")
+def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in _SUBMODULES:
+            raise ValueError(f"cpbpe can stand for {', '.join(_SUBMODULES)}, and not for {name!r}")
+    return names
+
+
+def _modules_of(name: str) -> dict[str, ModuleType]:
+    """What is imported of a package."""
+    return {
+        other: module
+        for other, module in sys.modules.items()
+        if other == name or other.startswith(f"{name}.")
+    }

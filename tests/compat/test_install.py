@@ -129,6 +129,69 @@ WITH_SENTENCEPIECE = {
 }
 
 
+OTHERS = {
+    "tiktoken": """
+        cpbpe.compat.install("tiktoken")
+        import tiktoken, tiktoken.load
+        from tiktoken.core import Encoding
+        from tiktoken.registry import get_encoding
+        assert Encoding is tiktoken.Encoding and tiktoken.__name__ == "cpbpe.compat.tiktoken"
+        from tiktoken import Encoding as again, encoding_for_model
+        assert again is Encoding and tiktoken.__version__ == "0.14.0"
+    """,
+    "tokenizers": """
+        cpbpe.compat.install("tokenizers")
+        import tokenizers
+        from tokenizers import AddedToken, Encoding, Tokenizer
+        from tokenizers.decoders import DecodeStream
+        from tokenizers.processors import TemplateProcessing
+        tokenizer = Tokenizer.from_file(path)
+        tokenizer.post_processor = TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
+        assert tokenizer.encode("Hello world").ids == [1, 22557, 1526]
+        assert DecodeStream().step(tokenizer, 22557) == "Hello" and tokenizers.__version__ == "0.23.3"
+        try:
+            from tokenizers.models import BPE
+        except ImportError as error:
+            assert "tokenizers.models" in str(error)
+        else:
+            raise AssertionError
+    """,
+    "several, and one given back": """
+        cpbpe.compat.install("sentencepiece", "tiktoken", replace=True)
+        import sentencepiece, tiktoken
+        cpbpe.compat.uninstall("tiktoken")
+        import sentencepiece as again
+        assert again is sentencepiece and "tiktoken" not in sys.modules
+        cpbpe.compat.uninstall()
+        assert "sentencepiece" not in sys.modules
+    """,
+    "names that there are not": """
+        try:
+            cpbpe.compat.install("sentencepiece", "transformers")
+        except ValueError as error:
+            assert "tiktoken, tokenizers, and not for 'transformers'" in str(error)
+        else:
+            raise AssertionError
+        assert "sentencepiece" not in sys.modules
+    """,
+    "refused when it is there": """
+        import tokenizers, tokenizers.models
+        try:
+            cpbpe.compat.install("tokenizers")
+        except RuntimeError as error:
+            assert "install('tokenizers', replace=True)" in str(error)
+        else:
+            raise AssertionError
+        cpbpe.compat.install("tokenizers", replace=True)
+        import tokenizers as ours
+        assert ours is not tokenizers and "tokenizers.models" not in sys.modules
+        cpbpe.compat.uninstall()
+        import tokenizers as again
+        assert again is tokenizers and sys.modules["tokenizers.models"] is tokenizers.models
+    """,
+}
+
+
 def run(code: str) -> None:
     processes.output("-c", code, zoo.real_path(zoo.REAL[0]))
 
@@ -140,6 +203,11 @@ def dedented(script: str) -> str:
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_without_sentencepiece(name: str) -> None:
     run(BEGIN + HIDDEN + dedented(SCRIPTS[name]))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_packages(name: str) -> None:
+    run(BEGIN + dedented(OTHERS[name]))
 
 
 @pytest.mark.parametrize("name", tiers.some([*SCRIPTS, *WITH_SENTENCEPIECE], list(WITH_SENTENCEPIECE)[:2]))

@@ -1,4 +1,4 @@
-"""The calls of `tokenizers.Tokenizer`, version 0.23, for BPE models of SentencePiece's kind and byte-level ones.
+"""The calls of `tokenizers.Tokenizer`, version 0.23, for the BPE models that cpbpe can load.
 
 A program only has to change its import line:
 
@@ -17,6 +17,9 @@ from __future__ import annotations
 from cpbpe.compat.tokenizers.added_token import AddedToken
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.tokenizer import Tokenizer
+
+__version__ = "0.23.3"
+"""The version of tokenizers that this package imitates."""
 
 __all__ = ["AddedToken", "Encoding", "Tokenizer"]
 

@@ -267,20 +267,21 @@ class Encoding:
 
     def set_type(self, type_id: int, deep: bool = False) -> None:
         """Give all tokens a type; `deep`, also those of what overflows."""
-        for encoding in (self, *self._overflowing) if deep else (self,):
-            encoding._set([part.typed(type_id) for part in encoding._runs])
+        for other in (self, *self._overflowing) if deep else (self,):
+            other._set([part.typed(type_id) for part in other._runs])
+
+    def begin_anew(self, sequence: int) -> None:
+        """Take all tokens, also of what overflows, for tokens of one text."""
+        for other in (self, *self._overflowing):
+            other._set([part._replace(special=0, attention=1) for part in other._runs])
+            other._ranges = {sequence: (0, len(other))}
 
     def trim(self, keeps_prefix: bool) -> None:
         """Take the spaces at the ends of tokens out of offsets, also in what overflows."""
-        for encoding in (self, *self._overflowing):
-            runs = encoding._runs
-            first = [part.start if at == 0 else -1 for at, part in enumerate(runs)]
-            encoding._set(
-                [
-                    part._replace(trims=(*part.trims, (keeps_prefix, begin)))
-                    for part, begin in zip(runs, first, strict=True)
-                ]
-            )
+        for other in (self, *self._overflowing):
+            begins = [part.start if at == 0 else -1 for at, part in enumerate(other._runs)]
+            trimmed = zip(other._runs, begins, strict=True)
+            other._set([part._replace(trims=(*part.trims, (keeps_prefix, begin))) for part, begin in trimmed])
 
     def number(self, sequence: int, deep: bool = False) -> None:
         """`set_sequence_id` with a number that is checked; `deep`, also for what overflows."""

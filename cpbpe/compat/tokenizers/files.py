@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
+from cpbpe.errors import ModelError
 from cpbpe.lazy import imported, kept
 from cpbpe.model.files import read_model_file
 from cpbpe.model.formats import table
@@ -45,7 +46,14 @@ class ModelFile:
         others = dict.fromkeys(("truncation", "padding"))  # which are not the model's
         if isinstance(content, dict) and any(content.get(name) is not None for name in others):
             plain = json.dumps({**content, **others}).encode()
-        spec = table.read(plain, JSON).spec
+        try:
+            spec = table.read(plain, JSON).spec
+        except ModelError:
+            # More than a model puts around texts is no hindrance: the post-processor itself does that here.
+            if not isinstance(content, dict) or content.get("post_processor") is None:
+                raise
+            alone = {**content, **others, "post_processor": None}
+            spec = table.read(json.dumps(alone).encode(), JSON).spec
         assert isinstance(content, dict)  # or `read` would have raised an error
         del content["model"]["merges"]  # many, and not needed any more
         return cls(Model.from_spec(spec), content, data)
@@ -53,11 +61,11 @@ class ModelFile:
     @classmethod
     def of(cls, model: Model) -> ModelFile:
         """The file of a model that is loaded."""
-        file = cls(model, None, None)
+        new = cls(model, None, None)
         if model.spec.alphabet == "bytes":
             writing = imported("cpbpe.model.formats.tokenizer_json.byte_level_writing")
-            file._given = writing.without_merges(file.spec)
-        return file
+            new._given = writing.without_merges(new.spec)
+        return new
 
     @property
     def spec(self) -> ModelSpec:

@@ -19,6 +19,8 @@ class Template:
 
     single: list[Step]
     pair: list[Step]
+    is_anew: bool = False
+    """Whether what encodings say of special tokens and texts is forgotten, as BERT's and RoBERTa's do."""
     has_one_type: bool = False
     """Whether all tokens have the type 0, also those that overflow."""
     keeps_prefix: bool | None = None
@@ -49,6 +51,9 @@ class Template:
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
         """One encoding of one or two, which become parts of it."""
         steps = self.pair if len(encodings) > 1 else self.single
+        if self.is_anew and add_special_tokens:
+            for number, encoding in enumerate(encodings):
+                encoding.begin_anew(number)
         if self.keeps_prefix is not None:
             for encoding in encodings:
                 encoding.trim(self.keeps_prefix)
@@ -120,6 +125,8 @@ def template_of(post_processor: Any) -> Template | None:
                 raise ModelError("post_processor is a Sequence with two templates, and one is possible here")
             template = template or made
         return replace(template or _plain(), keeps_prefix=trims)
+    except ModelError:
+        raise
     except (KeyError, TypeError, AttributeError, IndexError, ValueError):
         raise ModelError("post_processor is not as tokenizers writes it") from None
 
@@ -129,7 +136,10 @@ def _template(step: Any) -> Template | None:
     kind = step["type"]
     if kind == "TemplateProcessing":
         tokens = step["special_tokens"]
-        return Template(_steps(step["single"], tokens), _steps(step["pair"], tokens))
+        template = Template(_steps(step["single"], tokens), _steps(step["pair"], tokens))
+        if any(place == 1 for place, _, _ in template.single):
+            raise ModelError("a template for a single text holds B, and there is only one text")
+        return template
     if kind == "ByteLevel":
         return None
     if kind not in ("BertProcessing", "RobertaProcessing"):
@@ -144,7 +154,9 @@ def _template(step: Any) -> Template | None:
     between = [] if second else [last]
     end = _added([back_id], [back], second)
     single: list[Step] = [first, (0, None, 0), last]
-    return Template(single, [*single, *between, (1, None, second), end], has_one_type=not second)
+    return Template(
+        single, [*single, *between, (1, None, second), end], is_anew=True, has_one_type=not second
+    )
 
 
 def _plain() -> Template:

@@ -19,6 +19,7 @@ from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
 from cpbpe.compat.tokenizers.fixed import Fixed
 from cpbpe.compat.tokenizers.inputs import Inputs, read_batch, read_input
 from cpbpe.compat.tokenizers.normalizing import Normalizer
+from cpbpe.compat.tokenizers.processors import PostProcessor
 from cpbpe.compat.tokenizers.runs import Run, Source, run
 from cpbpe.compat.tokenizers.settings import Padding, Truncation, padding_of, truncation_of
 from cpbpe.compat.tokenizers.template import template_of, without_template
@@ -65,7 +66,7 @@ class Tokenizer:
         bare = engine.variant(prefix=False) if is_byte_level else engine
         self._added = AddedTokens(engine, file.vocab, bare.normalize_str)
         self._added.add(file.added_tokens())
-        self._template = template_of(file.post_processor)
+        self._set_post_processor(file.post_processor)
         later = spec.carried.options.get("prefix_after_special", True)
         words = file.pre_tokenizer
         self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine), chunks)
@@ -120,6 +121,7 @@ class Tokenizer:
         content["added_tokens"] = tokens
         content["truncation"] = self._truncation and self._truncation.in_file()
         content["padding"] = self._padding and self._padding.in_file()
+        content["post_processor"] = self._post_processor
         if arguments.flag(pretty, "pretty"):
             return json.dumps(content, ensure_ascii=False, indent=2)
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -234,6 +236,25 @@ class Tokenizer:
         """How many tokens are put around a text, or a pair of texts."""
         is_pair = arguments.flag(is_pair, "is_pair")
         return 0 if self._template is None else self._template.count(is_pair)
+
+    @property
+    def post_processor(self) -> Any:
+        """What goes around texts: a value of the module `processors`, or None."""
+        content = self._post_processor
+        return None if content is None else PostProcessor.of(content)
+
+    @post_processor.setter
+    def post_processor(self, value: Any) -> None:
+        if value is not None and not isinstance(value, PostProcessor):
+            raise TypeError(
+                f"post_processor must be one of cpbpe.compat.tokenizers.processors, or None, not "
+                f"{type(value).__name__}"
+            )
+        self._set_post_processor(None if value is None else value.content)
+
+    def _set_post_processor(self, content: Any) -> None:
+        self._template = template_of(content)
+        self._post_processor = content
 
     @property
     def encode_special_tokens(self) -> bool:
@@ -370,11 +391,7 @@ class Tokenizer:
     model = Fixed("tokenizer.cpbpe is the cpbpe.Tokenizer that encodes")
     normalizer = Fixed("tokenizer.cpbpe.normalize(text) applies it")
     pre_tokenizer = Fixed("encode(words, is_pretokenized=True) takes texts that are cut into words")
-    post_processor = Fixed(
-        "Tokenizer(tok.using(add_bos=True, add_eos=True)) chooses what is put around texts, and "
-        "encode(text, add_special_tokens=False) leaves it out"
-    )
-    decoder = Fixed("tokenizer.cpbpe.stream_decoder() decodes ids that arrive one by one")
+    decoder = Fixed("decoders.DecodeStream decodes ids that arrive one by one")
 
     @property
     def cpbpe(self) -> Model:
@@ -397,6 +414,7 @@ class Tokenizer:
             "added": list(self._added.by_id.items()),
             "specials": sorted(self._added.specials),
             "normalized_names": self._added.normalized_names,
+            "post_processor": self._post_processor,
             "padding": self._padding,
             "truncation": self._truncation,
             "encode_special_tokens": self.encode_special_tokens,
@@ -408,6 +426,7 @@ class Tokenizer:
         added.add(token for _, token in state["added"])
         added.specials = set(state["specials"])
         added.normalized_names = dict(state["normalized_names"])
+        self._set_post_processor(state["post_processor"])
         self._padding, self._truncation = state["padding"], state["truncation"]
         self.encode_special_tokens = state["encode_special_tokens"]
 
