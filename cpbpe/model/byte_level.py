@@ -91,7 +91,8 @@ def assembled(
 ) -> ModelSpec:
     """The model of these pieces, each with its score by its id, and of special tokens.
 
-    Special tokens right after the pieces, or between them, are CONTROL pieces, others added tokens. `ends`
+    Special tokens right after the pieces, or between them, are CONTROL pieces, others added tokens, and so is
+    one with the text of a piece. `ends`
     are those that begin and end a text, "" for the usual names; `number` is what ids are called in messages.
     """
     # 1. The id of everything.
@@ -105,8 +106,9 @@ def assembled(
             )
         by_id[id] = token.encode()
     # 2. Pieces are those before the first id that nothing has; tokens after it are added ones.
+    texts = {text for text, _ in scores.values()}
     size = 0
-    while size in scores or size in by_id:
+    while size in scores or (size in by_id and by_id[size] not in texts):
         size += 1
     above = next((id for id in sorted(scores) if id >= size), None)
     if above is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import FORMS
+from cpbpe.text.utf8 import NEVER_IN_UTF8
 
 MAX_PIECE_BYTES = 8000
 """sentencepiece refuses pieces of this length and above."""
@@ -155,6 +156,20 @@ def _check_pieces(spec: ModelSpec) -> None:
         raise ModelError("no piece has the type UNKNOWN and byte_fallback is off; one of the two is needed")
 
 
+def missing_bytes(pieces: Container[bytes]) -> str:
+    """Which bytes are no pieces, of those that texts have, for a message; "" if none is missing.
+
+    >>> missing_bytes([bytes([byte]) for byte in range(0xC0)]), missing_bytes([b"a"])[:20]
+    ('51 of the 243 (0xC2, 0xC3, 0xC4, ...)', '242 of the 243 (0x00')
+    """
+    wanted = [byte for byte in range(256) if byte not in NEVER_IN_UTF8]
+    missing = [byte for byte in wanted if bytes([byte]) not in pieces]
+    if not missing:
+        return ""
+    shown = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if len(missing) > 3 else "")
+    return f"{len(missing)} of the {len(wanted)} ({shown})"
+
+
 def _check_byte_level(spec: ModelSpec) -> None:
     """What is required of byte-level models besides."""
     # 1. Every text must have ids.
@@ -163,12 +178,10 @@ def _check_byte_level(spec: ModelSpec) -> None:
         for piece, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
         if type == PieceType.NORMAL
     }
-    missing = [byte for byte in range(256) if bytes([byte]) not in normal]
+    missing = missing_bytes(normal)
     if missing:
-        names = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise ModelError(
-            f"in a byte-level model every byte is a NORMAL piece, and {len(missing)} of the 256 are "
-            f"missing: {names}"
+            f"in a byte-level model every byte of UTF-8 is a NORMAL piece, and {missing} are missing"
         )
     # 2. The pattern must be one.
     if spec.splitter is not None:

@@ -126,6 +126,9 @@ def certain(data: bytes, final: bool = False) -> tuple[str, int]:
     return text, used
 
 
+NEVER_IN_UTF8 = frozenset([0xC0, 0xC1, *range(0xF5, 0x100)])
+"""The bytes that no text has."""
+
 # --- Positions ------------------------------------------------------------------------------------
 
 

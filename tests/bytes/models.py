@@ -9,6 +9,7 @@ import cpbpe
 from cpbpe.model.spec import SplitSpec
 from cpbpe.reference.byte_level.patterns import cut
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import NEVER_IN_UTF8
 
 AS_IT_IS = cpbpe.NormalizerSpec("identity", b"", False, False, False)
 OWN = r"\w+"
@@ -56,6 +57,13 @@ def model(pattern: str | None = "cl100k", whole: bool = True) -> cpbpe.ModelSpec
     if pattern is not None and pattern in PATTERNS:
         return spec_of(ranks(), PATTERNS[pattern], whole, pattern)
     return spec_of(ranks(), pattern, whole)
+
+
+@cache
+def lacking() -> cpbpe.ModelSpec:
+    """A small model without the bytes that no text in UTF-8 has, as some published ones are."""
+    known = [piece for piece in ranks() if not NEVER_IN_UTF8.intersection(piece)]
+    return spec_of({piece: rank for rank, piece in enumerate(known)}, PATTERNS["llama3"], True, "llama3")
 
 
 @cache

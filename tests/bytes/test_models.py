@@ -16,7 +16,7 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.engine.reference_engine import PythonEngine
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.transcode.encoding import DocumentEncoder
-from tests.bytes.models import AS_IT_IS, OWN, given_texts, model, ranks, spec_of
+from tests.bytes.models import AS_IT_IS, OWN, given_texts, lacking, model, ranks, spec_of
 from tests.support.budget import examples
 
 MODELS = [("cl100k", True), ("o200k", True), ("gpt2", False), (OWN, True), (None, False), (None, True)]
@@ -42,9 +42,10 @@ def same_arrays(ours: Any, theirs: Any) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(ours[:3], theirs[:3], strict=True))
 
 
-@models
-def test_engines_agree(pattern: str | None, whole: bool) -> None:
-    spec = model(pattern, whole)
+@pytest.mark.parametrize(
+    "spec", [*(model(*row) for row in MODELS), lacking()], ids=lambda spec: f"{len(spec.pieces)}"
+)
+def test_engines_agree(spec: cpbpe.ModelSpec) -> None:
     core, reference = make_engine(spec), PythonEngine(spec)
     assert core.columns() == reference.columns()
     assert core.byte_level == reference.byte_level
@@ -244,6 +245,22 @@ def test_model_files(pattern: str | None, whole: bool, tmp_path: Path) -> None:
     assert again.encode("the cat\0") == tok.encode("the cat\0")
 
 
+def test_bytes_that_no_text_has_may_be_missing(tmp_path: Path) -> None:
+    """As in some published vocabularies."""
+    tok = cpbpe.Tokenizer.from_spec(lacking())
+    assert tok.piece_to_id(b"\xf5") is None
+    tok.save(tmp_path / "a.model")
+    given: dict[str, Any] = {"pattern": "llama3", "special_tokens": {"<|end|>": tok.eos_id}}
+    for name in ("a.model", "a.tiktoken", "tokenizer.json", "a.gguf"):
+        if name != "a.model":
+            cpbpe.convert(tmp_path / "a.model", tmp_path / name, allow_differences=name == "a.gguf")
+        again = cpbpe.load(tmp_path / name, **given if name == "a.tiktoken" else {})
+        assert list(again.vocab) == list(tok.vocab), name
+        for text in given_texts(examples(40)):
+            assert again.encode(text) == tok.encode(text)
+            assert again.decode(tok.encode(text)) == text
+
+
 def test_sentencepiece_refuses_them(tmp_path: Path) -> None:
     """It does not know the field that says what the model is, and must not take it for another one."""
     cpbpe.Tokenizer.from_spec(model()).save(tmp_path / "my.model")
@@ -278,7 +295,10 @@ def with_piece(*piece: Any) -> cpbpe.Pieces:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (lambda: changed(pieces=cpbpe.Pieces.of(model().pieces[3:])), "3 of the 256 are missing"),
+        (
+            lambda: changed(pieces=cpbpe.Pieces.of(model().pieces[3:])),
+            r"2 of the 243 \(0x42, 0xE9\) are missing",
+        ),
         (lambda: changed(pieces=with_piece(b"x1", 0, cpbpe.PieceType.UNKNOWN)), "has the type UNKNOWN"),
         (
             lambda: changed(pieces=with_piece(b"x1", 0, cpbpe.PieceType.USER_DEFINED)),

@@ -115,8 +115,8 @@ def write(spec: "ModelSpec", format: Format, *, allow_differences: bool = False)
         result: Written = _values().Written(module.write(spec))
     else:
         result = module.write(spec, allow_differences=allow_differences)
-    if spec.carried.tokens and format.name not in _WITH_FLAGS:
-        result = imported("dataclasses").replace(result, notes=(*result.notes, _flags_are_lost(spec)))
+    if lost := _lost_flags(spec, format.name):
+        result = imported("dataclasses").replace(result, notes=(*result.notes, _flags_are_lost(lost)))
     check: Any = imported("cpbpe.model.formats.reading_back").check
     check(result, spec, format.name, lambda data: read(data, format, allow_differences=True).spec)
     return result
@@ -126,8 +126,17 @@ _WITH_FLAGS = ("model", "tokenizer.json")
 """The formats that can say that an added token is not special, or takes spaces around it."""
 
 
-def _flags_are_lost(spec: "ModelSpec") -> str:
-    tokens = list(spec.carried.tokens)
+def _lost_flags(spec: "ModelSpec", name: str) -> list[str]:
+    """The tokens with flags that a format cannot hold. A byte-level GGUF file says which are not special."""
+    if name in _WITH_FLAGS:
+        return []
+    from cpbpe.model.piece_type import PLAIN
+
+    held = {PLAIN} if name == "gguf" and spec.alphabet == "bytes" else set()
+    return [text for text, flags in spec.carried.tokens.items() if not flags or set(flags) - held]
+
+
+def _flags_are_lost(tokens: list[str]) -> str:
     shown = ", ".join(map(repr, tokens[:3])) + (f" and {len(tokens) - 3} more" if len(tokens) > 3 else "")
     return (
         f"the file cannot say that added tokens are not special, or take spaces around them ({shown}); "

@@ -28,7 +28,7 @@ pub struct ByteLevel {
     pub options: ByteLevelOptions,
     /// Cuts text into chunks; `None` if a text is one.
     pub splitter: Option<Splitter>,
-    /// The piece of each byte.
+    /// The piece of each byte; that of a byte that no UTF-8 has may be missing, and is never looked up.
     pub ids: Box<[u32; 256]>,
     /// Where long chunks are cut.
     pub cuts: ByteCuts,
@@ -37,12 +37,13 @@ pub struct ByteLevel {
 }
 
 impl ByteLevel {
-    /// For the pieces of a model, which must have every byte.
+    /// For the pieces of a model, which must have every byte of UTF-8.
     pub fn new(options: ByteLevelOptions, pieces: &Pieces) -> Result<ByteLevel, Error> {
         let mut ids = Box::new([0; 256]);
         for byte in 0..=u8::MAX {
             match pieces.find(&[byte]).filter(|&id| pieces.mergeable(id)) {
                 Some(id) => ids[usize::from(byte)] = id,
+                None if matches!(byte, 0xC0 | 0xC1 | 0xF5..) => ids[usize::from(byte)] = u32::MAX,
                 None => return Err(Error::InvalidModel("a byte is not a piece of this byte-level model")),
             }
         }

@@ -20,7 +20,7 @@ from cpbpe.model.formats.gguf.typed import Typed
 from cpbpe.model.formats.given import Given
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair
-from cpbpe.model.spec import Carried, PieceType, SplitSpec
+from cpbpe.model.spec import PLAIN, Carried, PieceType, SplitSpec
 from cpbpe.spelling import advised, named
 from cpbpe.spelling import given as spelled
 from cpbpe.text.byte_letters import LETTERS, all_from_letters, is_spelled
@@ -66,9 +66,15 @@ class _Reader(Typed):
             ordinary[token]: (piece, scores[token])
             for token, piece in zip(spelled, all_from_letters(spelled), strict=True)
         }
-        special = self._special(texts, types, max(rows, default=-1))
-        self._refuse_twins({piece: id for id, (piece, _) in rows.items()}, special)
-        differences += self._found_in_texts(texts, types)
+        last = max(rows, default=-1)
+        special = self._special(texts, types, last)
+        pieces = {piece: id for id, (piece, _) in rows.items()}
+        self._refuse_twins(pieces, special, last)
+        flags: dict[str, tuple[str, ...]] = {
+            text: (PLAIN,) if types[id] == PieceType.USER_DEFINED else ()
+            for text, id in special.items()
+            if types[id] == PieceType.USER_DEFINED or text.encode() in pieces
+        }
         if not allow_differences:
             refuse(differences, "no model of cpbpe is exactly this GGUF file", _ALLOW)
         # 3. The settings, and the ids that have a part.
@@ -86,7 +92,7 @@ class _Reader(Typed):
                 add_dummy_prefix=prefix,
                 prefix_before_space=not prefix,
             ),
-            carried=self._carried(roles, cutting),
+            carried=replace(self._carried(roles, cutting), tokens=flags),
         )
         validity.check(spec)
         return ReadModel(spec, tuple(differences), tuple(self.notes), tuple(self.assumptions))
@@ -206,36 +212,22 @@ class _Reader(Typed):
                 left_out += 1
         if left_out:
             self.notes.append(f"{left_out:,} UNUSED tokens are left out: ids that the model does not have")
-        if any(type in _IN_TEXT for type in types):
+        if PieceType.CONTROL in types or PieceType.UNKNOWN in types:
             self.notes.append(
                 "llama.cpp finds special tokens in texts if it is told to, cpbpe those that allowed_special "
                 "allows"
             )
         return special
 
-    def _found_in_texts(self, texts: list[str], types: list[int]) -> list[Difference]:
-        """What the model's own tokenizer, and llama.cpp, find in every text."""
-        plain = [text for text, type in zip(texts, types, strict=True) if type == PieceType.USER_DEFINED]
-        if plain:
-            more = ", ..." if plain[3:] else ""
-            self.notes.append(
-                f"the tokens {', '.join(map(shown, plain[:3]))}{more} are USER_DEFINED, which llama.cpp "
-                f"finds in every text; here they are special: found if they are allowed, and not decoded"
-            )
-        spaces = [text for text in plain if text.isspace()]
-        if not spaces:
-            return []
-        reason = f"it finds the USER_DEFINED token {shown(spaces[0])} in every text, before the text is cut"
-        return [Difference(reason, spaces[0])]
-
-    def _refuse_twins(self, pieces: dict[bytes, int], special: dict[str, int]) -> None:
+    def _refuse_twins(self, pieces: dict[bytes, int], special: dict[str, int], last: int) -> None:
+        """A special token may have the text of a piece if its id comes after all pieces."""
         for token, id in special.items():
             other = pieces.get(token.encode())
-            if other is not None:
+            if other is not None and id < last:
                 wrong(
                     f"the tokens {other} and {id} have the same text, {shown(token)}: one is made of "
-                    f"letters that stand for bytes, the other is a special token; cpbpe has no two pieces "
-                    f"of one text"
+                    f"letters that stand for bytes, the other is looked for in texts, and its id is among "
+                    f"those of pieces; cpbpe has no two pieces of one text"
                 )
 
     # --- Merges ----------------------------------------------------------------------------------

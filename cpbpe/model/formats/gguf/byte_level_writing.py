@@ -12,7 +12,7 @@ from cpbpe.model.formats.gguf.container import BOOL, INT32
 from cpbpe.model.formats.gguf.pre_names import KNOWN, PreName, name_for, nearest
 from cpbpe.model.formats.gguf.storing import ValuesFile
 from cpbpe.model.formats.values import Written, refuse
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import PLAIN, ModelSpec, PieceType
 from cpbpe.text.byte_letters import to_letters
 
 _ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
@@ -83,6 +83,11 @@ def _tokens(spec: ModelSpec) -> tuple[list[bytes], list[int]]:
     for id in range(len(texts), size):
         texts.append(added.get(id, b"[PAD%d]" % id))
         types.append(PieceType.CONTROL if id in added else PieceType.UNUSED)
+    for id, text in enumerate(texts):  # llama.cpp finds USER_DEFINED tokens in every text
+        if types[id] == PieceType.CONTROL and PLAIN in spec.carried.tokens.get(
+            text.decode(errors="replace"), ()
+        ):
+            types[id] = PieceType.USER_DEFINED
     seen: dict[bytes, int] = {}
     for id, text in enumerate(texts):
         if text.decode(errors="replace").encode() != text:

@@ -162,6 +162,17 @@ class _Reader(Typed):
 
     def _find_unknown(self, texts: list[bytes], types: bytearray) -> None:
         named = keys.TYPES not in self.values or keys.ROLES["unk"] in self.values
+        many = [id for id, type in enumerate(types) if type == PieceType.UNKNOWN]
+        if len(many) > 1:
+            # Fillers and others, to llama.cpp: found if special tokens are, like CONTROL ones.
+            own = self.integer(keys.ROLES["unk"], keys.DEFAULT_ROLES["unk"])
+            others = [id for id in many if id != own]
+            for id in others:
+                types[id] = PieceType.CONTROL
+            self.notes.append(
+                f"{len(others)} pieces beside the unknown token have the type UNKNOWN, for example "
+                f"{shown(texts[others[0]].decode(errors='replace'))}; here they are CONTROL"
+            )
         if PieceType.UNKNOWN not in types and named:
             name = self._set_special(texts, types, "unk", PieceType.UNKNOWN)
             if name and keys.TYPES in self.values:

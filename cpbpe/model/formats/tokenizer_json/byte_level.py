@@ -103,14 +103,13 @@ def read_byte_level(
 
 
 def _refuse_missing(pieces: Pieces) -> None:
-    """Raise a ModelError if a byte is no token, so that some text has no ids."""
+    """Raise a ModelError if a byte of UTF-8 is no token, so that some text has no ids."""
     known = {text for text, type in zip(pieces.texts, pieces.types, strict=True) if type == PieceType.NORMAL}
-    missing = [byte for byte in range(256) if bytes([byte]) not in known]
+    missing = validity.missing_bytes(known)
     if missing:
-        shown_bytes = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if missing[3:] else "")
         wrong(
-            f"model.vocab lacks {len(missing)} of the 256 bytes ({shown_bytes}): tokenizers leaves them out, "
-            f"and byte-level models of cpbpe lose nothing"
+            f"model.vocab lacks bytes that texts have, {missing}: tokenizers leaves them out, and byte-level "
+            f"models of cpbpe lose nothing"
         )
 
 

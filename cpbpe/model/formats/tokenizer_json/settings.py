@@ -35,7 +35,8 @@ def refuse_others(model: Json) -> None:
         wrong("model.type and model.vocab are missing")
     if kind is None:
         listed = isinstance(model.get("vocab"), list)
-        kind = "BPE" if "merges" in model else "Unigram" if listed else "WordLevel"
+        words = "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
+        kind = "BPE" if "merges" in model else "Unigram" if listed else words
         others = sorted(model.keys() - _KINDS.keys())
         if kind == "BPE" and others:
             wrong(f"model.type is missing, and model has {shown(others[0])}, which no BPE model has")
