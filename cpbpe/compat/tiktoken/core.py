@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -345,12 +346,23 @@ class Encoding:
     def cpbpe(self) -> Tokenizer:
         """The same as a `cpbpe.Tokenizer`, with everything that it can do.
 
-        ModelError if that is not possible, because there are gaps between the ranks, for example.
+        ModelError if that is not possible, because there are gaps between the ranks, for example. Of several
+        names of one id, as in o200k_harmony, only the first is known there, with a UserWarning.
         """
+        names: dict[int, str] = {}
+        for text, id in self._special_tokens.items():
+            names.setdefault(id, text)
+        others = [text for text, id in self._special_tokens.items() if names[id] != text]
+        if others:
+            warnings.warn(
+                f"{', '.join(map(repr, others))} and {names[self._special_tokens[others[0]]]!r} have one id: "
+                f"the cpbpe.Tokenizer knows only the name that was given first",
+                stacklevel=2,
+            )
         formats = imported("cpbpe.model.formats.tiktoken")
         file = formats.write_ranks(self._mergeable_ranks)
         made: Tokenizer = imported("cpbpe.tokenizer.tokenizer").Tokenizer.from_spec(
-            formats.spec_of(file, self._pat_str, self._special_tokens)
+            formats.spec_of(file, self._pat_str, {text: id for id, text in names.items()})
         )
         return made
 
