@@ -59,7 +59,36 @@ _OF_ENDINGS = frozenset(_SMALL + _SMALL.upper() + "\u017f")
 """Letters that they name after an apostrophe."""
 
 
-@lru_cache(4096)
+@lru_cache(1 << 14)
+def class_of(letter: str) -> str:
+    r"""The class of a character, as far as the published patterns tell characters apart.
+
+    >>> [class_of(letter) for letter in "aAǅ中ʰ\u03011. \u3000\n\x1c"]
+    ['Ll', 'Lu', 'Lu', 'Lo', 'Lo', 'M', 'N', 'other', 'space', 'space', 'newline', 'other']
+    """
+    kind = category(letter)
+    if letter in "\r\n":
+        return "newline"
+    if letter.isspace() and not "\x1c" <= letter <= "\x1f":  # these four are whitespace in Python only
+        return "space"
+    if kind[0] == "L":
+        return {"Lt": "Lu", "Lm": "Lo"}.get(kind, kind)
+    return kind[0] if kind[0] in "MN" else "other"
+
+
+def loops_of(pattern: str) -> tuple[set[str], ...]:
+    r"""The classes of characters that loops of a published pattern take, each set all of them in one chunk.
+
+    >>> [sorted(loop) for loop in loops_of(PATTERNS["cl100k"])]
+    [['space'], ['M', 'other'], ['Ll', 'Lo', 'Lu']]
+    """
+    marks = {"M"} if r"\p{M}" in pattern else set()
+    others = {"other"} if r"\p{M}\p{N}" in pattern else {"other", "M"}
+    letters = [{"Ll", "Lo"}, {"Lu", "Lo"}] if r"\p{Lu}" in pattern else [{"Ll", "Lu", "Lo"}]
+    return {"space"}, others, *(loop | marks for loop in letters)
+
+
+@lru_cache(1 << 16)
 def signature(before: bytes, text: bytes) -> tuple[str, ...]:
     """The classes of the characters of a text after another. Texts of equal signatures are cut alike.
 
@@ -71,12 +100,10 @@ def signature(before: bytes, text: bytes) -> tuple[str, ...]:
     kinds: list[str] = []
     since = min(before[::-1].find(b"'") % 9, 9)  # how many letters there are after the last apostrophe
     for letter in text.decode():
-        if letter in _OWN or (since < 2 and letter in _OF_ENDINGS):
-            kind = letter
-        else:
-            kind = category(letter) + ("s" if letter.isspace() else "")
+        is_own = letter in _OWN or (since < 2 and letter in _OF_ENDINGS)
+        kind = letter if is_own else class_of(letter)
         since = 0 if letter == "'" else since + 1
-        if kind[0] == "N" or kind in _OWN or kinds[-3:] != [kind] * 3:  # (numbers are counted)
+        if kind == "N" or kind in _OWN or kinds[-3:] != [kind] * 3:  # (numbers are counted)
             kinds.append(kind)
     return tuple(kinds)
 

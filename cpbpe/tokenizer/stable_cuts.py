@@ -10,6 +10,10 @@ encoded again with each piece that may come next. But what follows changes littl
   boundary is one where TM has a boundary, whatever M is; and before it all have the ids of T up to there.
 - No merge crosses a boundary that is there at the end. So what is after it is merged as if it were alone.
 
+Most of each T[:i] need not be encoded. Let s and c be boundaries of the longest of these texts, and c one of
+T[s:i], too. Then T[:i] has both: if a merge crossed s before any crossed c, T[:c] would have it, which has a
+boundary at s; and if one crossed c before any crossed s, T[s:i] would have it.
+
 What cuts the text into chunks is tried with the probes (`cpbpe.text.split_probes`), which stand for all that
 can follow. What is left of a chunk must be cut like the whole one: its first characters are of one class with
 those before them, so that a pattern is in the same loop there; and each probe gives the same chunks.
@@ -21,17 +25,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from unicodedata import category
 
 from cpbpe.engine.choice import make_spans
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
 from cpbpe.text.byte_letters import to_letters
-from cpbpe.text.split_probes import PROBES
+from cpbpe.text.split_probes import PROBES, class_of, loops_of
 from cpbpe.tokenizer.facts import ModelFacts
 
 _Spans = list[list[int]]
+_Loops = tuple[set[str], ...]
 _Aligned = list[tuple[list[int], list[int]]]
 
 _SHORT = 256
@@ -44,13 +48,8 @@ _KEPT, _LAST = 64, 1024
 """How many bytes of a long chunk are looked at, at its beginning and at its end."""
 _CHUNKS = 8
 """How many chunks at the end of a text are looked at."""
-_LOOPS = (
-    {"space"},
-    {"other", "M"},
-    {"Ll", "Lm", "Lo", "M"},
-    {"Lu", "Lt", "Lm", "Lo", "M"},
-)
-"""Classes of characters that the patterns' loops take, each set all of them in one chunk."""
+_WINDOW = 2048
+"""How many bytes at the end of a chunk are encoded with each end first."""
 _BATCH = 16
 """So many texts are encoded together."""
 
@@ -69,7 +68,7 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
             return _in_chunk(
                 facts, partial(_merged, facts.letters_engine), text, {len(text)}, lambda cut: True
             )
-        return _with_pattern(facts, engine, text, make_spans(spec.splitter.pattern))
+        return _with_pattern(facts, engine, text, spec.splitter.pattern)
     types = spec.pieces.types
     shape = facts.stream_plan.shape
     if PieceType.UNUSED in types or shape is None or shape.user_defined.split(text) is not None:
@@ -80,14 +79,14 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
     return _in_chunk(facts, partial(_aligned, engine), text, {len(text), *ends}, lambda cut: True, types)
 
 
-def _with_pattern(
-    facts: ModelFacts, engine: Engine, text: bytes, spans: Callable[[str], _Spans]
-) -> tuple[int, list[int]]:
+def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) -> tuple[int, list[int]]:
     """The same if a pattern cuts the text."""
+    spans = make_spans(pattern)
+    loops = loops_of(pattern)
     # 1. The last place where it is cut, whatever follows. Only the last chunks can then be others.
     starts = [begin for begin, _ in spans(text.decode())][-_CHUNKS:]
     tail = text[starts[0] :]
-    short, left_out = _shortened(tail)
+    short, left_out = _shortened(tail, loops)
     given, size = short.decode(), len(short)
     chunks = [spans(given + probe) for probe in PROBES]
     common = set.intersection(*({begin for begin, _ in rows if begin < size} for rows in chunks))
@@ -99,12 +98,12 @@ def _with_pattern(
     if len(rest) < _SHORT + 2 * facts.by_text[2]:
         return first, before
     # 2. A place within a chunk that goes on to the end, or nearly.
-    short, left_out = _shortened(rest)
+    short, left_out = _shortened(rest, loops)
     given, size = short.decode(), len(short)
     chunks = [spans(given + probe) for probe in PROBES]
     if any(rows[0][0] != 0 or rows[0][1] < size - _AFTER for rows in chunks):
         return first, before
-    kinds = _kinds(given)
+    kinds = _kinds(given, loops)
 
     def is_same(cut: int) -> bool:
         """Whether what is after a place is cut as it is in the whole text."""
@@ -122,11 +121,11 @@ def _with_pattern(
     return first + place, before + inner
 
 
-def _shortened(text: bytes) -> tuple[bytes, int]:
+def _shortened(text: bytes, loops: _Loops) -> tuple[bytes, int]:
     """A long text without its middle, and how much that is; only if it makes no difference to a pattern.
 
-    It makes none if all of the middle, and what is next to it, is of classes that one loop of every published
-    pattern takes. These loops have no end, but for the one over digits, whose chunks are never long.
+    It makes none if all of the middle, and what is next to it, is of classes that one loop of the pattern
+    takes. These loops have no end, but for the one over digits, whose chunks are never long.
     """
     if len(text) <= _KEPT + _LAST:
         return text, 0
@@ -136,20 +135,10 @@ def _shortened(text: bytes) -> tuple[bytes, int]:
     while _is_inside(text, end):
         end += 1
     around = text[:end].decode()[len(text[:begin].decode()) // 2 :] + text[end:].decode()[:_AROUND]
-    classes = {_loop_class(letter) for letter in {*around}}
-    if not any(classes <= loop for loop in _LOOPS):
+    classes = {class_of(letter) for letter in {*around}}
+    if not any(classes <= loop for loop in loops):
         return text, 0
     return text[:begin] + text[end:], end - begin
-
-
-def _loop_class(letter: str) -> str:
-    """The class of a character, as far as the loops of patterns tell them apart."""
-    kind = category(letter)
-    if letter in "\r\n":
-        return "newline"
-    if letter.isspace():
-        return "space"
-    return "M" if kind[0] == "M" else kind if kind[0] in "LN" else "other"
 
 
 def _in_chunk(
@@ -170,24 +159,33 @@ def _in_chunk(
         at = bisect_left(pieces, text[begin:])
         if at < len(pieces) and pieces[at].startswith(text[begin:]):
             ends.add(begin)
-    texts = [text[:end] for end in sorted(ends)]
-    # 2. The boundaries that all of them have.
-    common: set[int] | None = None
-    for at in range(0, len(texts), _BATCH):
-        for ids, begins in aligned(texts[at : at + _BATCH]):
-            places = set(begins)
-            if types is not None:
-                inner = zip(begins[1:], ids, ids[1:], strict=False)
-                normal = PieceType.NORMAL
-                places = {at for at, left, right in inner if types[left] == types[right] == normal}
-            common = places if common is None else common & places
-    # 3. The last of them after which the rest is cut as in the whole text, and is longer than any piece.
-    most = len(text) - longest - _AFTER
-    for cut in sorted((place for place in common or () if 0 < place < most), reverse=True)[:_BATCH]:
-        if not _is_inside(text, cut) and is_good(cut):
-            ids, begins = aligned([text])[0]
-            return cut, [id for id, begin in zip(ids, begins, strict=True) if begin < cut]
-    return 0, []
+    *shorter, last = sorted(ends)
+    [(ids, begins)] = aligned([text[:last]])
+    own = _places(ids, begins, types)
+    most, window = len(text) - longest - _AFTER, _WINDOW
+    while True:
+        # 2. The boundaries that all of them have after one of the longest, up to which they are not encoded.
+        start = max((place for place in own if place <= last - window), default=0)
+        common = {place for place in own if start < place < most}
+        for at in range(0, len(shorter), _BATCH):
+            for row in aligned([text[start:end] for end in shorter[at : at + _BATCH]]):
+                common &= {start + place for place in _places(*row, types)}
+        # 3. The last of them after which the rest is cut as in the whole text, and is longer than any piece.
+        for cut in sorted(common, reverse=True)[:_BATCH]:
+            if not _is_inside(text, cut) and is_good(cut):
+                return cut, [id for id, begin in zip(ids, begins, strict=True) if begin < cut]
+        if not start:
+            return 0, []
+        window *= 16
+
+
+def _places(ids: list[int], begins: list[int], types: bytes | None) -> set[int]:
+    """The boundaries within a text; with `types` those between NORMAL pieces."""
+    if types is None:
+        return set(begins[1:])
+    normal = PieceType.NORMAL
+    inner = zip(begins[1:], ids, ids[1:], strict=False)
+    return {at for at, left, right in inner if types[left] == types[right] == normal}
 
 
 def _aligned(engine: Engine, texts: Sequence[bytes | str], chars: bool = False) -> _Aligned:
@@ -208,9 +206,11 @@ def _is_inside(text: bytes, place: int) -> bool:
     return text[place] & 0xC0 == 0x80
 
 
-def _kinds(text: str) -> dict[int, list[str]]:
+def _kinds(text: str, loops: _Loops) -> dict[int, list[str]]:
     """For each place between characters, by bytes: the classes of those around it."""
-    kinds = [letter if letter in " \n\r'/" else category(letter) for letter in text]
+    has_cases = not any({"Ll", "Lu"} <= loop for loop in loops)
+    one = {"newline": "space", **({} if has_cases else dict.fromkeys(("Ll", "Lu", "Lo"), "L"))}
+    kinds = [letter if letter in "'/" else one.get(kind := class_of(letter), kind) for letter in text]
     found, at = {}, 0
     for number, letter in enumerate(text):
         found[at] = kinds[max(number - _AROUND, 0) : number + _AROUND]

@@ -107,6 +107,7 @@ class _ChunkTail:
         self._text = tail.text
         self._spec = spec
         self._pieces = spec.ids
+        self._made: dict[bytes, list[bytes]] = {}
         self._chunk = make_chunk_finder(spec.splitter.pattern if spec.splitter else None)
 
     def endings(self) -> Iterator[Rows]:
@@ -187,7 +188,10 @@ class _ChunkTail:
         return False
 
     def _merged(self, chunk: bytes) -> list[bytes]:
-        return merge([bytes([byte]) for byte in chunk], self._join)
+        made = self._made.get(chunk)
+        if made is None:
+            made = self._made[chunk] = merge([bytes([byte]) for byte in chunk], self._join)
+        return made
 
     def _join(self, left: bytes, right: bytes) -> tuple[int, bytes] | None:
         id = self._pieces.get(left + right)

@@ -195,6 +195,7 @@ def check_long(tok: cpbpe.Tokenizer, prompt: str, mores: list[str], monkeypatch:
 @pytest.mark.parametrize("name", [*SPELLINGS, "none"])
 def test_long_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stable_cuts, "_SHORT", 0)
+    monkeypatch.setattr(stable_cuts, "_WINDOW", 8)
     monkeypatch.setattr(stable_cuts, "_KEPT", 12)  # so that texts are shortened, too
     monkeypatch.setattr(stable_cuts, "_LAST", 48)
     rng = random.Random(f"{SEED} {name}")
@@ -232,6 +233,7 @@ def test_time_does_not_grow_with_the_square(name: str) -> None:
 @pytest.mark.parametrize("rules", RULES)
 def test_long_texts_of_characters(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stable_cuts, "_SHORT", 0)
+    monkeypatch.setattr(stable_cuts, "_WINDOW", 8)
     rng = random.Random(f"{SEED} {rules} long")
     cut = 0
     for number in range(examples(12)):
