@@ -94,11 +94,11 @@ def make_spans(pattern: str) -> Callable[[str], Any]:
 
         splitter = _core.Splitter(pattern)
         return lambda text: splitter.spans(text).tolist()
-    compiled = imported("cpbpe.reference.byte_level.patterns").compiled(pattern)
+    matches = imported("cpbpe.reference.byte_level.patterns").matches
 
     def spans(text: str) -> list[list[int]]:
-        matches = (match.span() for match in compiled.finditer(text))
-        return [[len(text[:place].encode()) for place in span] for span in matches if span[0] < span[1]]
+        found = (match.span() for match in matches(pattern, text))
+        return [[len(text[:place].encode()) for place in span] for span in found]
 
     return spans
 

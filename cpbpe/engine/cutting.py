@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import accumulate
 from typing import Protocol
 
@@ -92,22 +93,24 @@ class ReferenceCutter:
     """That of the package regex."""
 
     def __init__(self, pattern: str):
-        self._pattern = imported("cpbpe.reference.byte_level.patterns").compiled(pattern)
+        patterns = imported("cpbpe.reference.byte_level.patterns")
+        patterns.compiled(pattern)  # raises an error if it is none
+        self._matches = partial(patterns.matches, pattern)
         self.is_complete = pattern in PATTERNS.values()
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where the matches in a text begin and end, counted in bytes of UTF-8."""
         places = [0, *accumulate(len(character.encode()) for character in text)]
-        found = (match.span() for match in self._pattern.finditer(text))
-        return [(places[begin], places[end]) for begin, end in found if begin < end]
+        found = (match.span() for match in self._matches(text))
+        return [(places[begin], places[end]) for begin, end in found]
 
     def chunks(self, text: str) -> list[bytes]:
         """The matches in a text, as UTF-8."""
-        return [match.group().encode() for match in self._pattern.finditer(text) if match.group()]
+        return [match.group().encode() for match in self._matches(text)]
 
     def finds(self, text: str) -> bool:
         """Whether a text has a match."""
-        return any(match.group() for match in self._pattern.finditer(text))
+        return next(self._matches(text), None) is not None
 
     def parts(self, text: str) -> list[bytes] | None:
         """The same; None if they are all of the text, which is then not taken apart."""

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
-from cpbpe.reference.byte_level.patterns import compiled
+from cpbpe.reference.byte_level.patterns import compiled, matches
 from cpbpe.reference.encoding import Dropout, Normalizer, ReferenceEngine
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
@@ -161,10 +161,8 @@ def _parts(pattern: str, text: str) -> Iterator[str]:
     ['a', '1', 'bc']
     """
     at = 0
-    for match in compiled(pattern).finditer(text):
+    for match in matches(pattern, text):
         begin, end = match.span()
-        if begin == end:
-            continue
         if at < begin:
             yield text[at:begin]
         yield text[begin:end]

@@ -9,8 +9,9 @@ import re
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from cpbpe.reference.byte_level.patterns import compiled
+from cpbpe.reference.byte_level.patterns import compiled, matches
 from cpbpe.reference.byte_level.training import Limits, learn
 from cpbpe.reference.training import pack, unpack
 from cpbpe.reference.training_values import (
@@ -29,7 +30,7 @@ class ReferenceByteCounter:
 
     def __init__(self, spec: ByteCountSpec):
         self._spec = spec
-        self._pattern = compiled(spec.pattern) if spec.pattern else None
+        self._matches = partial(matches, spec.pattern) if spec.pattern and compiled(spec.pattern) else None
         self._words: dict[bytes, int] = {}
         self._firsts: dict[bytes, int] = {}  # a number that rises with the text
         self._seen = 0
@@ -87,7 +88,7 @@ class ReferenceByteCounter:
     def _chunks(self, text: str) -> Iterator[str]:
         """The matches of the pattern, and what it does not match between them."""
         done = 0
-        for match in self._pattern.finditer(text) if self._pattern is not None else ():
+        for match in self._matches(text) if self._matches is not None else ():
             yield from filter(None, (text[done : match.start()], match.group()))
             done = match.end()
         if done < len(text):

@@ -24,13 +24,16 @@ MOST_EXPANDED = 20_000
 _GROUP = re.compile(
     r"\((?:\?(?::|=|!|>|<=|<!|P?<[A-Za-z_][A-Za-z0-9_]*>|[imsx]+(?:-[imsx]+)?:|-[imsx]+:)|(?!\?))"
 )
+_LOOK = re.compile(r"\(\?<?[=!]")
+_PLACES = (r"\b", r"\B", r"\A", r"\z", r"\Z")
+_NONE = re.compile(r"\{0*[,}]")
 _FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ESCAPE = re.compile(
     r"\\(?:[pP](?:\{\^?[A-Za-z_=&.: -]+\}|[A-Z])|x[0-9A-Fa-f]{2}|x\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}"
     r"|[sSdDwWbBAzZrntfv1-9]|[^A-Za-z0-9])",
     re.DOTALL,
 )
-_REPEAT = re.compile(r"(?:[*+?]|\{([0-9]{1,6})(,([0-9]{0,6}))?\})[+?]?")
+_REPEAT = re.compile(r"(?:[*+?]|\{(?=,?[0-9])([0-9]{0,6})(,([0-9]{0,6}))?\})[+?]?")
 _SETS = ("&&", "--", "~~", "||")
 
 
@@ -65,6 +68,7 @@ class _Reader:
         # How many parts each open group has so far when its repeats are written out, and where it begins.
         sizes, begins = [0], [0]
         last = 0  # the size of what a repeat would repeat; 0 if there is nothing
+        empties = [[True]]  # for each open group, whether each alternative may match nothing so far
         while self._at < len(pattern):
             letter = pattern[self._at]
             if flags := _FLAGS.match(pattern, self._at):
@@ -79,16 +83,22 @@ class _Reader:
                     self._wrong(f"groups are nested more than {MOST_NESTED} deep")
                 begins.append(self._at)
                 sizes.append(0)
+                empties.append([True])
                 self._at, last = found.end(), 0
                 continue
+            empty = letter in "^$" or pattern[self._at : self._at + 2] in _PLACES
             if letter == ")":
                 if len(sizes) == 1:
                     self._wrong("a group is closed that was not opened")
-                begins.pop()
+                looks = _LOOK.match(pattern, begins.pop())
                 last = sizes.pop() + 1
                 self._at += 1
+                empty = any(empties.pop()) or looks is not None
+                if empty and _REPEAT.match(pattern, self._at):
+                    self._wrong("what may match nothing is repeated")
             elif letter == "|":
                 self._at, last = self._at + 1, 0
+                empties[-1].append(True)
                 continue
             elif letter == "[":
                 self._read_class()
@@ -100,7 +110,14 @@ class _Reader:
                 self._wrong("there is nothing to repeat")
             else:
                 self._at, last = self._at + 1, 1
+            begin = self._at
             sizes[-1] += self._repeated(last)
+            if (
+                not empty
+                and pattern[begin : self._at][:1] not in ("*", "?")
+                and not _NONE.match(pattern, begin)
+            ):
+                empties[-1][-1] = False
             if sizes[-1] > MOST_EXPANDED:
                 self._wrong(f"with its repeats written out, it has more than {MOST_EXPANDED:,} parts")
         if len(sizes) > 1:
@@ -114,7 +131,7 @@ class _Reader:
         most = max(int(found[1] or 1), int(found[3] or 1))
         if most > MOST_REPEATED or size * most > MOST_EXPANDED:
             self._wrong(f"it repeats too much; the most is {MOST_REPEATED:,} times")
-        if found[3] and int(found[3]) < int(found[1]):
+        if found[3] and int(found[3]) < int(found[1] or 0):
             self._wrong("the least number of repeats is above the most")
         self._at = found.end()
         return size * most

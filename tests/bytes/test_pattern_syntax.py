@@ -1,5 +1,6 @@
 """Patterns that are refused, by both engines with the same words; and those that must not be."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -11,13 +12,15 @@ from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.split_syntax import check_syntax
 from tests.bytes.models import model
 from tests.split.patterns import PATTERNS as SPELLINGS
+from tests.support.budget import SEED, examples
 from tests.support.time_limit import time_limit
 
 REFUSED = {
     "[" * 5000 + "a" + "]" * 5000: "a class of characters in another one",
     "(?:" * 5000 + "a" + ")" * 5000: "groups are nested more than 32 deep",
     "(?:.{1000}){100}": "it repeats too much",
-    "(?=.{1000}){1000}a": "it repeats too much",
+    "(?:.{1000}){,100}": "it repeats too much",
+    "(?=.{1000}){1000}a": "what may match nothing is repeated",
     "(?:(?:a{100}){100}b){3}": "it repeats too much",
     "a{30}" * 1000: "more than 20,000 parts",
     "(a)(?1)": "a group of a kind",
@@ -34,6 +37,8 @@ REFUSED = {
     "[]a]": "begins with ']'",
     "*a": "nothing to repeat",
     "a{3,2}": "above the most",
+    "(?=a)+b": "what may match nothing is repeated",
+    r"(?:\w*?|\n){2,}\W": "what may match nothing is repeated",
 }
 
 
@@ -54,6 +59,115 @@ def test_in_a_file() -> None:
     assert data.count(b"ab|.|\n") == 1
     with pytest.raises(cpbpe.ModelError, match="an escape that not every engine knows"):
         cpbpe.Tokenizer.from_bytes(data.replace(b"ab|.|\n", rb"\X|.|" + b"\n"))
+
+
+ATOMS = [
+    *(
+        "a",
+        "b",
+        "ab",
+        " ",
+        ".",
+        r"\s",
+        r"\S",
+        r"\d",
+        r"\w",
+        r"\W",
+        r"\p{L}",
+        r"\p{Lu}",
+        r"\p{N}",
+        r"\P{L}",
+        "é",
+    ),
+    *(
+        "[ab]",
+        "[^a]",
+        r"[^\s\p{L}]",
+        r"[a-z\d]",
+        r"[\p{Lu}\p{Lt}]",
+        "[-a]",
+        r"\x41",
+        r"\u00e9",
+        r"\n",
+        r"\.",
+        "$",
+        "^",
+    ),
+    *(
+        r"\b",
+        r"\B",
+        r"\A",
+        r"\z",
+        r"\Z",
+        "(?=a)",
+        "(?!b)",
+        r"(?!\S)",
+        "(?<=a)",
+        "(?<! )",
+        "(?i:A)",
+        "(?s:.)",
+        "1",
+    ),
+]
+REPEATS = [
+    "",
+    "",
+    "",
+    "",
+    "?",
+    "*",
+    "+",
+    "{1,3}",
+    "{2}",
+    "{2,}",
+    "*?",
+    "+?",
+    "??",
+    "++",
+    "*+",
+    "?+",
+    "{1,2}+",
+    "{,2}",
+]
+TEXTS = [
+    "ab aB1 é\n\nAB  b.a",
+    "aaabbb 123\r\nÉé\u0301 -a\t",
+    "a\nb\u2028c \u00a0x",
+    "\n",
+    " a",
+    "ab" * 9,
+    "ǅ ſ K İ ẞ",
+]
+
+
+def a_pattern(rng: random.Random, depth: int = 2) -> str:
+    parts = []
+    for _ in range(rng.randint(1, 3)):
+        if depth and rng.random() < 0.3:
+            kind = rng.choice(["(?:{})", "({})", "(?>{})", "(?={})", "(?!{})", "(?i:{})", "(?<n>{})"])
+            parts.append(kind.format(a_pattern(rng, depth - 1)) + rng.choice(REPEATS))
+        else:
+            parts.append(rng.choice(ATOMS) + rng.choice(REPEATS))
+    return ("|" if rng.random() < 0.4 else "").join(parts)
+
+
+def test_random_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either both engines refuse a pattern, or both cut every text at the same places."""
+    rng, taken = random.Random(SEED), 0
+    for _ in range(examples(300)):
+        found = []
+        pattern = a_pattern(rng)
+        spec = replace(model("cl100k"), splitter=SplitSpec(pattern))
+        for engine in ("core", "reference"):
+            monkeypatch.setenv("CPBPE_ENGINE", engine)
+            try:
+                tok = cpbpe.Tokenizer.from_spec(spec)
+                found.append([tok.encode(text) for text in TEXTS])
+            except cpbpe.ModelError:
+                found.append([])
+        assert found[0] == found[1], pattern
+        taken += bool(found[0])
+    assert taken
 
 
 def test_published_patterns_pass() -> None:

@@ -54,7 +54,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import heappop, heappush
 from typing import TypeVar
 
-from cpbpe.reference.byte_level.patterns import compiled
+from cpbpe.reference.byte_level.patterns import cut
 
 S = TypeVar("S")
 
@@ -151,7 +151,7 @@ class ByteLevel:
         """The parts of a text that are merged, each by itself."""
         if self.pattern is None:
             return [text] if text else []
-        return [match.group() for match in compiled(self.pattern).finditer(text)]
+        return cut(self.pattern, text)
 
     # --- Ideas 1 and 4: bytes, and whole chunks ---------------------------------------------------
 

@@ -33,6 +33,7 @@ differ on characters that only a newer version knows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -141,6 +142,24 @@ def compiled(pattern: str) -> Any:
         raise ValueError(f"{pattern!r} is not a regular expression that regex understands: {error}") from None
 
 
+def matches(pattern: str, text: str) -> Iterator[Any]:
+    """The matches that are chunks.
+
+    An empty match is none, and the next one begins after the character there, as with tiktoken's library for
+    patterns. (The package regex would look for a longer match at the same place.)
+
+    >>> [match.group() for match in matches("a*?|b", "ab ba")]
+    []
+    """
+    search, at = compiled(pattern).search, 0
+    while at <= len(text) and (match := search(text, at)):
+        at = match.end()
+        if match.start() < at:
+            yield match
+        else:
+            at += 1
+
+
 def cut(pattern: str, text: str) -> list[str]:
     """The chunks of a text.
 
@@ -149,4 +168,4 @@ def cut(pattern: str, text: str) -> list[str]:
     >>> cut(PATTERNS["qwen2"], "2024"), cut(PATTERNS["gpt2"], "IT'S")
     (['2', '0', '2', '4'], ['IT', "'", 'S'])
     """
-    return [match.group() for match in compiled(pattern).finditer(text)]
+    return [match.group() for match in matches(pattern, text)]

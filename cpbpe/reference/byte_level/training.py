@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from cpbpe.reference.byte_level.patterns import compiled
+from cpbpe.reference.byte_level.patterns import cut
 from cpbpe.text.byte_letters import BYTE_ORDER
 
 WALL = -1
@@ -91,8 +91,7 @@ def count_chunks(texts: Iterable[str], pattern: str | None) -> dict[bytes, int]:
     """
     counts: dict[str, int] = {}
     for text in texts:
-        matches = [text] if pattern is None else (match.group() for match in compiled(pattern).finditer(text))
-        for chunk in matches:
+        for chunk in [text] if pattern is None else cut(pattern, text):
             counts[chunk] = counts.get(chunk, 0) + 1
     return {chunk.encode(): count for chunk, count in counts.items()}
 
