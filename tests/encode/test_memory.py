@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CORE
-from tests.support import processes, zoo
+from tests.support import budget, processes, wheels, zoo
 
 if not CORE:
     pytest.skip("the compiled core is not there", allow_module_level=True)
@@ -39,6 +39,7 @@ texts = [text[i:i + 5000] for i in range(0, len(text), 5000)]
 ids = tok.encode(unit * 6000)
 many = [ids[i:i + 1000] for i in range(0, len(ids), 1000)]
 pieces = tok.encode_pieces(unit * 4000)
+tokens = [f"<token {i}>" for i in range(30000)]
 small = "Hello world \\u00e9"
 right = tok.encode(small)
 
@@ -80,6 +81,7 @@ calls = {
     "count_batch": lambda text: tok.count_batch(texts),
     "align_batch": lambda text: tok.align_batch(texts, threads=2),
     "load": lambda text: cpbpe.Tokenizer.from_bytes(model).vocab_size,
+    "many tokens": lambda text: tok.with_special_tokens(tokens).encode(tokens[-1], allowed_special="all"),
     "count words": counted,
     "learn": learned,
 }
@@ -149,12 +151,22 @@ NEEDS_MUCH = {"normalize", "encode_array", "align", "decode_bytes", "decode_piec
 """Calls whose buffers are not kept for the next one."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", CALLS, ids=" ".join)
 def test_memory_error_or_a_right_answer(calls: tuple[str, ...]) -> None:
     for call, found in outcomes(zoo.real_path(zoo.REAL[0]), "words", *calls, limits=LIMITS):
         assert set(found) <= {"MemoryError", "right"}, (call, found)
         assert "MemoryError" in found or call not in NEEDS_MUCH, (call, found)
         assert "right" in found, (call, found)
+
+
+@pytest.mark.slow
+def test_many_special_tokens(tmp_path: Path) -> None:
+    """Of which each is an object of Python's: making one must not fail in any other way."""
+    file, count = wheels.file("cl100k", tmp_path), budget.examples(20)
+    limits = [60 * number / count for number in range(count)]
+    ((_, found),) = outcomes(file, "short", "many tokens", limits=limits)
+    assert set(found) == {"MemoryError", "right"}
 
 
 def test_training() -> None:

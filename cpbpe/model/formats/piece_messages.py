@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Mapping
 from itertools import chain
 from struct import iter_unpack
 
 from cpbpe.model.spec import Pieces, PieceType
 
+_ADDED, _ID = b"\xa2\xae\x14", b"\x10"
+"""What begins the field of a file that is an added token (field 41700), and in it that of the id."""
 _PIECE, _TEXT, _SCORE, _TYPE = b"\x0a", b"\x0a", b"\x15", b"\x18"
 """What begins the field of a file that is a piece (its length follows), and in it the fields of the text (its
 length follows, too), the score (a float32) and the type (a number)."""
@@ -46,6 +49,20 @@ def piece_messages(pieces: Pieces) -> bytes:
             tails[id] += _TYPE + _varint(types[id])
         heads[id] = _head(lengths[id], len(tails[id]))
     return b"".join(chain.from_iterable(zip(heads, texts, tails, strict=True)))
+
+
+def added_messages(tokens: Mapping[str, int]) -> bytes:
+    r"""The same for added tokens, of which there may be thousands, too.
+
+    >>> added_messages({"<x>": 300})
+    b'\xa2\xae\x14\x08\n\x03<x>\x10\xac\x02'
+    """
+    fields = []
+    for name, id in tokens.items():
+        text = name.encode()
+        token = _TEXT + _varint(len(text)) + text + _ID + _varint(id)
+        fields += [_ADDED, _varint(len(token)), token]
+    return b"".join(fields)
 
 
 def _scores(pieces: Pieces) -> bytearray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.formats.carried import carried_bytes, carried_of
-from cpbpe.model.formats.piece_messages import piece_messages
+from cpbpe.model.formats.piece_messages import added_messages, piece_messages
 from cpbpe.model.formats.sniff import CARRIED_TAG, describe
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, Settings, SplitSpec
 from cpbpe.model.validity import hide_nul
@@ -267,8 +267,18 @@ def write(spec: ModelSpec) -> bytes:
         proto.Extensions[messages().prefix_before_space] = False
     if spec.normalizer.unicode_form:
         proto.Extensions[messages().unicode_form] = spec.normalizer.unicode_form.encode()
-    others: bytes = proto.SerializeToString()
-    return piece_messages(spec.pieces) + others
+    return piece_messages(spec.pieces) + _serialized(proto)
+
+
+def _serialized(message: Any) -> bytes:
+    """A message as bytes. Without memory, protobuf raises an error of its own, which does not say so."""
+    try:
+        data: bytes = message.SerializeToString()
+    except imported("google.protobuf.message").EncodeError as error:
+        raise MemoryError(
+            "the fields of a model are too large to be written, or there is no memory"
+        ) from error
+    return data
 
 
 def _byte_level_bytes(spec: ModelSpec) -> bytes:
@@ -280,24 +290,19 @@ def _byte_level_bytes(spec: ModelSpec) -> bytes:
         "then": [pattern.encode() for pattern in splitter.then],
     }
     message = messages().ByteLevel(**{name: value for name, value in fields.items() if value})
-    data: bytes = message.SerializeToString()
-    return data
+    return _serialized(message)
 
 
 def added_fields(tokens: Mapping[str, int]) -> bytes:
     """Added tokens as bytes to append to a file: protobuf allows the fields of one message in parts."""
-    proto = messages().ModelProto()
-    _add(proto, [(text.encode(), id) for text, id in tokens.items()])
-    data: bytes = proto.SerializeToString()
-    return data
+    return added_messages(tokens)
 
 
 def carried_field(carried: Carried) -> bytes:
     """What is carried beside a model as bytes to append to its file, likewise."""
     proto = messages().ModelProto()
     proto.Extensions[messages().carried] = carried_bytes(carried)
-    data: bytes = proto.SerializeToString()
-    return data
+    return _serialized(proto)
 
 
 def changed_fields(names: Mapping[str, str], add_dummy_prefix: bool | None) -> bytes:
@@ -307,14 +312,13 @@ def changed_fields(names: Mapping[str, str], add_dummy_prefix: bool | None) -> b
         setattr(proto.trainer_spec, f"{role}_piece", piece.encode())
     if add_dummy_prefix is not None:
         proto.normalizer_spec.add_dummy_prefix = add_dummy_prefix
-    data: bytes = proto.SerializeToString()
-    return data
+    return _serialized(proto)
 
 
 def _add(proto: Any, tokens: Any) -> None:
     for text, id in tokens:
         token = messages().AddedToken(text=text, id=id)
-        proto.Extensions[messages().added_tokens].append(token.SerializeToString())
+        proto.Extensions[messages().added_tokens].append(_serialized(token))
 
 
 def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpec) -> None:

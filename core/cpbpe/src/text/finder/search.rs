@@ -11,7 +11,7 @@
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
 use crate::error::{Error, Halt};
-use crate::memory::Grow;
+use crate::memory::{probe, Grow};
 use crate::text::finder::filter::Beginnings;
 use crate::text::finder::keys::Keys;
 use crate::watch::Check;
@@ -22,6 +22,8 @@ const CHECK_BYTES: usize = 1 << 16;
 
 /// The automaton does not search for keys longer than this.
 const LONG: usize = 64;
+/// About how many bytes the automaton takes for each byte of its keys, if they have no beginnings in common.
+const STATE: usize = 100;
 /// For every byte skipped, this many may be read without finding a key.
 const PATIENCE: usize = 4;
 /// And this many in any case.
@@ -74,6 +76,7 @@ impl Finder {
                 return Ok(Finder(Way::Long(Keys::unlimited(keys)?, beginnings)));
             }
         }
+        probe(STATE * keys.iter().map(|key| key.len()).sum::<usize>())?;
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .start_kind(StartKind::Both)
