@@ -13,11 +13,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
 from cpbpe import Tokenizer
+from cpbpe.engine.choice import load_engine
+from cpbpe.engine.protocol import Engine
+from tests.conftest import ENGINES
 from tests.support import processes, tiers, zoo
 
 ROOT = Path(__file__).parents[1]
@@ -27,14 +31,21 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "READM
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
 
+@cache
+def _loaded(engine: str, data: bytes) -> Engine:
+    """The engine for a file, which hundreds of examples load: it does not change, so they can share it."""
+    return load_engine(data)
+
+
 @pytest.fixture
 def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cpbpe.tokenizer.identity.load_engine", partial(_loaded, engine))
     (tmp_path / "tokenizer.model").write_bytes(zoo.model("tokenizer.model.v1"))
     (tmp_path / "corpus.txt").write_bytes((ROOT / "LICENSE").read_bytes())
     monkeypatch.chdir(tmp_path)
 
 
-@tiers.slow_reference
+@pytest.mark.parametrize("engine", ENGINES[:1], indirect=True)  # (pages are tried on both engines)
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:

@@ -172,6 +172,7 @@ def test_several_patterns() -> None:
         Tokenizer.from_spec(replace(spec, splitter=replace(SEVERAL, then=("(",))))
 
 
+@pytest.mark.slow
 def test_each_pattern_cuts_the_chunks_of_the_one_before() -> None:
     patterns = [r"\p{N}{1,3}", r"[b-f]+", PATTERNS["gpt2"], r"a(?=b)|\z", r"\s|(?<=x)y", PATTERNS["cl100k"]]
     chance = random.Random(SEED)

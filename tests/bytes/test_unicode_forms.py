@@ -66,10 +66,12 @@ def by_reference(form: str, text: str) -> str:
 # --- The forms ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_core_are_those_of_the_reference() -> None:
     assert unicode_tables.FILE.read_text(encoding="ascii") == unicode_tables.tables()
 
 
+@pytest.mark.slow
 @forms
 def test_every_character(form: Any) -> None:
     """All at once, because a line end stays as it is and nothing passes it."""
@@ -80,6 +82,7 @@ def test_every_character(form: Any) -> None:
     assert [by_reference(form, line) for line in few] == [THEIRS[form].normalize_str(line) for line in few]
 
 
+@pytest.mark.slow
 @forms
 def test_every_pair_that_may_be_composed(form: str) -> None:
     letters, marks = interesting()
@@ -154,6 +157,7 @@ def test_where_each_byte_came_from(form: str, text: str, normalized: str, origin
         assert engine.origins(text) == (normalized.encode(), origins)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["\u0301", "\u0301\u0327\u0334", "\u1161", "\u0b3e", "\ufdfa", "\u0344"])
 @forms
 def test_long_runs_take_no_more_than_linear_time(form: str, unit: str) -> None:

@@ -59,6 +59,7 @@ def test_files_of_every_kind_and_the_standard_input() -> None:
     assert output("encode", "m.model", "--input-format", "text", input=b"\0\n") == b"28705 3\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["ids", "pieces", "jsonl", "json"])
 def test_a_file_comes_back(form: str) -> None:
     text = TEXT if form in ("ids", "pieces") else TEXT + b"\n"

@@ -145,6 +145,7 @@ def test_normalize(name: str, folder: Path) -> None:
         assert Path("o").read_bytes() == expected.encode(), flags
 
 
+@pytest.mark.slow
 def test_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("r.tsv").write_text(zoo.TSV)
     written = run("normalize", "--normalization_rule_tsv=r.tsv", "--decompile")

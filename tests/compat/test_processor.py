@@ -23,7 +23,7 @@ from tests.support import budget, processes, texts, tiers, zoo
 from tests.support.compat_calls import OURS, THEIR_MODELS, THEIRS, Call, compare, outcome, pair, plain
 
 BOTH = pytest.mark.parametrize("spm", [THEIRS, OURS], ids=["sentencepiece", "cpbpe"])
-EXAMPLES = budget.examples(100)
+EXAMPLES = budget.examples(50)
 LLAMA = zoo.model("llama")
 
 

@@ -94,6 +94,7 @@ def is_refused(folder: Path) -> bool:
     return normalized and doubled in ((content["normalizer"] or {}).get("normalizers") or ())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_ids_text_and_chats(saved: Path) -> None:
     counts: Counter[str] = Counter()
@@ -150,6 +151,8 @@ def check_text(folder: Path, tok: Any, ours: Any, row: Any) -> None:
             assert not row["text"][other:begin].strip(), where
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("saved")  # which puts a folder beside the models
 def test_the_reproducers(tmp_path: Path, models: Path) -> None:
     """What a reader of a folder saw before: a word gone, and tokens that were not found."""
     import transformers

@@ -19,7 +19,7 @@ from tests.support import tiers
 from tests.support.budget import SEED, examples
 from tests.support.tiktoken_texts import SPECIAL, Maker, both, same, same_completions
 
-published = pytest.mark.parametrize("name", tiers.some(list(SPECIAL), ["tekken", "p50k"]))
+published = pytest.mark.parametrize("name", tiers.some(list(SPECIAL), ["tekken", "p50k"]), scope="module")
 
 
 def maker_of(theirs: Any, seed: int = SEED) -> Maker:

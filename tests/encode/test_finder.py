@@ -48,6 +48,7 @@ class Naive:
         return starts
 
 
+@pytest.mark.slow
 @quick
 @seed(SEED)
 @given(keys_and_texts(), LIMITS)
@@ -65,6 +66,7 @@ def test_finds_what_trying_all_keys_finds(
         assert finder.could_grow(text, at) == any(key.startswith(rest) and key != rest for key in reachable)
 
 
+@pytest.mark.slow
 @quick
 @seed(SEED)
 @given(keys_and_texts(), LIMITS)
@@ -80,6 +82,7 @@ def test_split(keys_and_text: tuple[list[bytes], bytes], limit: int | None) -> N
     assert Finder(keys, limit).split(text) == (expected if len(expected) > 1 else None)
 
 
+@pytest.mark.slow
 @quick
 @seed(SEED)
 @given(keys_and_texts(), LIMITS)
@@ -134,6 +137,7 @@ def test_long_keys_take_little_memory() -> None:
     assert finder.could_grow(b"0abab", 0)
 
 
+@pytest.mark.slow
 def test_many_keys_and_long_texts() -> None:
     """Ten thousand keys, of which many begin one another, in two megabytes that are full of beginnings."""
     rng = random.Random(SEED)

@@ -82,6 +82,7 @@ def check(model: str, *calls: str) -> None:
         assert (outcome, seconds < SOON) == ("interrupted", True), (call, outcome, seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "calls",
     [

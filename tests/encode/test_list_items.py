@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cpbpe import Tokenizer
 from tests.conftest import ENGINES
@@ -14,6 +15,7 @@ from tests.support.tokenizers import tokenizer, with_gaps
 TEXT = "\n".join(corpus.lines()[:300])
 
 
+@pytest.mark.slow
 def test_references(engine: str) -> None:
     """Each item holds one reference to its int: none is lost, and none stays when the lists are gone."""
     tok = Tokenizer.from_bytes(zoo.model("llama"))

@@ -20,7 +20,7 @@ from tests.support.texts import TextMaker, texts
 from tests.support.time_limit import time_limit
 from tests.support.tokenizers import pieces_of, tokenizer
 
-EXAMPLES = budget.examples(300)
+EXAMPLES = budget.examples(150)
 quick = budget.quick(50, least=5)
 
 SPECIAL = ("<|user|>", "<|end|>", "<|", "a b", " ", "é", "<s")

@@ -400,7 +400,9 @@ PAIRS = [(name, engine) for engine in ENGINES for name in MODELS]
 
 @pytest.mark.parametrize("case", tiers.some(PAIRS, PAIRS[:2]), ids=str)
 def test_every_pair_of_options(case: tuple[str, str]) -> None:
-    check_options(tokenizer(*case), combined(VALUES, 2))
+    """Each pair on three of the models."""
+    choices = list(combined(VALUES, 2))
+    check_options(tokenizer(*case), choices[MODELS.index(case[0]) % 3 :: 3])
 
 
 def check_options(tok: Tokenizer, choices: Iterable[Options]) -> None:

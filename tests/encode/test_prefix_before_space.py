@@ -132,6 +132,7 @@ def test_the_two_engines_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> No
             assert ours.encode(text) == theirs.encode(text), text
 
 
+@pytest.mark.slow
 def test_a_long_text_on_several_threads(engine: str) -> None:
     tok = tokenizer("llama")
     text = "\n".join(corpus.lines()) * (40 if engine == "core" else 1)

@@ -182,6 +182,7 @@ def test_permission_is_not_remembered(engine: str) -> None:
         assert tok.encode("<s>", allowed_special=("<s>",) * (length + 1)) == [1]
 
 
+@pytest.mark.slow
 def test_threads_with_more_choices_than_are_kept(engine: str) -> None:
     """One thread makes room for a choice while others do the same."""
     tok = tokenizer(zoo.REAL[0], engine)

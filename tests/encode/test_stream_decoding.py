@@ -16,7 +16,7 @@ from tests.support.streams import DECODABLE, NEXT, decoded, kinds_of_ids, load, 
 from tests.support.texts import TextMaker
 from tests.support.zoo import DENORMALIZERS
 
-EXAMPLES = budget.examples(300)
+EXAMPLES = budget.examples(150)
 
 
 @tiers.engines

@@ -13,7 +13,7 @@ from tests.support.streams import DECODABLE, EDITED, NAMES, cut, encoded, load, 
 from tests.support.texts import TextMaker
 from tests.support.time_limit import time_limit
 
-EXAMPLES = budget.examples(300)
+EXAMPLES = budget.examples(150)
 
 
 @tiers.engines

@@ -47,7 +47,7 @@ def test_a_mapping(name: str, engine: str) -> None:
     assert vocab == expected == dict(vocab)
     assert vocab == with_gaps(zoo.model(name), engine).vocab
     assert vocab != tokenizer(name, engine).vocab
-    for piece, id in expected.items():
+    for piece, id in [*expected.items()][:: 1 + size // 2000]:
         data = piece.encode(errors="surrogateescape")
         assert vocab[piece] == vocab[data] == vocab.get(piece) == vocab.get(data) == id
         assert vocab[id] == vocab.get(id) == piece

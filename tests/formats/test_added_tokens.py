@@ -56,6 +56,7 @@ def test_flags_of_added_tokens(form: Callable[[], Json], special: bool) -> None:
                 assert tok.decode(ids, skip_special_tokens=skip) == theirs_said, (flags, text)
 
 
+@pytest.mark.slow
 def test_thousands_of_flagged_tokens() -> None:
     """In each way of looking for them, the time does not grow with the square of their number."""
     content = metaspace_always()

@@ -31,6 +31,7 @@ TEXTS = st.lists(LETTERS, max_size=8).map(b"".join)
 # --- What a compiler makes ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @quick
 @seed(SEED)
 @given(RULES, TEXTS)
@@ -65,6 +66,7 @@ def test_rules_are_read_whole(rules: dict[bytes, bytes]) -> None:
     assert list(Charsmap(charsmaps.make(rules)).rules(1 << 20)) == sorted(rules.items())
 
 
+@pytest.mark.slow
 def test_the_largest_named_rules() -> None:
     """225,000 keys that share their endings."""
     rules = named_rules("nmt_nfkc_cf")

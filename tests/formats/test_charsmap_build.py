@@ -3,6 +3,7 @@
 import hashlib
 import random
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +44,7 @@ def test_named_rules(name: str) -> None:
     assert rule_charsmap(name) == their_charsmap(rule_name=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
 def test_the_charsmaps_in_the_package_are_those_that_the_rules_give(name: str) -> None:
     """After a change of the rules: `python -m cpbpe.text.named_rules`."""
@@ -75,6 +77,11 @@ def test_other_versions_of_unicode_are_refused(monkeypatch: pytest.MonkeyPatch) 
         named_rules_module._unicode_data.__wrapped__()
 
 
+@cache
+def folded() -> dict[str, str]:
+    return dict(named_rules("nfkc_cf"))
+
+
 @pytest.mark.parametrize(
     "letter", ["\u1c89", "\u2c2f", "\ua7cb", "\ua7dc", "\U00010570", "\U00010d50", "\U00016ea0"]
 )
@@ -82,7 +89,7 @@ def test_letters_that_came_late(letter: str) -> None:
     """Capital letters of Unicode 14 to 17, which most versions of Python do not know."""
     import unicodedata2
 
-    small = named_rules("nfkc_cf")[letter]
+    small = folded()[letter]
     assert unicodedata2.name(small) == unicodedata2.name(letter).replace("CAPITAL", "SMALL")
     assert unicodedata2.category(small) == "Ll"
 

@@ -186,8 +186,8 @@ SHARES = range(32)
 def test_no_bytes_crash(share: int) -> None:
     """Any byte of a model may be wrong: the result is a tokenizer or a ModelError, never anything else."""
     data = bytearray(zoo.model("nfkc"))
-    for at in [*range(600), *range(600, len(data), 601)][share :: len(SHARES)]:
-        for value in (0, 0x80, 0xFF, data[at] ^ 1):
+    for at in [*range(0, 600, 2), *range(600, len(data), 1201)][share :: len(SHARES)]:
+        for value in (0, 0x80, 0xFF, data[at] ^ 1)[at // 2 % 2 :: 2]:
             changed = bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
             try:
                 tok = cpbpe.Tokenizer.from_bytes(changed)

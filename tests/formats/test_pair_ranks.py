@@ -66,6 +66,7 @@ def test_they_differ_if_and_only_if_one_of_the_candidates_differs(seed: int) -> 
     assert min(outcomes.values()) > 0, outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_become_scores_without_exception(seed: int) -> None:
     """Any list of pairs, with several for one piece, and pairs that can never be merged."""
@@ -111,6 +112,7 @@ def test_real_models_agree(name: str) -> None:
     assert not list(differences(made, ranks, ordered(made, ranks)))
 
 
+@pytest.mark.slow
 def test_many_equal_scores_are_refused_soon() -> None:
     """Among 27,000 pieces of one score, the text that shows it is found without sorting all each time."""
     import cpbpe

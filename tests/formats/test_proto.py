@@ -71,7 +71,7 @@ IMPORTS = [
 LOAD = "import cpbpe, sys; cpbpe.load(sys.argv[1]).encode('Hello')"
 
 
-ORDERS = [*permutations(IMPORTS, 2), *permutations(IMPORTS, 3)]
+ORDERS = [*permutations(IMPORTS, 3)]
 
 
 @pytest.mark.parametrize("order", tiers.some(ORDERS, ORDERS[:1]), ids=str)

@@ -58,6 +58,7 @@ def file(**changes: Any) -> bytes:
     return json.dumps(content(**changes)).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_files(name: str, tmp_path: Path) -> None:
     tok = cpbpe.load(real_path(name))

@@ -116,6 +116,7 @@ VALUES: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_anything_may_be_wrong(seed: int) -> None:
     """Any value of a file is replaced by another: there is a tokenizer, or one of the two errors."""

@@ -194,6 +194,7 @@ VALUES += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_changed_values(form: str) -> None:
     chance = random.Random(f"{budget.SEED} {form}")

@@ -83,6 +83,7 @@ def test_what_is_not_understood_rules_out_nothing(pattern: str) -> None:
     assert chunks_of(SplitSpec(pattern)) is None
 
 
+@pytest.mark.slow
 def test_characters_of_parts() -> None:
     """All characters that begin or end with some bytes, against all characters."""
     every = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

@@ -1,8 +1,7 @@
-"""Small models with awkward settings: every piece, every pair and every triple of pieces is encoded.
+"""Small models with awkward settings: every piece, every pair and many triples of pieces are encoded.
 
 What is called unreachable must not come out of any of them; what does come out must be called reachable; and
-every witness yields its piece. The core is given all texts; the reference engine all but most triples, and
-in byte-level models a part of the pairs.
+every witness yields its piece. With a larger budget (`CPBPE_EXAMPLES`), the core is given all triples.
 """
 
 import random
@@ -17,7 +16,7 @@ import cpbpe
 from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
 from tests.bytes import models as byte_models
 from tests.lint.search import Search
-from tests.support import corpus
+from tests.support import corpus, tiers
 from tests.support.budget import SEED, examples
 
 USER_DEFINED = ["ab", "abc", "bca", "the", "e t", "<x>", "\u2581\u2581"]
@@ -74,19 +73,20 @@ CHANGES: dict[str, Callable[[Piece, random.Random], Piece]] = {
 
 
 def triples(search: Search, engine: str) -> Iterator[str]:
-    """All of them, or a part: of those of the core if there are very many, and for the reference engine."""
+    """A third of them, with a larger budget all; fewer for the reference, and if there are very many."""
     pieces, rng = search.pieces, random.Random(SEED)
     if engine == "core" and len(pieces) <= ALL_TRIPLES:
-        return search.triples()
+        return islice(search.triples(), rng.randrange(3), None, max(1, 3 - examples(1) // 2))
     return islice(("".join(rng.choices(pieces, k=3)) for _ in iter(int, 1)), examples(3000))
 
 
 def pairs(search: Search, engine: str) -> Iterator[str]:
-    """All of them, or a part for the reference engine if there are very many."""
+    """All of them, or a part if there are very many."""
     pieces, rng = search.pieces, random.Random(SEED)
-    if engine == "core" or len(pieces) <= ALL_TRIPLES:
+    if len(pieces) <= ALL_TRIPLES:
         return map("".join, product(pieces, repeat=2))
-    return islice(("".join(rng.choices(pieces, k=2)) for _ in iter(int, 1)), examples(10_000))
+    count = examples(4000) * (20 if engine == "core" else 1)
+    return islice(("".join(rng.choices(pieces, k=2)) for _ in iter(int, 1)), count)
 
 
 def check(tok: cpbpe.Tokenizer, engine: str) -> None:
@@ -109,13 +109,15 @@ def check(tok: cpbpe.Tokenizer, engine: str) -> None:
     assert len(report.reach.reasons) > 5
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@tiers.slow_reference
+@pytest.mark.parametrize("name", tiers.some(TRAINED, ["plain", "user-defined"]))
 def test_all_pairs_and_triples(name: str, engine: str) -> None:
     spec = small(name)
     assert len(spec.pieces) <= ALL_TRIPLES
     check(cpbpe.Tokenizer.from_spec(spec), engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["gpt2", "cl100k"])
 def test_all_pairs_of_byte_level_models(pattern: str, engine: str) -> None:
     check(cpbpe.Tokenizer.from_spec(byte_models.model(pattern, pattern == "cl100k")), engine)

@@ -21,6 +21,7 @@ def model(name: str) -> cpbpe.Tokenizer:
     return cpbpe.Tokenizer.from_bytes(zoo.model(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "suffix", "bytes", "no pattern"])
 def test_nothing_called_unreachable_is_found(name: str) -> None:
     tok = model(name)

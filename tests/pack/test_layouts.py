@@ -48,6 +48,7 @@ def expected(texts: list[str], split: str, options: dict[str, Any]) -> list[list
     return [ids for number, ids in rows if ids and (number in chosen) == (split == "val")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", DECODE)
 @quick(10, 12)
 @given(data=st.data())

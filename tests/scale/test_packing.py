@@ -66,6 +66,7 @@ RUNS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "how"), RUNS, ids=["plain", "megatron", "shuffled", "places"])
 @pytest.mark.parametrize("model", ["llama", "defaults"])
 def test_the_files_of_one_machine(

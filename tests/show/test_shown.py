@@ -81,6 +81,7 @@ def check(shown: cpbpe.Shown, text: str | bytes) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_all_of_any_text_is_drawn(name: str) -> None:
     @quick(5, 25)

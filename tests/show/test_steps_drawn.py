@@ -28,6 +28,7 @@ def leaves(node: Node) -> bytes:
     return b"".join(map(leaves, node.parts)) if node.parts else node.symbol
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_any_text(name: str) -> None:
     @quick(10, 15)

@@ -70,6 +70,7 @@ def check_with_tiktoken(pattern: str, some: list[str]) -> None:
         assert found == wanted, (pattern, text)
 
 
+@pytest.mark.slow
 def test_classes_of_all_characters() -> None:
     """`regex` may know characters that tiktoken's Unicode does not, or the other way round."""
     new = in_class(r"\p{Cn}") | set(regex.findall(r"\p{Cn}", "".join(EVERY)))

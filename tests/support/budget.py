@@ -12,12 +12,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-SEED = int(os.environ.get("CPBPE_SEED", "1"))
+SEED = int(os.environ.get("CPBPE_SEED") or 1)
 
 
 def examples(usual: int) -> int:
     """How many examples to make, for a test that usually makes `usual` of them."""
-    return int(os.environ.get("CPBPE_EXAMPLES", usual))
+    return int(os.environ.get("CPBPE_EXAMPLES") or usual)
 
 
 def quick(share: int, least: int) -> settings:

@@ -2,7 +2,8 @@
 
 import random
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -98,22 +99,37 @@ class TextMaker:
         return bytes(data)
 
 
-def texts(pieces: list[str]) -> st.SearchStrategy[str]:
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+
+
+def texts(pieces: Sequence[str]) -> st.SearchStrategy[str]:
     """The same ideas for hypothesis, which shrinks what fails to the smallest text that still does."""
-    characters = st.characters(exclude_categories=["Cs"])
+    return _texts(tuple(pieces))
+
+
+def broken(pieces: Sequence[str]) -> st.SearchStrategy[bytes]:
+    """Bytes that need not be valid UTF-8."""
+    return _broken(tuple(pieces))
+
+
+# What is drawn from is kept, which takes as long to make as some draws.
+
+
+@cache
+def _texts(pieces: tuple[str, ...]) -> st.SearchStrategy[str]:
     fragments = st.one_of(
-        st.text(characters, max_size=8),
+        st.text(CHARACTERS, max_size=8),
         st.sampled_from(pieces),
         st.sampled_from(pieces).map(lambda piece: piece.replace("▁", " ")),
         st.sampled_from(SPACES + MARKS + SPECIALS + BIDI),
         st.text(st.sampled_from("abcdz=x \u00e9▁"), max_size=12),
-        st.builds(lambda character, count: character * count, characters, st.integers(2, 60)),
+        st.builds(lambda character, count: character * count, CHARACTERS, st.integers(2, 60)),
         st.text(st.sampled_from(COMBINING), max_size=3),
     )
     return st.lists(fragments, max_size=8).map("".join)
 
 
-def broken(pieces: list[str]) -> st.SearchStrategy[bytes]:
-    """Bytes that need not be valid UTF-8."""
-    fragments = st.one_of(st.binary(max_size=6), st.sampled_from(INVALID), texts(pieces).map(str.encode))
+@cache
+def _broken(pieces: tuple[str, ...]) -> st.SearchStrategy[bytes]:
+    fragments = st.one_of(st.binary(max_size=6), st.sampled_from(INVALID), _texts(pieces).map(str.encode))
     return st.lists(fragments, max_size=4).map(b"".join)

@@ -6,7 +6,7 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ SPECIAL = {
 _PATTERN = {"p50k": "gpt2", "llama4": "o200k"}
 
 
-@cache
+@lru_cache(2)
 def ranks_of(name: str) -> dict[bytes, int]:
     """The ranks of a published vocabulary."""
     if name == "gpt2":
@@ -46,7 +46,7 @@ def ranks_of(name: str) -> dict[bytes, int]:
     return wheels.tekken()[0] if name == "tekken" else read_ranks(wheels.content(name))
 
 
-@cache
+@lru_cache(2)
 def both(name: str) -> tuple[Any, Any]:
     """A published vocabulary in both libraries: ours, theirs."""
     arguments: dict[str, Any] = {

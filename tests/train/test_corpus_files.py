@@ -386,6 +386,7 @@ print(skipped.examples[0].where, len(counts))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux counts it")
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_a_line_that_is_too_long_takes_little_memory(suffix: str) -> None:

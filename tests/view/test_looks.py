@@ -80,6 +80,7 @@ def test_a_phone(two: str, opened: Opener) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.slow
 def test_right_to_left(address: str, opened: Opener) -> None:
     page = opened(address)
     typed(page, "שלום עולם")
