@@ -311,14 +311,16 @@ CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
             f"its normalizer is {step['type']}; SentencePiece BPE cannot do that",
         )
         for step in (
-            {"type": "NFKC"},
-            {"type": "NFC"},
             {"type": "StripAccents"},
             {"type": "Nmt"},
             {"type": "Strip", "strip_left": True, "strip_right": True},
             {"type": "Lowercase"},
         )
     },
+    "a Unicode form": (
+        partial(with_normalizer, {"type": "NFKC"}),
+        "its normalizer is NFKC, which brings any number of accents into order ('a\\u0301\\u0323' becomes",
+    ),
     "a byte-level normalizer": (
         lambda: with_normalizer({"type": "ByteLevel"}),
         "it is byte-level BPE, and its pre-tokenizer does not end with ByteLevel, but is none",

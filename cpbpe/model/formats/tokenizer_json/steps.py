@@ -29,6 +29,7 @@ from cpbpe.model.formats.tokenizer_json.spaces import replace as replace_step
 from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import KEEPS_SPACE, ModelSpec, NormalizerSpec
+from cpbpe.text.unicode_forms import FORMS
 
 _ESCAPE = replace_step(" ", SPACE)
 _UNESCAPE = replace_step(SPACE, " ")
@@ -144,6 +145,11 @@ def _splits_at_spaces(steps: Iterable[Json]) -> bool:
 
 def _cannot(what: str, steps: list[Json]) -> NoReturn:
     named = ", ".join(step["type"] + _pattern(step) for step in steps) or "nothing"
+    if any(step["type"] in FORMS for step in steps):
+        wrong(
+            f"its {what} is {named}, which brings any number of accents into order ('a\\u0301\\u0323' "
+            f"becomes '\\u1ea1\\u0301'); a list of replacements, as models of characters have, cannot do that"
+        )
     wrong(f"its {what} is {named}; SentencePiece BPE cannot do that")
 
 
