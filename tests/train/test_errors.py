@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,7 @@ def failing_iterator() -> Any:
     raise ZeroDivisionError("in the iterator")
 
 
-GZ = gzip.compress(os.urandom(5000))
+GZ = gzip.compress(random.Random(1).randbytes(5000), mtime=0)
 SOURCES: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = [
     (lambda: "no such file", {}, FileNotFoundError, "no such file or directory: 'no such file'"),
     (lambda: "A text, which someone took for a corpus. " * 9, {}, FileNotFoundError, "give a list of texts"),
@@ -313,7 +314,7 @@ def test_bad_sources(
         train(source(), vocab_size=300, **settings)
 
 
-XZ = lzma.compress(os.urandom(5000))
+XZ = lzma.compress(random.Random(1).randbytes(5000))
 RECORD = json.dumps({"body": "text"}).encode()
 FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
     (
