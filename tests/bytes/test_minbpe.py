@@ -111,6 +111,18 @@ def test_both_engines_give_the_same(
     assert all(result == results["reference"] for result in results.values())
 
 
+@pytest.mark.usefixtures("engine")
+def test_empty_matches_hide_no_chunk() -> None:
+    """minbpe has `regex.findall`, which looks for a longer match where an empty one was found."""
+    text = "abab baba xxab " * 50
+    first, other = RegexTokenizer(r"\s*|\w+"), RegexTokenizer(r"\s+|\w+")
+    for tokenizer in (first, other):
+        tokenizer.train(text, 258)
+    assert first.merges == other.merges
+    for some in (text, text[:20]):
+        assert first.encode(some) == other.encode(some)
+
+
 def test_merges_can_be_anything() -> None:
     """`merges` is a plain attribute; what it says is done in minbpe's order, however odd."""
     rng = random.Random(SEED)

@@ -12,6 +12,7 @@ from cpbpe.compat.minbpe.files import LectureError
 from cpbpe.engine.byte_training import learn_bytes, make_byte_counter
 from cpbpe.engine.choice import engine_name
 from cpbpe.model.formats.minbpe import BYTES, Pair
+from cpbpe.reference.byte_level.patterns import compiled
 from cpbpe.reference.byte_level.training import count_chunks, learn
 from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, Words
 
@@ -38,13 +39,19 @@ def learn_merges(text: str, pattern: str | None, vocab_size: int, verbose: bool)
             for number, pair in enumerate(pairs, 1):
                 show(number, pair, learned.pieces[number - 1], learned.frequencies[number - 1])
     else:
-        pairs = learn(count_chunks([text], pattern), wanted, "minbpe", show if verbose else None).pairs
+        pairs = learn(_chunks(text, pattern), wanted, "minbpe", show if verbose else None).pairs
     if len(pairs) < wanted:
         raise ValueError(
             f"after {len(pairs)} merges no pair is left in the text; give train() more text, or at most "
             f"vocab_size={BYTES + len(pairs)}"
         )
     return {pair: idx for idx, pair in enumerate(pairs, BYTES)}
+
+
+def _chunks(text: str, pattern: str | None) -> dict[bytes, int]:
+    """The chunks of a text, counted. Where a match is empty, regex looks for a longer one, and so minbpe."""
+    found = [text] if pattern is None else (match.group() for match in compiled(pattern).finditer(text))
+    return count_chunks(filter(None, found), None)
 
 
 def _words(text: str, pattern: str | None) -> Words:
@@ -54,6 +61,6 @@ def _words(text: str, pattern: str | None) -> Words:
         counter.add([text.encode()])
     else:
         counter = make_byte_counter(ByteCountSpec(ordered=True))
-        chunks = count_chunks([text], pattern)
+        chunks = _chunks(text, pattern)
         counter.add(list(chunks), list(chunks.values()))
     return counter.drain()
