@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable
 from itertools import chain
 from struct import iter_unpack
 
@@ -51,15 +51,14 @@ def piece_messages(pieces: Pieces) -> bytes:
     return b"".join(chain.from_iterable(zip(heads, texts, tails, strict=True)))
 
 
-def added_messages(tokens: Mapping[str, int]) -> bytes:
+def added_messages(tokens: Iterable[tuple[bytes, int]]) -> bytes:
     r"""The same for added tokens, of which there may be thousands, too.
 
-    >>> added_messages({"<x>": 300})
+    >>> added_messages([(b"<x>", 300)])
     b'\xa2\xae\x14\x08\n\x03<x>\x10\xac\x02'
     """
     fields = []
-    for name, id in tokens.items():
-        text = name.encode()
+    for text, id in tokens:
         token = _TEXT + _varint(len(text)) + text + _ID + _varint(id)
         fields += [_ADDED, _varint(len(token)), token]
     return b"".join(fields)

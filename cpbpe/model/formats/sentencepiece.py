@@ -258,16 +258,18 @@ def write(spec: ModelSpec) -> bytes:
     _set_normalizer(proto.normalizer_spec, spec.settings.normalizer, spec.normalizer)
     if spec.denormalizer is not None:
         _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
-    _add(proto, spec.added)
+    own = (
+        messages().ModelProto()
+    )  # (the fields of cpbpe, in the order of their numbers, after the added tokens)
     if spec.alphabet == "bytes":
-        proto.Extensions[messages().byte_level] = _byte_level_bytes(spec)
+        own.Extensions[messages().byte_level] = _byte_level_bytes(spec)
     if carried := carried_bytes(spec.carried):
-        proto.Extensions[messages().carried] = carried
+        own.Extensions[messages().carried] = carried
     if not spec.normalizer.prefix_before_space:
-        proto.Extensions[messages().prefix_before_space] = False
+        own.Extensions[messages().prefix_before_space] = False
     if spec.normalizer.unicode_form:
-        proto.Extensions[messages().unicode_form] = spec.normalizer.unicode_form.encode()
-    return piece_messages(spec.pieces) + _serialized(proto)
+        own.Extensions[messages().unicode_form] = spec.normalizer.unicode_form.encode()
+    return piece_messages(spec.pieces) + _serialized(proto) + added_messages(spec.added) + _serialized(own)
 
 
 def _serialized(message: Any) -> bytes:
@@ -295,7 +297,7 @@ def _byte_level_bytes(spec: ModelSpec) -> bytes:
 
 def added_fields(tokens: Mapping[str, int]) -> bytes:
     """Added tokens as bytes to append to a file: protobuf allows the fields of one message in parts."""
-    return added_messages(tokens)
+    return added_messages((text.encode(), id) for text, id in tokens.items())
 
 
 def carried_field(carried: Carried) -> bytes:
@@ -313,12 +315,6 @@ def changed_fields(names: Mapping[str, str], add_dummy_prefix: bool | None) -> b
     if add_dummy_prefix is not None:
         proto.normalizer_spec.add_dummy_prefix = add_dummy_prefix
     return _serialized(proto)
-
-
-def _add(proto: Any, tokens: Any) -> None:
-    for text, id in tokens:
-        token = messages().AddedToken(text=text, id=id)
-        proto.Extensions[messages().added_tokens].append(_serialized(token))
 
 
 def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpec) -> None:
