@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
-from cpbpe.reference.byte_level.patterns import compiled, matches
+from cpbpe.reference.byte_level.patterns import compiled, parts
 from cpbpe.reference.encoding import Dropout, Normalizer, ReferenceEngine
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
@@ -104,7 +104,7 @@ class ByteLevelEngine(ReferenceEngine):
         splitter = self.spec.splitter
         chunks = [text.decode()] if text else []
         for pattern in () if splitter is None else (splitter.pattern, *splitter.then):
-            chunks = [part for chunk in chunks for part in _parts(pattern, chunk)]
+            chunks = [part for chunk in chunks for part in parts(pattern, chunk)]
         yield from (chunk.encode() for chunk in chunks)
 
     def last_cut(self, text: bytes) -> int:
@@ -152,20 +152,3 @@ class ByteLevelEngine(ReferenceEngine):
         """
         joined = b"".join(piece for piece, id in pieces if id < 0 or self._types[id] != PieceType.CONTROL)
         return joined if keep_invalid else joined.decode(errors="replace").encode()
-
-
-def _parts(pattern: str, text: str) -> Iterator[str]:
-    r"""What a pattern matches in a text, and what is between the matches.
-
-    >>> list(_parts(r"\d", "a1bc"))
-    ['a', '1', 'bc']
-    """
-    at = 0
-    for match in matches(pattern, text):
-        begin, end = match.span()
-        if at < begin:
-            yield text[at:begin]
-        yield text[begin:end]
-        at = end
-    if at < len(text):
-        yield text[at:]

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 
-from cpbpe.reference.byte_level.patterns import compiled, matches
+from cpbpe.reference.byte_level.patterns import compiled, parts
 from cpbpe.reference.byte_level.training import Limits, learn
 from cpbpe.reference.training import pack, unpack
 from cpbpe.reference.training_values import (
@@ -30,7 +29,8 @@ class ReferenceByteCounter:
 
     def __init__(self, spec: ByteCountSpec):
         self._spec = spec
-        self._matches = partial(matches, spec.pattern) if spec.pattern and compiled(spec.pattern) else None
+        if spec.pattern:
+            compiled(spec.pattern)  # raises an error if it is none
         self._words: dict[bytes, int] = {}
         self._firsts: dict[bytes, int] = {}  # a number that rises with the text
         self._seen = 0
@@ -45,7 +45,8 @@ class ReferenceByteCounter:
             self._empty += not text
             decoded = text.decode(errors="replace")
             self._broken += decoded.encode() != text
-            for chunk in self._chunks(decoded):
+            cut = parts(self._spec.pattern, decoded) if self._spec.pattern else iter([decoded])
+            for chunk in filter(None, cut):
                 word = chunk.encode()
                 self._words[word] = self._words.get(word, 0) + count
                 self._firsts.setdefault(word, self._seen)
@@ -84,15 +85,6 @@ class ReferenceByteCounter:
         firsts = [self._firsts[word] for word in sorted(self._words)] if self._spec.ordered else []
         self._words, self._firsts = {}, {}
         return Words(counted.blob, counted.ends, counted.counts, _column(firsts))
-
-    def _chunks(self, text: str) -> Iterator[str]:
-        """The matches of the pattern, and what it does not match between them."""
-        done = 0
-        for match in self._matches(text) if self._matches is not None else ():
-            yield from filter(None, (text[done : match.start()], match.group()))
-            done = match.end()
-        if done < len(text):
-            yield text[done:]
 
 
 def merge_ordered_words(parts: Sequence[Words]) -> Words:

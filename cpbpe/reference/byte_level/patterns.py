@@ -160,6 +160,22 @@ def matches(pattern: str, text: str) -> Iterator[Any]:
             at += 1
 
 
+def parts(pattern: str, text: str) -> Iterator[str]:
+    r"""The chunks of a text, and what is between them.
+
+    >>> list(parts(r"\d", "a1bc"))
+    ['a', '1', 'bc']
+    """
+    done = 0
+    for match in matches(pattern, text):
+        if done < match.start():
+            yield text[done : match.start()]
+        yield match.group()
+        done = match.end()
+    if done < len(text):
+        yield text[done:]
+
+
 def cut(pattern: str, text: str) -> list[str]:
     """The chunks of a text.
 
