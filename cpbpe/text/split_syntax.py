@@ -25,8 +25,7 @@ _GROUP = re.compile(
     r"\((?:\?(?::|=|!|>|<=|<!|P?<[A-Za-z_][A-Za-z0-9_]*>|[imsx]+(?:-[imsx]+)?:|-[imsx]+:)|(?!\?))"
 )
 _LOOK = re.compile(r"\(\?<?[=!]")
-_PLACES = (r"\b", r"\B", r"\A", r"\z", r"\Z")
-_NONE = re.compile(r"\{0*[,}]")
+_PLACE = re.compile(r"[$^]|\\[bBAzZ]")
 _FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ESCAPE = re.compile(
     r"\\(?:[pP](?:\{\^?[A-Za-z_=&.: -]+\}|[A-Z])|x[0-9A-Fa-f]{2}|x\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}"
@@ -86,7 +85,7 @@ class _Reader:
                 empties.append([True])
                 self._at, last = found.end(), 0
                 continue
-            empty = letter in "^$" or pattern[self._at : self._at + 2] in _PLACES
+            empty = _PLACE.match(pattern, self._at) is not None
             if letter == ")":
                 if len(sizes) == 1:
                     self._wrong("a group is closed that was not opened")
@@ -110,31 +109,28 @@ class _Reader:
                 self._wrong("there is nothing to repeat")
             else:
                 self._at, last = self._at + 1, 1
-            begin = self._at
-            sizes[-1] += self._repeated(last)
-            if (
-                not empty
-                and pattern[begin : self._at][:1] not in ("*", "?")
-                and not _NONE.match(pattern, begin)
-            ):
+            least, most = self._read_repeat(last)
+            sizes[-1] += last * most
+            if least and not empty:
                 empties[-1][-1] = False
             if sizes[-1] > MOST_EXPANDED:
                 self._wrong(f"with its repeats written out, it has more than {MOST_EXPANDED:,} parts")
         if len(sizes) > 1:
             self._wrong("a group is not closed", begins[-1])
 
-    def _repeated(self, size: int) -> int:
-        """How many parts something has with the repeat after it, if there is one."""
+    def _read_repeat(self, size: int) -> tuple[int, int]:
+        """How often something of this size is repeated at least, and (without an end: once more) at most."""
         found = _REPEAT.match(self._pattern, self._at)
         if found is None:
-            return size
-        most = max(int(found[1] or 1), int(found[3] or 1))
+            return 1, 1
+        least = int(found[1] or 0) if found[0][0] == "{" else int(found[0][0] == "+")
+        most = max(least, int(found[3] or 1))
         if most > MOST_REPEATED or size * most > MOST_EXPANDED:
             self._wrong(f"it repeats too much; the most is {MOST_REPEATED:,} times")
-        if found[3] and int(found[3]) < int(found[1] or 0):
+        if found[3] and int(found[3]) < least:
             self._wrong("the least number of repeats is above the most")
         self._at = found.end()
-        return size * most
+        return least, most
 
     def _read_escape(self) -> None:
         found = _ESCAPE.match(self._pattern, self._at)

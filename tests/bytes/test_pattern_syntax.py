@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -61,74 +62,11 @@ def test_in_a_file() -> None:
         cpbpe.Tokenizer.from_bytes(data.replace(b"ab|.|\n", rb"\X|.|" + b"\n"))
 
 
-ATOMS = [
-    *(
-        "a",
-        "b",
-        "ab",
-        " ",
-        ".",
-        r"\s",
-        r"\S",
-        r"\d",
-        r"\w",
-        r"\W",
-        r"\p{L}",
-        r"\p{Lu}",
-        r"\p{N}",
-        r"\P{L}",
-        "é",
-    ),
-    *(
-        "[ab]",
-        "[^a]",
-        r"[^\s\p{L}]",
-        r"[a-z\d]",
-        r"[\p{Lu}\p{Lt}]",
-        "[-a]",
-        r"\x41",
-        r"\u00e9",
-        r"\n",
-        r"\.",
-        "$",
-        "^",
-    ),
-    *(
-        r"\b",
-        r"\B",
-        r"\A",
-        r"\z",
-        r"\Z",
-        "(?=a)",
-        "(?!b)",
-        r"(?!\S)",
-        "(?<=a)",
-        "(?<! )",
-        "(?i:A)",
-        "(?s:.)",
-        "1",
-    ),
-]
-REPEATS = [
-    "",
-    "",
-    "",
-    "",
-    "?",
-    "*",
-    "+",
-    "{1,3}",
-    "{2}",
-    "{2,}",
-    "*?",
-    "+?",
-    "??",
-    "++",
-    "*+",
-    "?+",
-    "{1,2}+",
-    "{,2}",
-]
+SINGLE = r"a b ab . 1 é \s \S \d \w \W \p{L} \p{Lu} \p{N} \P{L} \x41 \u00e9 \n \. $ ^ \b \B \A \z \Z"
+LONGER = r"[ab] [^a] [^\s\p{L}] [a-z\d] [\p{Lu}\p{Lt}] [-a] (?=a) (?!b) (?!\S) (?<=a) (?i:A) (?s:.)"
+ATOMS = [*SINGLE.split(), *LONGER.split(), " ", "(?<! )"]
+OFTEN = "? * + {1,3} {2} {2,} *? +? ?? ++ *+ ?+ {1,2}+ {,2}"
+REPEATS = ["", "", "", "", *OFTEN.split()]
 TEXTS = [
     "ab aB1 é\n\nAB  b.a",
     "aaabbb 123\r\nÉé\u0301 -a\t",
@@ -152,10 +90,10 @@ def a_pattern(rng: random.Random, depth: int = 2) -> str:
 
 
 def test_random_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either both engines refuse a pattern, or both cut every text at the same places."""
+    """Either both engines refuse a pattern, with the same words, or both cut every text alike."""
     rng, taken = random.Random(SEED), 0
     for _ in range(examples(300)):
-        found = []
+        found: list[Any] = []
         pattern = a_pattern(rng)
         spec = replace(model("cl100k"), splitter=SplitSpec(pattern))
         for engine in ("core", "reference"):
@@ -163,10 +101,10 @@ def test_random_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
             try:
                 tok = cpbpe.Tokenizer.from_spec(spec)
                 found.append([tok.encode(text) for text in TEXTS])
-            except cpbpe.ModelError:
-                found.append([])
+            except cpbpe.ModelError as error:
+                found.append(str(error))
         assert found[0] == found[1], pattern
-        taken += bool(found[0])
+        taken += isinstance(found[0], list)
     assert taken
 
 
