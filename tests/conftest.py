@@ -15,7 +15,6 @@ import pytest
 
 from tests.support import zoo
 from tests.support.browser import MISSING
-from tests.support.budget import examples
 
 CORE = importlib.util.find_spec("cpbpe._core") is not None
 CHOSEN = os.environ.get("CPBPE_ENGINE")
@@ -39,22 +38,20 @@ def pytest_report_header() -> str:
     scale = f"not there, and not tested: {', '.join(missing)} (.ci/scale does)" if missing else "there"
     engines = ", ".join(ENGINES) + ("" if CORE else " (the compiled core is not there)")
     page = "there" if not MISSING else f"not there ({', '.join(MISSING)}), the page is not tested in one"
-    return f"cpbpe engines: {engines}; torch: {torch}; browser: {page}; clusters: {scale}"
+    usual = f"; not on the reference without CPBPE_EXAMPLES: {', '.join(zoo.SIMILAR)}" if zoo.SIMILAR else ""
+    return f"cpbpe engines: {engines}; torch: {torch}; browser: {page}; clusters: {scale}{usual}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave three of the five real models, which differ in a few pieces, to the core, unless there is time.
-
-    On the reference they would take as long as a fifth of all the rest.
-    """
-    if examples(1) > 1:
-        return
-    similar = zoo.REAL[1:-1]
-    left_out = [
-        item for item in items if "reference" in item.name and any(name in item.name for name in similar)
-    ]
+    """Leave three of the real models to the core. On the reference they would take a tenth of the time."""
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        chosen = getattr(getattr(item, "callspec", None), "params", {})
+        is_similar = chosen.get("engine") == "reference" and chosen.get("name") in zoo.SIMILAR
+        (left_out if is_similar else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    items[:] = kept
 
 
 @pytest.fixture(scope="module", autouse=True)

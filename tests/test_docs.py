@@ -23,6 +23,7 @@ from cpbpe.engine.choice import load_engine
 from cpbpe.engine.protocol import Engine
 from tests.conftest import ENGINES
 from tests.support import processes, tiers, zoo
+from tests.support.budget import MUCH
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
@@ -45,7 +46,7 @@ def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("engine", ENGINES[:1], indirect=True)  # (pages are tried on both engines)
+@pytest.mark.parametrize("engine", ENGINES if MUCH else ENGINES[:1], indirect=True)  # (pages: on both)
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:

@@ -19,11 +19,12 @@ from cpbpe.text.utf8 import repair
 from cpbpe.transcode.encoding import DocumentEncoder
 from tests.bytes.models import lacking, model
 from tests.support import wheels
+from tests.support.budget import MUCH
 
 TEXT = "Hello wörld 🦙🧿\r\n\r\n  don't\t日本語 e\u0301 12345<|end|>\0 ▁x"
 TEXTS: list[Any] = [TEXT, "", " ", "🧿", TEXT.encode() + b"\xff\xe2\x96", "a" * 300, TEXT * 40]
 OWN = {"small": model, "lacking": lacking}
-PUBLISHED = ["cl100k", "o200k", "llama3"]
+PUBLISHED = ["cl100k", "o200k", "llama3", *(["qwen2", "p50k"] if MUCH else [])]
 CALLED = [
     *((engine, name) for engine in ("core", "reference") for name in OWN),
     *(pytest.param("core", name, marks=pytest.mark.slow) for name in PUBLISHED),

@@ -43,7 +43,7 @@ def same_arrays(ours: Any, theirs: Any) -> bool:
 
 
 @pytest.mark.parametrize(
-    "spec", [*(model(*row) for row in MODELS), lacking()], ids=lambda spec: f"{len(spec.pieces)}"
+    "spec", [*(model(*row) for row in MODELS), lacking()], ids=[*map(str, MODELS), "lacking"]
 )
 def test_engines_agree(spec: cpbpe.ModelSpec) -> None:
     core, reference = make_engine(spec), PythonEngine(spec)

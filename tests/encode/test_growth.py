@@ -12,9 +12,9 @@ import pytest
 
 import cpbpe
 from tests.support import tiers, wheels, zoo
-from tests.support.budget import examples
+from tests.support.budget import MUCH
 
-LARGE = 1_000_000 if examples(1) >= 1000 else 20_000
+LARGE = 1_000_000 if MUCH else 20_000
 UNITS = {
     "a letter": "a",
     "two letters": "ab",

@@ -13,8 +13,9 @@ from cpbpe import Tokenizer
 from cpbpe.text.utf8 import repair
 from tests.encode.test_option_matrix import MODELS, TEXTS, Call, combined, said, tokenizer, ways
 from tests.support import tiers, zoo
-from tests.support.budget import SEED
+from tests.support.budget import MUCH, SEED
 
+ROWS = 24 if MUCH else 9
 DECODE_VALUES: dict[str, list[Any]] = {
     "skip_special_tokens": [None, True, False],
     "keep_prefix_space": [True],
@@ -77,7 +78,8 @@ def test_decoding(name: str, engine: str) -> None:
     rng = random.Random(SEED)
     rows = [[], *(tok.encode(text, allowed_special="all") for text in TEXTS)]
     rows += [
-        rng.choices(rng.choice([plain, plain[:300], special, plain[-99:] + special]), k=9) for _ in range(9)
+        rng.choices(rng.choice([plain, plain[:300], special, plain[-99:] + special]), k=9)
+        for _ in range(ROWS)
     ]
     for options in chain(combined(DECODE_VALUES, 1), combined(DECODE_VALUES, 2)):
         texts = [tok.decode(ids, **options) for ids in rows]

@@ -133,14 +133,14 @@ def test_options(name: str, engine: str) -> None:
 @tiers.slow_reference
 def test_long_texts(name: str, engine: str) -> None:
     """Texts that do not fit in one chunk, one cache or one breath."""
-    both = pair(name, engine)
+    both, times = pair(name, engine), 2 if budget.MUCH else 1
     for text in [
-        "\n".join(corpus.lines(200)),
-        "a" * 3000,
-        " " * 3000,
-        "ab" * 2000,
-        "未" * 2000,
-        "".join(corpus.lines(100)).replace(" ", ""),
+        "\n".join(corpus.lines(200 * times)),
+        "a" * 3000 * times,
+        " " * 3000 * times,
+        "ab" * 2000 * times,
+        "未" * 2000 * times,
+        "".join(corpus.lines(100 * times)).replace(" ", ""),
         "z\0" * 2000,
     ]:
         both.check_text(text)

@@ -26,6 +26,7 @@ from cpbpe.text.utf8 import repair
 from cpbpe.tokenizer import checks
 from tests.conftest import ENGINES
 from tests.support import corpus, processes, tiers, zoo
+from tests.support.budget import MUCH
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -255,8 +256,7 @@ THREADS = [("core", number) for number in (1, 2, 3, 8, 10**6) if "core" in ENGIN
 def test_threads_give_the_same(tok: Tokenizer, threads: int) -> None:
     lines = corpus.lines(600)
     text = "\n".join(lines)
-    is_core = type(tok.facts.engine).__name__ == "Engine"
-    long = 200_000 if is_core else 20_000
+    long = 200_000 if (is_core := type(tok.facts.engine).__name__ == "Engine") or MUCH else 20_000
     for one in (text, text * 4, "☃" * long, "a" * long, text.encode(), text.encode() + b"\xff"):
         assert tok.encode_array(one, threads=threads).tolist() == tok.encode(one)
     expected = [tok.encode(line) for line in lines]

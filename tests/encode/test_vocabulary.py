@@ -17,6 +17,7 @@ from cpbpe import ModelError, NormalizerSpec, Piece, Pieces, PieceType, Tokenize
 from cpbpe.model.formats import sentencepiece as model_format
 from tests.conftest import ENGINES
 from tests.support import processes, tiers, zoo
+from tests.support.budget import MUCH
 from tests.support.tokenizers import make, tokenizer, with_gaps
 
 WRITTEN_BY_OTHERS = [*zoo.REAL[1:], "orphans", "nul", "unescaped", "unescaped-squeeze", "many-pieces"]
@@ -47,7 +48,7 @@ def test_a_mapping(name: str, engine: str) -> None:
     assert vocab == expected == dict(vocab)
     assert vocab == with_gaps(zoo.model(name), engine).vocab
     assert vocab != tokenizer(name, engine).vocab
-    for piece, id in [*expected.items()][:: 1 + size // 2000]:
+    for piece, id in [*expected.items()][:: 1 if MUCH else 1 + size // 2000]:
         data = piece.encode(errors="surrogateescape")
         assert vocab[piece] == vocab[data] == vocab.get(piece) == vocab.get(data) == id
         assert vocab[id] == vocab.get(id) == piece

@@ -27,7 +27,7 @@ from tests.support.json_files import WITHOUT_RULES, differing, spec_of, texts_fo
 RULES = [name for name in (*zoo.TRAINED, *zoo.EDITED) if not name.startswith(("charsmap", "denorm"))]
 """Models that are also tried without the rules of their normalizer."""
 CASES = [
-    *(name for name in zoo.NAMES if name not in zoo.REAL[1:-1]),
+    *(name for name in zoo.NAMES if name not in zoo.SIMILAR),
     *(name + WITHOUT_RULES for name in RULES),
 ]
 BATCH = 512

@@ -17,7 +17,7 @@ from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
 from tests.bytes import models as byte_models
 from tests.lint.search import Search
 from tests.support import corpus, tiers
-from tests.support.budget import SEED, examples
+from tests.support.budget import MUCH, SEED, examples
 
 USER_DEFINED = ["ab", "abc", "bca", "the", "e t", "<x>", "\u2581\u2581"]
 TRAINED: dict[str, dict[str, Any]] = {
@@ -76,7 +76,7 @@ def triples(search: Search, engine: str) -> Iterator[str]:
     """A third of them, with a larger budget all; fewer for the reference, and if there are very many."""
     pieces, rng = search.pieces, random.Random(SEED)
     if engine == "core" and len(pieces) <= ALL_TRIPLES:
-        return islice(search.triples(), rng.randrange(3), None, max(1, 3 - examples(1) // 2))
+        return islice(search.triples(), rng.randrange(3), None, 1 if MUCH else 3)
     return islice(("".join(rng.choices(pieces, k=3)) for _ in iter(int, 1)), examples(3000))
 
 

@@ -5,6 +5,8 @@ of its own. A run with 200,000 takes some hours on two cores:
 
     CPBPE_EXAMPLES=200000 python -m pytest tests/encode/test_parity.py -n 2
 
+From 1,000 on, tests also do all that they leave out of usual runs because it is alike to something else.
+
 `CPBPE_SEED` makes another run with the same number.
 """
 
@@ -12,6 +14,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+MUCH = int(os.environ.get("CPBPE_EXAMPLES") or 0) >= 1000
+"""Whether there is time for everything, also for what is alike to what is tried every day."""
 SEED = int(os.environ.get("CPBPE_SEED") or 1)
 
 

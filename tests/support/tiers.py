@@ -1,8 +1,8 @@
 """Which cases run every day (`pytest -m "not slow"`), and which only with the whole suite.
 
 The daily tier takes a third of the time. It touches every capability on both engines, with a few
-models, and leaves out what takes seconds on the reference engine. The whole suite leaves out only what
-`CPBPE_EXAMPLES` asks for (`budget.py`), and three real models on the reference (`tests/conftest.py`).
+models, and leaves out what takes seconds on the reference engine. The whole suite leaves out only
+what `CPBPE_EXAMPLES=1000` asks for (`budget.py`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -17,7 +17,7 @@ from typing import Any
 import sentencepiece
 
 from cpbpe.model.formats import model_pb2
-from tests.support import charsmaps, corpus
+from tests.support import budget, charsmaps, corpus
 
 Proto = model_pb2.ModelProto
 Piece = Proto.SentencePiece
@@ -31,6 +31,10 @@ REAL = [
     "mistral_instruct_tokenizer_241114.model.v7",
     "mistral_instruct_tokenizer_241114.model.v7m1",
 ]
+
+
+SIMILAR = () if budget.MUCH else tuple(REAL[1:-1])
+"""Those that differ from the others in a few pieces, which usual runs leave out where much time is needed."""
 
 
 def real_path(name: str) -> Path:

@@ -339,11 +339,14 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
     until(page, f"Number(document.body.dataset.shown) > {before}")
     page.wait_for_selector(".panel >> nth=1 >> .token")
     taken = seconds() - begun
-    begun = time.process_time()
-    json.dumps(compared([Model("a", tok), Model("b", BYTES)], text, PageOptions()))
-    taken += time.process_time() - begun
+    times = []
+    for _ in range(3):
+        begun = time.process_time()
+        json.dumps(compared([Model("a", tok), Model("b", BYTES)], text, PageOptions()))
+        times.append(time.process_time() - begun)
+    taken += min(times)
     print(f"{name}: {taken:.2f} s")
-    assert taken < 2
+    assert taken < (1 if name == "lines" else 2)
     # At the end of the list is the last token, and there still are few elements.
     most = 6_000
     assert 0 < page.locator(".token").count() < most
