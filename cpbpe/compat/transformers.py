@@ -293,7 +293,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            decoder = SpecialDecoder(first, later, shown, hidden, self._as_file and first is not later)
+            strips = self._as_file and first is not later and self.cpbpe.facts.drops_space
+            decoder = SpecialDecoder(first, later, shown, hidden, strips)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
             text = decoder.decode(check_ids(ids, len(self), "decode"))
@@ -317,13 +318,17 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in kinds
 
     def _special_ids(self) -> list[int]:
-        """The ids that decoding can leave out. What a tokenizer.json says of its tokens comes first."""
+        """The ids that decoding can leave out.
+
+        What a tokenizer.json says of its tokens comes first, except for those with a part: bos, pad and so on.
+        """
         if not self._as_file:
             return list(self.all_special_ids)
         said, shown = self.cpbpe.facts.special, self._plan.shown or {}
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         given = {token.content for token in self._added_tokens_decoder.values() if token.special}
-        special = said.ids.keys() | (given - said.plain.keys())
+        named = {str(token) for token in self.special_tokens_map.values() if not isinstance(token, list)}
+        special = said.ids.keys() | (given - said.plain.keys()) | named
         # (tokenizers does not know those as special that have another name here.)
         return [id for id, text in texts.items() if text in special and shown.get(id, text) == text]
 

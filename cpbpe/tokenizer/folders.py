@@ -21,7 +21,7 @@ from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.folder.beside import NAMED, Beside, read_beside
 from cpbpe.model.formats.given import NOTHING, Given
-from cpbpe.model.spec import Carried, Pieces, PieceType
+from cpbpe.model.spec import PLAIN, Carried, Pieces, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import facts_of, facts_of_spec
@@ -239,9 +239,15 @@ class _Joined:
     def _flags(self, known: SpecialTokens, new: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
         """The flags of tokens, where they say more than what the model says by itself.
 
-        A tokenizer.json that is the model says everything about the tokens that it has.
+        A tokenizer.json that is the model says everything about the tokens that it has, but those with a part
+        in the class (bos, pad and so on) are special, whatever it says.
         """
         engine, found = self._engine, {}
+        if self._is_json:
+            carried = self._before.carried.tokens
+            for text in self._beside.roles.values():
+                if PLAIN in carried.get(text, ()):
+                    found[text] = tuple(flag for flag in carried[text] if flag != PLAIN)
         for text, flags in self._beside.flags.items():
             id = new.get(text, known.added.get(text))
             if id is None:

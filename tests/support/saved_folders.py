@@ -30,6 +30,22 @@ FLAGS: dict[str, dict[str, bool] | None] = {
 }
 """What an added token can be."""
 
+PHI: dict[str, list[tuple[str, dict[str, bool]]]] = {
+    "phi-3": [
+        ("</s>", {"rstrip": True, "normalized": False}),
+        ("<|endoftext|>", {"special": True, "normalized": False}),
+        ("myocarditis", {"special": True, "rstrip": True, "normalized": False}),
+        ("<tool_call>", {"special": True, "rstrip": True, "normalized": False}),
+    ],
+    "phi-2": [
+        ("<|endoftext|>", {"special": True, "normalized": False}),
+        *((" " * count, {"normalized": True}) for count in range(5, 1, -1)),
+        *(("\t" * count, {"normalized": True}) for count in range(3, 1, -1)),
+        ("<tool_call>", {}),
+    ],
+}
+"""The tokens that published folders add in this way: ends of turns that take the space after them, and runs."""
+
 TOKENS = ("myocarditis", "<tool_call>")
 """A word and a mark, to which a cell gives flags."""
 
@@ -53,6 +69,8 @@ TEXTS = (
     "日本 myocarditis 日本<tool_call>日本",
     "the ▁myocarditis▁<tool_call>▁cat",
     "🦙<tool_call>🦙 myocarditis🦙",
+    "the  cat   sat\t\ton      the\t\t\t\tmat  ",
+    "the<|endoftext|> </s> \n <tool_call> \n the",
 )
 CHAT = [
     {"role": "user", "content": "the cat <tool_call> sat"},
@@ -66,8 +84,9 @@ def cells(models: str) -> Iterator[tuple[str, bool, Callable[[], Any]]]:
     import transformers
     from transformers import AddedToken
 
-    def with_tokens(made: Any, flags: dict[str, bool] | None) -> Any:
-        made.add_tokens([text if flags is None else AddedToken(text, **flags) for text in TOKENS])
+    def with_tokens(made: Any, name: str) -> Any:
+        tokens = PHI.get(name) or [(text, FLAGS[name]) for text in TOKENS]
+        made.add_tokens([text if flags is None else AddedToken(text, **flags) for text, flags in tokens])
         return made
 
     def base(cls: str, source: str, options: dict[str, Any]) -> Any:
@@ -92,10 +111,13 @@ def cells(models: str) -> Iterator[tuple[str, bool, Callable[[], Any]]]:
         ("Qwen2Tokenizer", "qwen", [{}]),
         ("Qwen2TokenizerFast", "qwen", [{}]),
         ("TokenizersBackend" if new else "PreTrainedTokenizerFast", "llama", [{}] if new else []),
+        ("CodeGenTokenizer", "qwen", [{}]),
+        ("CodeGenTokenizerFast", "qwen", [{}]),
     ]
     for cls, source, all_options in families:
         for options in all_options:
-            for name, flags in FLAGS.items():
+            phi = ["phi-2"] if source == "qwen" else ["phi-3"] if cls.startswith("Llama") else []
+            for name in phi if cls.startswith("CodeGen") else [*FLAGS, *phi]:
                 shown = "-".join(f"{key}={value}" for key, value in options.items()) or "default"
                 slow = not new and not cls.endswith("Fast")
 
@@ -103,9 +125,9 @@ def cells(models: str) -> Iterator[tuple[str, bool, Callable[[], Any]]]:
                     cls: str = cls,
                     source: str = source,
                     options: dict[str, Any] = options,
-                    flags: dict[str, bool] | None = flags,
+                    name: str = name,
                 ) -> Any:
-                    return with_tokens(base(cls, source, options), flags)
+                    return with_tokens(base(cls, source, options), name)
 
                 yield f"{cls}-{shown}-{name}", slow, make
 
