@@ -320,7 +320,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def _special_ids(self) -> list[int]:
         """The ids that decoding can leave out.
 
-        What a tokenizer.json says of its tokens comes first, except for those with a part: bos, pad and so on.
+        What a tokenizer.json says of its tokens comes first, except for those with a part (bos, pad, ...).
         """
         if not self._as_file:
             return list(self.all_special_ids)

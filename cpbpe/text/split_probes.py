@@ -14,6 +14,7 @@ before and after.)
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from itertools import product
 from unicodedata import category
@@ -53,6 +54,9 @@ _AHEAD = " \t\n\r'"
 PROBES = ("", *_CLASSES, *map("".join, product(_AHEAD, _CLASSES)), "'ve", "'re", "'ll", " 's")
 """What can follow."""
 
+PAIRS = tuple(dict.fromkeys((*PROBES, *map("".join, product(_CLASSES, repeat=2)))))
+"""These tell apart in which loop a pattern is, too: o200k's takes capitals if a small letter follows them."""
+
 _OWN = frozenset(" \n\r'/")
 """Characters that patterns name."""
 _OF_ENDINGS = frozenset(_SMALL + _SMALL.upper() + "\u017f")
@@ -88,8 +92,7 @@ def loops_of(pattern: str) -> tuple[set[str], ...]:
     return {"space"}, others, *(loop | marks for loop in letters)
 
 
-@lru_cache(1 << 16)
-def signature(before: bytes, text: bytes) -> tuple[str, ...]:
+def signature(before: bytes, text: bytes) -> str:
     """The classes of the characters of a text after another. Texts of equal signatures are cut alike.
 
     >>> signature(b"", b"xyz1") == signature(b"", b"ttt3"), signature(b"", b"a") == signature(b"", b"A")
@@ -97,15 +100,35 @@ def signature(before: bytes, text: bytes) -> tuple[str, ...]:
     >>> signature(b"'", b"x") == signature(b"'", b"t"), len(signature(b"", b"x" * 20))
     (False, 3)
     """
-    kinds: list[str] = []
-    since = min(before[::-1].find(b"'") % 9, 9)  # how many letters there are after the last apostrophe
-    for letter in text.decode():
-        is_own = letter in _OWN or (since < 2 and letter in _OF_ENDINGS)
-        kind = letter if is_own else class_of(letter)
-        since = 0 if letter == "'" else since + 1
-        if kind == "N" or kind in _OWN or kinds[-3:] != [kind] * 3:  # (numbers are counted)
-            kinds.append(kind)
-    return tuple(kinds)
+    letters = text.decode()
+    kinds = letters.translate(_KINDS)
+    if b"'" in before or b"'" in text:  # the two letters after it may be an ending
+        around = ("  " + before.decode("latin-1"))[-2:] + letters
+        kinds = "".join(
+            letter if letter in _OF_ENDINGS and "'" in around[at : at + 2] else kind
+            for at, (letter, kind) in enumerate(zip(letters, kinds, strict=True))
+        )
+    return _shortened(kinds)
+
+
+@lru_cache(1 << 14)
+def _shortened(kinds: str) -> str:
+    """The classes with at most three in a row, but for those of which patterns count the characters."""
+    return _MORE_THAN_THREE.sub(r"\1\1\1", kinds)
+
+
+class _Kinds(dict[int, str]):
+    """A digit for the class of each character, or the character itself if patterns name it."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        self[code] = kind = letter if letter in _OWN else _DIGITS[class_of(letter)]
+        return kind
+
+
+_DIGITS = {"Ll": "0", "Lu": "1", "Lo": "2", "M": "3", "other": "4", "space": "5", "N": "9"}
+_KINDS = _Kinds()
+_MORE_THAN_THREE = re.compile(r"([^9 \n\r'/])\1{3,}")
 
 
 @lru_cache(512)

@@ -16,7 +16,8 @@ boundary at s; and if one crossed c before any crossed s, T[s:i] would have it.
 
 What cuts the text into chunks is tried with the probes (`cpbpe.text.split_probes`), which stand for all that
 can follow. What is left of a chunk must be cut like the whole one: its first characters are of one class with
-those before them, so that a pattern is in the same loop there; and each probe gives the same chunks.
+those before them, so that a pattern is in the same loop there; and whatever two classes follow, the chunks
+are the same.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import PieceType
 from cpbpe.text.byte_letters import to_letters
-from cpbpe.text.split_probes import PROBES, class_of, loops_of
+from cpbpe.text.split_probes import PAIRS, PROBES, class_of, loops_of
 from cpbpe.tokenizer.facts import ModelFacts
 
 _Spans = list[list[int]]
 _Loops = tuple[set[str], ...]
 _Aligned = list[tuple[list[int], list[int]]]
 
-_SHORT = 256
-"""A text that is not longer by this than two pieces is left as it is."""
+_SHORT = 64
+"""A text that is not longer by this than a piece is left as it is."""
 _AROUND = 3
 """This many characters before and after a cut within a chunk are of one class."""
 _AFTER = 24
@@ -60,7 +61,7 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
     `engine` is a raw variant. What comes after the place is to be encoded alone.
     """
     longest = facts.by_text[2]
-    if len(text) < _SHORT + 2 * longest:
+    if len(text) < _SHORT + longest:
         return 0, []
     spec = facts.spec
     if spec.alphabet == "bytes":
@@ -95,12 +96,12 @@ def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) 
     ids, begins = _aligned(engine, [text])[0]
     before = [id for id, begin in zip(ids, begins, strict=True) if begin < first]
     rest = text[first:]
-    if len(rest) < _SHORT + 2 * facts.by_text[2]:
+    if len(rest) < _SHORT + facts.by_text[2]:
         return first, before
     # 2. A place within a chunk that goes on to the end, or nearly.
     short, left_out = _shortened(rest, loops)
     given, size = short.decode(), len(short)
-    chunks = [spans(given + probe) for probe in PROBES]
+    chunks = [spans(given + probe) for probe in PAIRS]
     if any(rows[0][0] != 0 or rows[0][1] < size - _AFTER for rows in chunks):
         return first, before
     kinds = _kinds(given, loops)
@@ -113,7 +114,7 @@ def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) 
         after = short[at:].decode()
         return all(
             spans(after + probe) == [[max(begin - at, 0), end - at] for begin, end in rows]
-            for probe, rows in zip(PROBES, chunks, strict=True)
+            for probe, rows in zip(PAIRS, chunks, strict=True)
         )
 
     ends = {min(rows[0][1], size) + left_out for rows in chunks}

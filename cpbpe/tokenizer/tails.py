@@ -40,13 +40,25 @@ class Candidate(NamedTuple):
     """What it has after the end."""
 
 
+class Front(NamedTuple):
+    """The beginning of a text, up to a place where it is cut."""
+
+    ids: Ids
+    """What it becomes."""
+    size: int
+    """How many bytes it has."""
+
+
+_NOTHING = Front((), 0)
+
+
 class Tail:
     """The end of a normalized text, in which all endings differ."""
 
     def __init__(self, facts: ModelFacts, engine: Engine, text: bytes, end: int):
         """`engine` is a raw variant. Ids that begin before `end` belong to an ending."""
         self._facts = facts
-        self._engine = engine
+        self.engine = engine
         self.by_text = facts.by_text
         self.text = text
         self._end = end
@@ -67,17 +79,26 @@ class Tail:
 
     def ids_and_ends(self, rests: list[bytes]) -> tuple[list[Ids], list[int]]:
         """The same, and where the last of them ends; 0 if there are none."""
+        return self.ids_after([_NOTHING] * len(rests), rests)
+
+    def ids_after(self, fronts: list[Front], rests: list[bytes]) -> tuple[list[Ids], list[int]]:
+        """The same, if it is known what the beginning of this text becomes with each of these after it."""
         np = numpy()
         text, rows, all_ends = self.text, [], []
         for first in range(0, len(rests), _BATCH):
-            texts: list[str | bytes] = [text + rest for rest in rests[first : first + _BATCH]]
-            ids, offsets, spans, _ = self._engine.align_arrays(texts, 1, False)
-            count = np.concatenate(([0], np.cumsum(spans[:, 0] < self._end)))[offsets]  # before each text
+            batch = slice(first, first + _BATCH)
+            texts: list[str | bytes] = [
+                text[front.size :] + rest for front, rest in zip(fronts[batch], rests[batch], strict=True)
+            ]
+            sizes = np.array([front.size for front in fronts[batch]])
+            ids, offsets, spans, _ = self.engine.align_arrays(texts, 1, False)
+            is_before = spans[:, 0] < np.repeat(self._end - sizes, np.diff(offsets))
+            count = np.concatenate(([0], np.cumsum(is_before)))[offsets]  # before each text
             stops = offsets[:-1] + np.diff(count)
-            ends = np.concatenate(([0], spans[:, 1]))[np.where(stops > offsets[:-1], stops, 0)]
+            ends = sizes + np.concatenate(([0], spans[:, 1]))[np.where(stops > offsets[:-1], stops, 0)]
             listed = ids.tolist()
-            places = zip(offsets.tolist(), stops.tolist(), strict=False)
-            rows += [tuple(listed[begin:stop]) for begin, stop in places]
+            places = zip(fronts[batch], offsets.tolist(), stops.tolist(), strict=False)
+            rows += [front.ids + tuple(listed[begin:stop]) for front, begin, stop in places]
             all_ends += ends.tolist()
         return rows, all_ends
 
@@ -109,13 +130,14 @@ class _ChunkTail:
         self._pieces = spec.ids
         self._made: dict[bytes, list[bytes]] = {}
         self._chunk = make_chunk_finder(spec.splitter.pattern if spec.splitter else None)
+        self._fronts: dict[str, Front] = {}
 
     def endings(self) -> Iterator[Rows]:
         """Yield endings, each with what follows the text then."""
         # 1. The text with each of the probes: all ways to cut it.
         text, size = self._text, len(self._text)
         probes = _PROBES if self._spec.splitter is not None or self._spec.whole else _PROBES[:1]
-        yield self._tail.ids(list(probes)), list(probes)
+        yield self._ids(list(probes))
         begins = sorted({self._chunk(text + probe, size)[0] for probe in probes})
         # 2. Each piece that may span the end, alone. Most of them do, or cannot.
         found: list[tuple[Candidate, bool]] = []
@@ -127,7 +149,7 @@ class _ChunkTail:
                 parts += (Candidate(begin, id, rest) for id, rest, whole in broken if not whole)
                 all_ids = list(compress(all_ids, is_text))
                 rests = list(compress(rests, is_text))
-            rows, ends = self._tail.ids_and_ends(rests)
+            rows, ends = self._ids_and_ends(rests)
             yield rows, rests
             several = len(begins) > 1 and begins[1] <= begin
             for id, rest, row, end in zip(all_ids, rests, rows, ends, strict=True):
@@ -135,7 +157,7 @@ class _ChunkTail:
                 if not done or several:
                     found.append((Candidate(begin, id, rest), done))
         # 3. What stays open, with each of the probes that leave the piece in a chunk that begins somewhere.
-        kinds: dict[tuple[str, ...], dict[int, list[bytes]]] = {}
+        kinds: dict[str, dict[int, list[bytes]]] = {}
         for one, done in found:
             kind = signature(text[-2:], one.rest)
             if kind not in kinds:
@@ -154,6 +176,25 @@ class _ChunkTail:
         # 5. A chunk that would be taken whole, unless it goes on.
         if self._spec.whole and self._is_whole(begins):
             yield self._followed(Candidate(size, -1, b""), self._all_pieces())
+
+    def _ids(self, rests: list[bytes]) -> Rows:
+        return self._ids_and_ends(rests)[0], rests
+
+    def _ids_and_ends(self, rests: list[bytes]) -> tuple[list[Ids], list[int]]:
+        return self._tail.ids_after([self._front(rest) for rest in rests], rests)
+
+    def _front(self, rest: bytes) -> Front:
+        """The text up to its last chunk, when it goes on like this.
+
+        Patterns do not look back, so what is after that is cut as if it were alone. What is before it is the
+        same with all rests of one signature.
+        """
+        kind = signature(self._text[-2:], rest)
+        if kind not in self._fronts:
+            size = self._chunk(self._text + rest, len(self._text))[0]
+            ids, _, begins, _ = self._tail.engine.align(self._text + rest)
+            self._fronts[kind] = Front(tuple(ids[: bisect_left(begins, size)]), size)
+        return self._fronts[kind]
 
     def _fitting(self, one: Candidate, probes: tuple[bytes, ...]) -> dict[int, list[bytes]]:
         """The probes with which the rest of a piece is in one chunk with the end of the text.
@@ -178,9 +219,11 @@ class _ChunkTail:
         return done or not (self._spec.whole and (self._text + one.rest)[begin:] in self._pieces)
 
     def _could_be(self, begins: list[int], one: Candidate) -> bool:
-        """Whether merging a chunk makes this piece at its place."""
+        """Whether merging a chunk makes this piece at its place, or it is the chunk, and taken whole."""
         whole = self._text + one.rest
         for begin in begins:
+            if begin == one.begin and self._spec.whole:
+                return True
             if begin <= one.begin:
                 before, after = self._merged(whole[begin : one.begin]), self._merged(whole[begin:])
                 if after == [*before, whole[one.begin :]]:
@@ -209,7 +252,7 @@ class _ChunkTail:
         if not is_valid_utf8(one.rest[:done]) or done == len(one.rest):
             return  # bytes that no text has
         rests = [one.rest + missing for missing in characters(one.rest[done:])]
-        rows, ends = self._tail.ids_and_ends(rests[:_FEW])
+        rows, ends = self._ids_and_ends(rests[:_FEW])
         yield rows, rests[:_FEW]
         if len(self._text) + len(one.rest) in ends:
             return
@@ -218,12 +261,11 @@ class _ChunkTail:
             rest = one.rest + texts[place]
             if len(texts[place]) > 1 and is_valid_utf8(rest):
                 rests.append(rest)
-        yield self._tail.ids(rests[_FEW:]), rests[_FEW:]
+        yield self._ids(rests[_FEW:])
 
     def _followed(self, one: Candidate, more: list[bytes]) -> Rows:
         """The endings of a piece with something after it."""
-        rests = [one.rest + after for after in more]
-        return self._tail.ids(rests), rests
+        return self._ids([one.rest + after for after in more])
 
     def _is_whole(self, begins: list[int]) -> bool:
         """Whether the last chunk may be a piece that is not what merging makes of it."""

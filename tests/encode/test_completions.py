@@ -87,14 +87,33 @@ def byte_level(rng: random.Random, letters: list[str], pattern: str | None) -> c
         )
         if piece not in pieces and len(piece) < 16:
             pieces.append(piece)
+    return of_pieces(pieces, pattern, rng.random() < 0.5)
+
+
+def of_pieces(pieces: list[bytes], pattern: str | None, whole: bool) -> cpbpe.Tokenizer:
     spec = cpbpe.ModelSpec(
         cpbpe.Pieces.of([cpbpe.Piece(piece, -rank) for rank, piece in enumerate(pieces)]),
         AS_IT_IS,
         alphabet="bytes",
         splitter=None if pattern is None else SplitSpec(pattern),
-        whole=rng.random() < 0.5,
+        whole=whole,
     )
     return cpbpe.Tokenizer.from_spec(spec)
+
+
+def test_a_chunk_that_is_a_piece_without_merges() -> None:
+    """Only if a tab and a letter follow, the chunk of three tabs is one, and taken whole."""
+    tok = of_pieces([*(bytes([byte]) for byte in range(256)), b"\t\t\t"], SPELLINGS["cl100k_base"], True)
+    check(tok, "\t\n\t\t", all_texts(["\t", "a"], 4))
+
+
+def test_a_long_chunk_in_which_capitals_may_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pattern puts accents and a capital into one chunk, but not after a small letter."""
+    pieces = [bytes([byte]) for byte in range(256)]
+    pieces += [text.encode() for text in ("\u0301", "\u0301\u0301", "A\u0301", "\u0301\u0301A\u0301")]
+    tok = of_pieces(pieces, PATTERNS["o200k"], False)
+    mores = all_texts(["A", "\u0301", "x"], 4)
+    check_long(tok, "ee" + "\u0301" * 400, mores, monkeypatch)
 
 
 @pytest.mark.parametrize("name", [*SPELLINGS, "none"])

@@ -30,7 +30,7 @@ FLAGS: dict[str, dict[str, bool] | None] = {
 }
 """What an added token can be."""
 
-PHI: dict[str, list[tuple[str, dict[str, bool]]]] = {
+PHI: dict[str, list[tuple[str, dict[str, bool] | None]]] = {
     "phi-3": [
         ("</s>", {"rstrip": True, "normalized": False}),
         ("<|endoftext|>", {"special": True, "normalized": False}),
@@ -44,7 +44,7 @@ PHI: dict[str, list[tuple[str, dict[str, bool]]]] = {
         ("<tool_call>", {}),
     ],
 }
-"""The tokens that published folders add in this way: ends of turns that take the space after them, and runs."""
+"""The tokens that published folders add like this: ends of turns that take the space after them; runs."""
 
 TOKENS = ("myocarditis", "<tool_call>")
 """A word and a mark, to which a cell gives flags."""
