@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sentencepiece
+import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizer
@@ -225,9 +226,8 @@ def test_calls() -> None:
     our, plain = CpbpeTokenizer(load(), add_eos_token=True, **made), Plain(load(), **made)
     for text, wanted in CALLS:
         options = dict(wanted)
-        for tokenizer in (our, plain):  # the option padding_side came after 4.40
-            tokenizer.padding_side = wanted.get("padding_side", "right")
-        options.pop("padding_side", None)
+        if "split_special_tokens" in options and transformers.__version__.startswith("4."):
+            text = text[0]  # version 4 forgets this option if there are several texts
         found, expected = our(text, **options), plain(text, **options)
         assert found.keys() == expected.keys(), (text, options)
         for key, value in expected.items():
