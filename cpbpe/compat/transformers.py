@@ -293,7 +293,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            strips = self._as_file and first is not later and self.cpbpe.facts.drops_space
+            strips = self._as_file and self.cpbpe.facts.drops_space and first is not later
             decoder = SpecialDecoder(first, later, shown, hidden, strips)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
@@ -318,10 +318,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in kinds
 
     def _special_ids(self) -> list[int]:
-        """The ids that decoding can leave out.
-
-        What a tokenizer.json says of its tokens comes first, except for those with a part (bos, pad, ...).
-        """
+        """The ids that decoding can leave out: those that a tokenizer.json calls special, and bos, pad ..."""
         if not self._as_file:
             return list(self.all_special_ids)
         said, shown = self.cpbpe.facts.special, self._plan.shown or {}
@@ -348,10 +345,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _decoders(self) -> tuple[Engine, Engine]:
         """The engines that decode the first segment of a text, and the segments after special tokens."""
-        first = self._engine()
-        keeps_space = first.variant(keep_space=True)
-        if self.add_prefix_space is False:
-            first = keeps_space
+        keeps_space = self._engine().variant(keep_space=True)
+        first = keeps_space if self.add_prefix_space is False else self._engine()
         # A tokenizer.json has one decoder for all tokens of a text, special ones included.
         return first, first if self.legacy and not self._as_file else keeps_space
 

@@ -67,7 +67,7 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
     if spec.alphabet == "bytes":
         if spec.splitter is None:
             return _in_chunk(
-                facts, partial(_merged, facts.letters_engine), text, {len(text)}, lambda cut: True
+                facts, partial(merged, facts.letters_engine), text, {len(text)}, lambda cut: True
             )
         return _with_pattern(facts, engine, text, spec.splitter.pattern)
     types = spec.pieces.types
@@ -118,7 +118,7 @@ def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) 
         )
 
     ends = {min(rows[0][1], size) + left_out for rows in chunks}
-    place, inner = _in_chunk(facts, partial(_merged, facts.letters_engine), rest, ends, is_same)
+    place, inner = _in_chunk(facts, partial(merged, facts.letters_engine), rest, ends, is_same)
     return first + place, before + inner
 
 
@@ -197,8 +197,8 @@ def _aligned(engine: Engine, texts: Sequence[bytes | str], chars: bool = False) 
     return [(ids[begin:end].tolist(), spans[begin:end, 0].tolist()) for begin, end in pairwise(bounds)]
 
 
-def _merged(engine: Engine, texts: Sequence[bytes]) -> _Aligned:
-    """The same of chunks of bytes, by an engine that merges letters."""
+def merged(engine: Engine, texts: Sequence[bytes]) -> _Aligned:
+    """The same of chunks of bytes, by an engine that merges letters (`ModelFacts.letters_engine`)."""
     return _aligned(engine, [to_letters(text) for text in texts], chars=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import compress
@@ -10,13 +9,11 @@ from typing import NamedTuple
 
 from cpbpe.engine.choice import make_chunk_finder
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import kept, numpy
-from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.byte_level.encoding import merge
-from cpbpe.reference.encoding import score_key
+from cpbpe.lazy import numpy
 from cpbpe.text.split_probes import PROBES, characters, signature
 from cpbpe.text.utf8 import certain, is_valid_utf8
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.stable_cuts import merged
 
 Ids = tuple[int, ...]
 Rows = tuple[list[Ids], list[bytes]]
@@ -66,7 +63,7 @@ class Tail:
     def endings(self) -> Iterator[Rows]:
         """Yield endings, each with what follows the text then."""
         if self._facts.spec.alphabet == "bytes":
-            yield from _ChunkTail(self, self._facts.spec).endings()
+            yield from _ChunkTail(self, self._facts).endings()
             return
         yield self.ids([b""]), [b""]
         for _, _, rests in self.candidates(0):
@@ -123,12 +120,14 @@ class Tail:
 class _ChunkTail:
     """The same for a byte-level model, in which what follows decides where the text is cut, too."""
 
-    def __init__(self, tail: Tail, spec: ModelSpec):
+    def __init__(self, tail: Tail, facts: ModelFacts):
+        spec = facts.spec
         self._tail = tail
         self._text = tail.text
         self._spec = spec
         self._pieces = spec.ids
-        self._made: dict[bytes, list[bytes]] = {}
+        self._facts = facts
+        self._made: dict[bytes, list[int]] = {}
         self._chunk = make_chunk_finder(spec.splitter.pattern if spec.splitter else None)
         self._fronts: dict[str, Front] = {}
 
@@ -226,25 +225,15 @@ class _ChunkTail:
                 return True
             if begin <= one.begin:
                 before, after = self._merged(whole[begin : one.begin]), self._merged(whole[begin:])
-                if after == [*before, whole[one.begin :]]:
+                if after == [*before, one.begin - begin]:
                     return True
         return False
 
-    def _merged(self, chunk: bytes) -> list[bytes]:
-        made = self._made.get(chunk)
-        if made is None:
-            made = self._made[chunk] = merge([bytes([byte]) for byte in chunk], self._join)
-        return made
-
-    def _join(self, left: bytes, right: bytes) -> tuple[int, bytes] | None:
-        id = self._pieces.get(left + right)
-        if id is None or self._spec.pieces.types[id] != PieceType.NORMAL:
-            return None
-        return -score_key(self._scores[id]), left + right
-
-    @kept
-    def _scores(self) -> array[float]:
-        return self._spec.pieces.numbers()
+    def _merged(self, chunk: bytes) -> list[int]:
+        """Where the pieces begin that merging a chunk makes."""
+        if chunk not in self._made:
+            [(_, self._made[chunk])] = merged(self._facts.letters_engine, [chunk])
+        return self._made[chunk]
 
     def _completed(self, one: Candidate) -> Iterator[Rows]:
         """Yield the endings of a piece that ends within a character."""
