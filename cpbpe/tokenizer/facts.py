@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.lazy import imported, kept
-from cpbpe.model.formats.sniff import CARRIED_TAG
+from cpbpe.model.formats.sniff import may_carry
 from cpbpe.model.piece_type import KEEPS_SPACE, PieceType
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer import checks
@@ -74,9 +74,13 @@ class ModelFacts:
 
     def keeps_space(self, given: bool | KeptSpace | None) -> bool | KeptSpace:
         """The option `keep_prefix_space`; None means as the format of the file has it."""
-        if given is None and CARRIED_TAG in self.file and self.carried.options.get(KEEPS_SPACE):
+        if given is None and self._keeps_space_after_special:
             return "after_special"
         return given or False
+
+    @kept
+    def _keeps_space_after_special(self) -> bool:
+        return may_carry(self.file) and bool(self.carried.options.get(KEEPS_SPACE))
 
     @kept
     def drops_space(self) -> bool:

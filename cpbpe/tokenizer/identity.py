@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.lazy import imported
 from cpbpe.model.formats import table
-from cpbpe.model.formats.sniff import CARRIED_TAG
+from cpbpe.model.formats.sniff import may_carry
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
@@ -75,7 +75,7 @@ def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str
 
 
 def _facts(engine: Engine, file: bytes) -> ModelFacts:
-    flags = _model_file().read_carried(file).tokens if CARRIED_TAG in file else {}
+    flags = _model_file().read_carried(file).tokens if may_carry(file) else {}
     return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added, flags), flags), file)
 
 

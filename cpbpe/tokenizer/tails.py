@@ -65,10 +65,9 @@ class Tail:
         if self._facts.spec.alphabet == "bytes":
             yield from _ChunkTail(self, self._facts).endings()
             return
-        yield self.ids([b""]), [b""]
-        for _, _, rests in self.candidates(0):
-            rests = list(filter(is_valid_utf8, rests))
-            yield self.ids(rests), rests
+        found = (rest for _, _, rests in self.candidates(0) for rest in rests)
+        all_rests = [b"", *filter(is_valid_utf8, found)]
+        yield self.ids(all_rests), all_rests
 
     def ids(self, rests: list[bytes]) -> list[Ids]:
         """The ids that begin before the end of this text, with each of these after it."""

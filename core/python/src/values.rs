@@ -172,6 +172,7 @@ impl Ints {
 ///
 /// # Safety
 /// The pointer is null with an error set, or a new reference to an object of this type.
+#[inline(always)]
 unsafe fn owned<'py, T>(py: Python<'py>, object: *mut ffi::PyObject) -> PyResult<Bound<'py, T>> {
     // SAFETY: as the caller says. (PyO3's own constructors panic when there is no memory for the object.)
     unsafe { Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked()) }
@@ -188,12 +189,14 @@ pub fn bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>>
 }
 
 /// An empty dict.
+#[cold]
 pub fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     // SAFETY: it makes a dict.
     unsafe { owned(py, ffi::PyDict_New()) }
 }
 
 /// A list of pairs of bytes and a number.
+#[cold]
 pub fn numbered<'py, 'a>(
     py: Python<'py>,
     pairs: impl ExactSizeIterator<Item = (&'a [u8], usize)>,

@@ -16,7 +16,7 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.formats.carried import carried_bytes, carried_of
 from cpbpe.model.formats.piece_messages import added_messages, piece_messages
-from cpbpe.model.formats.sniff import CARRIED_TAG, describe
+from cpbpe.model.formats.sniff import describe, may_carry
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, Settings, SplitSpec
 from cpbpe.model.validity import hide_nul
 
@@ -68,7 +68,7 @@ def read_settings(data: bytes) -> Settings:
 
 def read_carried(data: bytes) -> Carried:
     """What a file that can be read says beside the model."""
-    return carried_of(_parse(data).Extensions[messages().carried]) if CARRIED_TAG in data else Carried()
+    return carried_of(_parse(data).Extensions[messages().carried]) if may_carry(data) else Carried()
 
 
 def spec_of_settings(settings: Settings) -> ModelSpec:

@@ -24,7 +24,7 @@ PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 """Two files that are one model, see `gpt2`. Their names may have another part in front: `my-vocab.json`."""
 
 CARRIED_TAG = b"\xaa\xae\x14"
-"""How the field begins that says what is beside a model (number 41701). A file without it has none."""
+"""How the field begins that says what is beside a model (number 41701)."""
 
 _HEAD = 4096
 _LOOKED_AT = 32
@@ -147,6 +147,11 @@ def is_llama2c(data: bytes) -> bool:
             return False
         at += 8 + size
     return True
+
+
+def may_carry(data: bytes) -> bool:
+    """Whether a file may have that field. (It is at the end, and Python is faster at searching backwards.)"""
+    return data.rfind(CARRIED_TAG) >= 0
 
 
 def is_vocab(data: bytes) -> bool:
