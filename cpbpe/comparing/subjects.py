@@ -96,7 +96,8 @@ def _ours(name: str, tok: Tokenizer) -> Subject:
     else:
         types = tok.vocab.types
         kinds[: len(types)][types == PieceType.BYTE] = BYTE
-        kinds[tok.unk_id] = UNKNOWN
+        if tok.unk_id is not None:
+            kinds[tok.unk_id] = UNKNOWN
     return Subject(
         name,
         "cpbpe",
@@ -196,7 +197,8 @@ def _sentencepiece(name: str, path: str) -> Subject:
     np = numpy()
     ids = range(found.get_piece_size())
     kinds = np.array([BYTE if found.is_byte(id) else ORDINARY for id in ids], np.uint8)
-    kinds[found.unk_id()] = UNKNOWN
+    if found.unk_id() >= 0:
+        kinds[found.unk_id()] = UNKNOWN
     return Subject(
         name,
         "sentencepiece",

@@ -107,7 +107,7 @@ def losses(subject: Subject) -> Iterator[Finding]:
             "loses-text",
             "warning",
             "some texts do not come back from their ids",
-            f"train with {given('preset', 'llama')}, which loses nothing",
+            f"train with {given('preset', 'lossless')}, which loses nothing",
             (),
             tuple(map(str, subject.losses)),
         )

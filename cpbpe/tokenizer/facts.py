@@ -18,6 +18,7 @@ from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
+    from cpbpe.lint.reach import Family
     from cpbpe.model.spec import Carried, ModelSpec, Settings
     from cpbpe.tokenizer.stream_values import StreamPlan, StreamTexts
 
@@ -221,6 +222,13 @@ class ModelFacts:
         )
         engine: Engine = imported("cpbpe.engine.choice").make_engine(spec.ModelSpec(pieces, rules))
         return engine
+
+    @kept
+    def witnesses(self) -> Family:
+        """What finds a text for a piece; it keeps what it has worked out."""
+        make = imported("cpbpe.engine.choice").make_engine
+        family: Family = imported("cpbpe.lint.reach").family_of(self.spec, self.engine, make)
+        return family
 
     @kept
     def lookahead(self) -> int:

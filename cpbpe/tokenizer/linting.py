@@ -9,7 +9,7 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ModelError
 from cpbpe.lint.checks import CHECKS, Subject
 from cpbpe.lint.checks_settings import SETTINGS_CHECKS
-from cpbpe.lint.reach import family_of, reach_of
+from cpbpe.lint.reach import reach_of
 from cpbpe.lint.usage import embedding_findings, usage_findings
 from cpbpe.lint.values import SEVERITIES, Finding, Lint
 from cpbpe.tokenizer.facts import ModelFacts
@@ -47,4 +47,4 @@ def witness(facts: ModelFacts, id: int) -> str | None:
     """A short text that yields a piece; None if none does or was found."""
     if id >= facts.engine.size:
         return None
-    return family_of(facts.spec, facts.engine, make_engine).shortest(id)
+    return facts.witnesses.shortest(id)

@@ -92,6 +92,14 @@ def test_unknown_characters() -> None:
     assert (cell.changed, cell.example) == (1, "🦙 🦙")
 
 
+def test_a_model_without_an_unknown_piece() -> None:
+    rows = [cpbpe.Piece(b"<0x%02X>" % byte, 0.0, cpbpe.PieceType.BYTE) for byte in range(256)]
+    pieces = cpbpe.Pieces.of([*rows, cpbpe.Piece("▁a".encode(), 0.0), cpbpe.Piece(b"a", -1.0)])
+    tok = cpbpe.Tokenizer.from_spec(cpbpe.ModelSpec(pieces, cpbpe.NormalizerSpec(), byte_fallback=True))
+    cell = cpbpe.compare({"m": tok}, {"x": "aaé"}, rounds=0)["m", "x"]
+    assert (cell.tokens, cell.byte_tokens, cell.unknown_tokens) == (4, 2, 0)
+
+
 def test_what_is_not_unicode_is_counted() -> None:
     texts: list[str | bytes] = ["good", b"good", b"bad \xff", "\udfff", "\ufffd"]
     found = cpbpe.compare({"m": tokenizer("llama", "core")}, {"x": texts, "y": "good"}, rounds=0, probe=False)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from itertools import product
 
@@ -152,6 +153,17 @@ def test_every_witness_works_in_both_engines(name: str) -> None:
         assert id in reference.encode(found.texts[id]), found.texts[id]
     if name not in HOSTILE and not name.startswith(HOSTILE):
         assert all(reason.decided for reason in found.reasons.values())
+
+
+def test_the_work_for_a_witness_is_kept() -> None:
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0]))
+    seconds = []
+    for ids in ([700], range(701, 711)):
+        begun = time.process_time()
+        for id in ids:
+            assert tok.witness(id)
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 6 * seconds[0], seconds
 
 
 @pytest.mark.parametrize("pattern", ["cl100k", "gpt2", None])
