@@ -158,12 +158,12 @@ def test_every_witness_works_in_both_engines(name: str) -> None:
 def test_the_work_for_a_witness_is_kept() -> None:
     tok = cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0]))
     seconds = []
-    for ids in ([700], range(701, 711)):
+    for ids in ([700], range(701, 741)):
         begun = time.process_time()
         for id in ids:
             assert tok.witness(id)
         seconds.append(time.process_time() - begun)
-    assert seconds[1] < 6 * seconds[0], seconds
+    assert seconds[1] < 5 * seconds[0], seconds
 
 
 @pytest.mark.parametrize("pattern", ["cl100k", "gpt2", None])
