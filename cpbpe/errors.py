@@ -12,7 +12,8 @@ from collections.abc import Sequence
 class ModelError(ValueError):
     """The data is not a model that cpbpe can read; the message says what is wrong, and where.
 
-    When one piece is to blame, ``piece`` is its text as bytes and ``id`` its index; else both are None.
+    When one piece is to blame, ``piece`` is its text as bytes and ``id`` its index; else both are None. If it
+    is a model of another kind than BPE, ``library`` is the name of the one that reads it.
 
     >>> import cpbpe
     >>> cpbpe.Tokenizer.from_bytes(b"")
@@ -21,10 +22,13 @@ class ModelError(ValueError):
     cpbpe.errors.ModelError: not a SentencePiece model: the data is empty (0 bytes)
     """
 
-    def __init__(self, message: str, *, piece: bytes | None = None, id: int | None = None):
+    def __init__(
+        self, message: str, *, piece: bytes | None = None, id: int | None = None, library: str | None = None
+    ):
         super().__init__(message)
         self.piece = piece
         self.id = id
+        self.library = library
 
 
 class TrainingError(ValueError):

@@ -50,7 +50,8 @@ def load(arguments: argparse.Namespace) -> Tokenizer:
         return load(path, **given_of(arguments))
     except ModelError as error:
         message = str(error)
-        raise ValueError(message if path in message else f"{path}: {message}") from error
+        message = message if path in message else f"{path}: {message}"
+        raise ModelError(message, library=error.library) from error
 
 
 def _token(text: str) -> tuple[str, int]:

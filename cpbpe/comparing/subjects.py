@@ -64,10 +64,9 @@ def subject_of(name: str, given: Any) -> Subject:
 
 
 def way_out(path: str, error: Exception) -> str:
-    """What to do about a model that cpbpe does not load and sentencepiece does: it is not BPE."""
-    if "cpbpe reads BPE models only" not in str(error):
-        return ""
-    return f"; sentencepiece:{path} compares it with the code of that library"
+    """What to do about a model that another library reads and cpbpe does not: it is not BPE."""
+    library = getattr(error, "library", None)
+    return f"; {library}:{path} compares it with the code of that library" if library else ""
 
 
 def is_of_another_library(path: str) -> bool:

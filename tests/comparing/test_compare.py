@@ -168,6 +168,14 @@ def test_mistakes(models: Any, texts: Any, options: dict[str, Any], message: str
         cpbpe.compare(given, texts, **options)
 
 
+def test_models_of_other_kinds(tmp_path: Path) -> None:
+    """The error says which library reads it."""
+    path = tmp_path / "words.json"
+    tokenizers.Tokenizer(tokenizers.models.WordPiece({"a": 0}, unk_token="a")).save(str(path))
+    with pytest.raises(ValueError, match=r"; tokenizers:.*words\.json compares it with the code of that"):
+        cpbpe.compare(path, {"x": "a"})
+
+
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are called by their names, or paths where these are not enough; tokenizers are numbered."""
     monkeypatch.chdir(tmp_path)

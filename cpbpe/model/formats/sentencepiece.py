@@ -53,7 +53,8 @@ def read(data: bytes) -> ModelSpec:
         truncated = "" if proto.HasField("trainer_spec") else "; it has no trainer_spec, is it cut off?"
         raise ModelError(
             f"the model {stated} {model_type}, and cpbpe reads BPE models only (those trained with "
-            f"--model_type=bpe){truncated}"
+            f"--model_type=bpe){truncated}",
+            library="sentencepiece",
         )
     texts, types = [piece.piece for piece in proto.pieces], bytearray(piece.type for piece in proto.pieces)
     hide_nul(texts, types, trainer.byte_fallback)

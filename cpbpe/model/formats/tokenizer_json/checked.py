@@ -96,6 +96,6 @@ def _kind(value: object) -> str:
     return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
 
 
-def wrong(problem: str) -> NoReturn:
+def wrong(problem: str, library: str | None = None) -> NoReturn:
     """Raise a ModelError."""
-    raise ModelError(f"not a tokenizer.json that cpbpe can read: {problem}")
+    raise ModelError(f"not a tokenizer.json that cpbpe can read: {problem}", library=library)

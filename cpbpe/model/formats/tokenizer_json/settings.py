@@ -41,7 +41,7 @@ def refuse_others(model: Json) -> None:
         if kind == "BPE" and others:
             wrong(f"model.type is missing, and model has {shown(others[0])}, which no BPE model has")
     if isinstance(kind, str) and kind in _OTHERS:
-        wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only")
+        wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only", "tokenizers")
     if kind != "BPE":
         wrong(f"model.type is {shown(kind)}, and cpbpe reads BPE models only")
     for name, expected in _KINDS.items():
