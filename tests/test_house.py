@@ -288,6 +288,24 @@ def test_classes_of_the_core_are_aligned() -> None:
     nothing(sorted(classes - checked), "classes whose alignment nobody checks")
 
 
+def test_lists_in_the_core_are_complete() -> None:
+    """Of files, in the tables of `mod.rs`; and of those with `unsafe`, in the `lib.rs` of each crate."""
+    wrong = []
+    for path in (ROOT / "core").glob("*/src/**/mod.rs"):
+        listed = set(re.findall(r"^//! \| `(\w+(?:\.rs|/))`", path.read_text(), re.M))
+        there = {f"{one.name}/" if one.is_dir() else one.name for one in path.parent.iterdir()}
+        wrong += [f"{path}: {name}" for name in listed and listed ^ (there - {"mod.rs", "tests.rs"})]
+    for crate in ("cpbpe", "python"):
+        source = ROOT / "core" / crate / "src"
+        doc = "".join(re.findall(r"^//!.*\n", (source / "lib.rs").read_text(), re.M))
+        listed = set(re.findall(r"`([\w/]+\.rs)`", doc.partition("`unsafe`")[2]))
+        for path in source.rglob("*.rs"):
+            name, code = path.relative_to(source).as_posix(), re.sub(r"//.*", "", path.read_text())
+            if re.search(r"\bunsafe\b", code) and name not in listed:
+                wrong.append(f"{crate}/src/lib.rs does not list {name}")
+    nothing(sorted(wrong), "lists that have other files than there are")
+
+
 def test_files_that_are_named_exist() -> None:
     """Paths of this project in comments, docstrings and pages: what is moved leaves no stale pointers."""
     sources = [path for pattern in NAMES_FILES for path in ROOT.glob(pattern)]

@@ -16,9 +16,9 @@
 //! | `train/`  | a corpus -> merges; of the rooms it uses only `text/`                                  |
 //!
 //! Beside them are `error` (what can go wrong), `lazy` (values made when first needed), `lines` (ids as lines of text,
-//! and back), `machine` (steps for which some
-//! machines have instructions of their own), `memory` (large buffers, for which there may not be enough memory),
-//! `message` (tokens as protobuf), `prefetch`, and `watch` (long work, with progress and an end on request).
+//! and back), `machine` (steps for which some machines have instructions of their own), `memory` (large buffers, for
+//! which there may not be enough memory), `message` (tokens as protobuf), `prefetch`, and `watch` (long work, with
+//! progress and an end on request).
 //!
 //! In most of the crate text is *compact*: a space stands for U+2581, which shortens the commonest character from three
 //! bytes to one and lets most input be used as it is. See `text/compact.rs`.
@@ -28,17 +28,18 @@
 //!
 //! * `cache/chunk_cache.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4. The
 //!   caller must make room for the ids, so `append_cached` and `append_singles` in `encode/output.rs`, `cache/source.rs`
-//!   and their calls in `encode/encoder.rs` are unsafe, too.
+//!   and their calls in `encode/encoder.rs` and `encode/split.rs` are unsafe, too.
 //! * `prefetch.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3.
-//! * `machine.rs`: two bytes read as one number: 1.06, 1.1 and 1.1; and instructions that not every machine has, called
-//!   by `encode/encoder.rs` where it has: 1.3, 1.1 and 1.2 (on an Intel Xeon). More of them in
-//!   `split/block.rs`, called by `split/scanner.rs`, for the splitting alone: 3.4, 2.5 and 3.6.
+//! * `machine.rs`: two bytes read as one number (so does `text/places.rs`): 1.06, 1.1 and 1.1; and instructions that not
+//!   every machine has, called by `encode/encoder.rs` where it has: 1.3, 1.1 and 1.2 (on an Intel Xeon). More of them in
+//!   `machine/entries.rs`, in `text/normalize/blocks.rs`, and in `split/block.rs`, called by `split/scanner.rs`, for the
+//!   splitting alone: 3.4, 2.5 and 3.6.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5.
 //! * `memory.rs`: an allocator, which cannot be written in safe code, and `zeros`, which gets memory that the system
 //!   has filled with zeros already.
 //!
-//! Three tests use it as well: `cache/chunk_cache/tests.rs`, `encode/join.rs`, `tests/gathering.rs`. `core/python` has more, in
-//! `values.rs`, `arrays.rs` and `room.rs`, to make Python's objects and numpy's arrays.
+//! Three tests use it as well: `cache/chunk_cache/tests.rs`, `encode/join.rs`, `tests/gathering.rs`. `core/python` has more:
+//! see its `lib.rs`.
 //!
 //! `tests/random.rs`, `tests/cutting.rs` and the unit tests walk through all of it with debug assertions on.
 

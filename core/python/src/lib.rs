@@ -1,5 +1,8 @@
 //! The border to Python: the classes, each in a file of its own, and the allocator. Only str, bytes, lists
 //! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
+//!
+//! `unsafe` is what makes and reads Python's objects (`values.rs`, `items.rs` for lists of ints) and arrays: `arrays.rs`,
+//! `room.rs`, `slices.rs`, `lines.rs`.
 
 mod aligned;
 mod arrays;

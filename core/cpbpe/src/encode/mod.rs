@@ -6,10 +6,12 @@
 //! | `id_sink.rs`   | symbols -> ids                                                        |
 //! | `parts.rs`     | a new chunk with user-defined pieces -> ids                           |
 //! | `encoder.rs`   | compact text -> ids by way of the cache                               |
+//! | `split.rs`     | the same of byte-level vocabularies                                   |
 //! | `segment.rs`   | chooses how a text is segmented, and does it                          |
 //! | `sample.rs`    | text -> symbols when merges are skipped at random                     |
 //! | `tokens.rs`    | text -> tokens                                                        |
 //! | `engine.rs`    | one model: the calls for one text                                     |
+//! | `normalizing.rs` | the normalized form of texts                                        |
 //! | `ends.rs`      | ids around those of a text                                            |
 //! | `long_text.rs` | one long text by several threads                                      |
 //! | `align.rs`     | ids and spans                                                         |
