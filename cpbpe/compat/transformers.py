@@ -40,6 +40,8 @@ _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
 _ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
 """The options that decide which tokens go around a text."""
 
+_CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
+
 
 class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     """A `PreTrainedTokenizer` that runs on a SentencePiece BPE model, through cpbpe.
@@ -256,14 +258,19 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _encoder(self, split_special_tokens: bool) -> Engine | SpecialEncoder:
         engine = self._engine()
-        if split_special_tokens or not self._added_tokens_encoder:
+        finders = self._plan.finders
+        if split_special_tokens not in finders:
+            tokens = list(self._added_tokens_decoder.items())
+            if split_special_tokens:  # a tokenizer.json goes on to find those that are not special
+                tokens = [(id, token) for id, token in tokens if self._as_file and not token.special]
+            ids = {token.content: id for id, token in tokens}
+            flags = {token.content: self._flags(token) for _, token in tokens}
+            finders[split_special_tokens] = SpecialFinder(engine, ids, flags) if ids else None
+        finder = finders[split_special_tokens]
+        if finder is None:
             return engine
-        plan = self._plan
-        if plan.finder is None:
-            tokens = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
-            plan.finder = SpecialFinder(engine, dict(self._added_tokens_encoder), tokens)
         later = engine if self.legacy else engine.variant(prefix=False)
-        return SpecialEncoder(engine, later, plan.finder)
+        return SpecialEncoder(engine, later, finder)
 
     def _flags(self, token: AddedToken) -> set[str]:
         """The flags of an added token, as `Carried.tokens` has them.
@@ -301,16 +308,25 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if text is None:
             unused = next(id for id in ids if id >= self.vocab_size and id not in self._added_tokens_decoder)
             raise IndexError(f"id {unused} is not in use: it lies between the added tokens")
-        if clean_up_tokenization_spaces is None:
-            clean_up_tokenization_spaces = self.clean_up_tokenization_spaces
-        return str(self.clean_up_tokenization(text)) if clean_up_tokenization_spaces else text
+        cleans_up = clean_up_tokenization_spaces
+        if cleans_up is None:
+            cleans_up = self.clean_up_tokenization_spaces
+        if clean_up_tokenization_spaces is None or self._as_file:
+            # Version 5 ignores it for BPE, for which it was not meant.
+            cleans_up = cleans_up and getattr(self, _CLEANS_UP, True)
+        return str(self.clean_up_tokenization(text)) if cleans_up else text
 
     def _shown(self) -> dict[int, str]:
         """What added tokens are decoded to, except for those that are pieces of text."""
-        tokens = {id: token for id, token in self._added_tokens_decoder.items() if not self._is_text(id)}
-        flags = {token.content: self._flags(token) for token in tokens.values()}
-        names = renamed(self.cpbpe.facts.engine, flags)
-        return {id: names.get(token.content, token.content) for id, token in tokens.items()}
+        names = self._renamed()
+        texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
+        return {
+            id: names.get(text, text) for id, text in texts.items() if text in names or not self._is_text(id)
+        }
+
+    def _renamed(self) -> dict[str, str]:
+        flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
+        return renamed(self.cpbpe.facts.engine, flags)
 
     def _is_text(self, id: int) -> bool:
         """Whether an added token is a piece that decodes to its text, with spaces for U+2581."""
@@ -321,13 +337,13 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The ids that decoding can leave out: those that a tokenizer.json calls special, and bos, pad ..."""
         if not self._as_file:
             return list(self.all_special_ids)
-        said, shown = self.cpbpe.facts.special, self._plan.shown or {}
+        said, names = self.cpbpe.facts.special, self._renamed()
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         given = {token.content for token in self._added_tokens_decoder.values() if token.special}
         named = {str(token) for token in self.special_tokens_map.values() if not isinstance(token, list)}
         special = said.ids.keys() | (given - said.plain.keys()) | named
         # (tokenizers does not know those as special that have another name here.)
-        return [id for id, text in texts.items() if text in special and shown.get(id, text) == text]
+        return [id for id, text in texts.items() if text in special and text not in names]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
         """The text of pieces and added tokens; anything else is copied as it is."""
@@ -437,6 +453,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             kwargs = {**{name: config[name] for name in _ENDS_OPTIONS if name in config}, **kwargs}
             if is_legacy_lost(config):
                 kwargs.setdefault("legacy", False)
+            if not resolved_vocab_files.get("vocab_file"):  # a tokenizer.json itself says what is in front
+                kwargs.setdefault("add_prefix_space", None)
         return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
 
 
@@ -452,7 +470,7 @@ class _Plan:
 
     def clear(self) -> None:
         """Forget what depends on added tokens."""
-        self.finder: SpecialFinder | None = None
+        self.finders: dict[bool, SpecialFinder | None] = {}
         self.shown: dict[int, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -246,8 +246,11 @@ class _Joined:
         if self._is_json:
             carried = self._before.carried.tokens
             for text in self._beside.roles.values():
+                id = engine.find(text.encode())
                 if PLAIN in carried.get(text, ()):
                     found[text] = tuple(flag for flag in carried[text] if flag != PLAIN)
+                elif id is not None and engine.kind(id) == PieceType.USER_DEFINED:
+                    found[text] = ()
         for text, flags in self._beside.flags.items():
             id = new.get(text, known.added.get(text))
             if id is None:
@@ -279,7 +282,7 @@ class _Joined:
                 or (text is not None and text != self._text(ids[_PLACES[end]], special))
             ):
                 del options[f"add_{end}"]
-                self._note(
+                self._conflict(
                     f"transformers puts {text or end!r} around texts, which is no CONTROL piece; "
                     f"add_{end} cannot do that, encode_parts can"
                 )

@@ -95,7 +95,8 @@ class SpecialFinder:
         for text in self._keys:
             flags = self._flags.get(text, _NONE)
             (normalized if "normalized" in flags else late if "late" in flags else early).append(text)
-        if late and not _may_overlap(late, early):  # then it makes no difference
+        if late and not _may_overlap(late, early) and not self._may_strip(early, late):
+            # Then it makes no difference which are looked for first.
             early, late = early + late, []
         searches = [_Search(self._engine, early, self._flags)] if early else []
         if late:
@@ -103,6 +104,11 @@ class SpecialFinder:
         if normalized:
             searches.append(_NormalizedSearch(self._engine, normalized, self._flags))
         return searches
+
+    def _may_strip(self, early: list[str], late: list[str]) -> bool:
+        """Whether one of `early` may take whitespace that one of `late` needs."""
+        flags = {flag for text in early for flag in self._flags.get(text, _NONE)}
+        return not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
 
     @kept
     def odd(self) -> str | None:
@@ -226,6 +232,7 @@ class _Search:
         """
         parts = self._finder.split(data) or [data]
         at = free = 0
+        last: tuple[str, int, int] | None = None  # which may take less: another may begin in its spaces
         for before, number in zip(parts[::2], parts[1::2], strict=False):
             begin = at + len(before)
             text = self.texts[number]
@@ -233,15 +240,22 @@ class _Search:
             flags = self._flags.get(text, _NONE)
             if "single_word" in flags and _is_inside_word(data, begin, end):
                 continue
-            begin = max(begin, free)
-            if "lstrip" in flags:
-                while begin > free and (start := _start_before(data, begin)) is not None:
-                    begin = start
             if "rstrip" in flags:
                 while (stop := _end_after(data, end)) is not None:
                     end = stop
-            free = max(begin, end)
-            yield text, begin, free, False
+            if "lstrip" in flags:
+                begin = max(begin, free)
+                while begin > free and (start := _start_before(data, begin)) is not None:
+                    begin = start
+                if begin >= end:  # all of it is spaces that the one before has taken
+                    continue
+            if last is not None:
+                name, first, stop = last
+                yield name, first, max(first, min(stop, begin)), False
+            last = text, begin, end
+            free = end
+        if last is not None:
+            yield (*last, False)
 
 
 def prefix_is_a_rule(engine: "Engine") -> bool:

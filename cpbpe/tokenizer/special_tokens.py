@@ -90,7 +90,7 @@ class SpecialTokens:
             return self._by_text(special, self.plain), {}
         # tokenizers does not know those as special ones that its normalizer gives another name.
         renamed = {text: id for text, id in special.items() if text in self._names}
-        hidden = {id: text for text, id in special.items() if text not in self._names}
+        hidden = {id: text for text, id in self.ids.items() if text not in self._names}
         return self._by_text(self.plain, renamed), hidden
 
     @kept
@@ -107,8 +107,12 @@ class SpecialTokens:
         """The texts of tokens, except for those that are pieces with a text that the engine decodes."""
         engine = self._engine
         rows = [row for some in tokens for row in some.items()]
-        shown = ((text, id) for text, id in rows if id >= engine.size or engine.kind(id) == PieceType.CONTROL)
-        return {id: self._names.get(text, text) for text, id in shown}
+        names = self._names
+        return {
+            id: names.get(text, text)
+            for text, id in rows
+            if id >= engine.size or engine.kind(id) == PieceType.CONTROL or text in names
+        }
 
     def find(self, token: bytes) -> int | None:
         """The id of an added token. Bytes that are not UTF-8 are never one, whatever they are read as."""

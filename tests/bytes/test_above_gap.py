@@ -1,9 +1,11 @@
 """Special tokens with ids above a gap, as in cl100k and o200k: they can be bos, eos and pad."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 import cpbpe
 from cpbpe import Tokenizer
@@ -134,3 +136,20 @@ def test_a_sentencepiece_model_has_only_pieces() -> None:
     rows = [(b"<unk>", 0, cpbpe.PieceType.UNKNOWN), (b"a", 0, cpbpe.PieceType.NORMAL)]
     tok = Tokenizer.from_spec(cpbpe.ModelSpec(Pieces.of(rows))).with_special_tokens(["<s>"])
     assert tok.bos_id is None
+
+
+def test_a_token_that_tokenizers_numbers_anew(tmp_path: Path) -> None:
+    """It saves the id that a token had in memory, and gives it another one when it reads the file."""
+    Tokenizer.from_spec(spec_with()).save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    theirs.add_tokens(["<c>"])
+    theirs.save(str(tmp_path / "more.json"))
+    content = json.loads((tmp_path / "more.json").read_bytes())
+    [(at, saved)] = [(at, t["id"]) for at, t in enumerate(content["added_tokens"]) if t["content"] == "<c>"]
+    read = tokenizers.Tokenizer.from_file(str(tmp_path / "more.json")).token_to_id("<c>")
+    assert saved != read == len(content["model"]["vocab"])
+    with pytest.raises(cpbpe.ModelError, match=f"has the id {saved}, and tokenizers would give it {read}"):
+        cpbpe.load(tmp_path / "more.json")
+    content["added_tokens"][at]["id"] = read
+    (tmp_path / "right.json").write_text(json.dumps(content), "utf-8")
+    assert cpbpe.load(tmp_path / "right.json").encode("a<c>")[-1] == read

@@ -72,6 +72,50 @@ TEXTS = (
     "the  cat   sat\t\ton      the\t\t\t\tmat  ",
     "the<|endoftext|> </s> \n <tool_call> \n the",
 )
+_RAW = {"normalized": False}
+_WORD = {"single_word": True}
+_NO_PREFIX = {"legacy": False, "add_prefix_space": False}
+ODD: list[tuple[str, str, dict[str, Any], list[tuple[str, dict[str, bool]]], list[str]]] = [
+    ("GemmaTokenizerFast", "gemma", {}, [("m", _WORD)], ["mm", "m m"]),
+    ("LlamaTokenizerFast", "llama", {"legacy": False}, [("m", _WORD)], ["mm"]),
+    ("LlamaTokenizerFast", "llama", _NO_PREFIX, [("ut", {}), ("acute", _WORD)], ["theacutecat"]),
+    ("GemmaTokenizerFast", "gemma", {}, [("ut", {}), ("acute", _WORD)], ["theacutecat", "acute"]),
+    ("GemmaTokenizerFast", "gemma", {}, [("ab", _RAW), ("bc", {"lstrip": True, **_RAW})], ["abc", "ab bc"]),
+    ("GemmaTokenizerFast", "gemma", {}, [("bc", {"special": True, **_RAW}), ("ab", _RAW)], ["abc", "bcab"]),
+    ("LlamaTokenizerFast", "llama", _NO_PREFIX, [("bc", {"special": True, **_RAW}), ("ab", _RAW)], ["abc"]),
+    ("GPT2TokenizerFast", "qwen", {}, [("\n\n", {"lstrip": True, "rstrip": True, **_RAW})], ["a\n\n\n\na"]),
+    (
+        *("GPT2TokenizerFast", "qwen", {}),
+        [("<x>", {"rstrip": True, **_RAW}), ("\n\n", {"lstrip": True, **_RAW})],
+        ["<x>\n\na", "<x> \n\n<x>"],
+    ),
+    (
+        *("GPT2TokenizerFast", "qwen", {}),
+        [("<x>", {"rstrip": True, **_RAW}), ("\n", _RAW)],
+        ["<x> \n a", "<x>\n\n <x>"],
+    ),
+    (
+        *("LlamaTokenizerFast", "llama", {"legacy": False}),
+        [("<x>", {"lstrip": True, **_RAW}), ("     ", {"normalized": True})],
+        ["a     <x>", "a     b"],
+    ),
+    (
+        *("GPT2TokenizerFast", "qwen", {}),
+        [("<x>", {"rstrip": True, **_RAW}), ("\n", {"normalized": True})],
+        ["<x>\na", "\n<x>"],
+    ),
+    ("PreTrainedTokenizerFast", "llamajson", {"add_prefix_space": False}, [], ["the", " the"]),
+    ("PreTrainedTokenizerFast", "gemmajson", {"add_prefix_space": True}, [], ["the", " the"]),
+    ("PreTrainedTokenizerFast", "llamajson", {}, [("cat", {})], ["cat", "catcat", "the cat"]),
+    ("PreTrainedTokenizerFast", "llamajson", {}, [("<b>", {})], ["<b>", "a<b>"]),
+    ("LlamaTokenizerFast", "llama", {"legacy": False, "add_bos_token": True}, [(" <y>", _RAW)], [" <y>"]),
+    ("GemmaTokenizerFast", "gemma", {}, [("<bos>", {})], ["a", "<bos>a"]),
+    ("LlamaTokenizerFast", "llama", _NO_PREFIX, [("</s>", {})], ["a</s>"]),
+    ("LlamaTokenizerFast", "llama", {"clean_up_tokenization_spaces": True}, [], ["a , b . ?"]),
+    ("GPT2TokenizerFast", "qwen", {}, [("<", {})], ["a<b", "<"]),
+]
+"""Tokens that overlap others, are pieces or take each other's spaces; and options; each with own texts."""
+
 CHAT = [
     {"role": "user", "content": "the cat <tool_call> sat"},
     {"role": "assistant", "content": " acute myocarditis</s>"},
@@ -79,13 +123,18 @@ CHAT = [
 TEMPLATE = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + eos_token }}{% endfor %}"
 
 
-def cells(models: str) -> Iterator[tuple[str, bool, Callable[[], Any]]]:
-    """The name of each cell, whether it is one of a class in Python, and what makes its tokenizer."""
+Cell = tuple[str, bool, Callable[[], Any], "tuple[str, ...] | list[str]"]
+
+
+def cells(models: str) -> Iterator[Cell]:
+    """The name of each cell, whether it is one of a class in Python, what makes its tokenizer, and texts."""
     import transformers
     from transformers import AddedToken
 
     def with_tokens(made: Any, name: str) -> Any:
-        tokens = PHI.get(name) or [(text, FLAGS[name]) for text in TOKENS]
+        return adding(made, PHI.get(name) or [(text, FLAGS[name]) for text in TOKENS])
+
+    def adding(made: Any, tokens: Any) -> Any:
         made.add_tokens([text if flags is None else AddedToken(text, **flags) for text, flags in tokens])
         return made
 
@@ -94,6 +143,8 @@ def cells(models: str) -> Iterator[tuple[str, bool, Callable[[], Any]]]:
         path = os.path.join(models, source)
         if source == "qwen":
             return made(os.path.join(path, "vocab.json"), os.path.join(path, "merges.txt"), **options)
+        if source.endswith("json"):
+            return made.from_pretrained(path, **options)
         folder = os.path.join(models, f"{source}-folder")
         os.makedirs(folder, exist_ok=True)
         shutil.copy(f"{path}.model", os.path.join(folder, "tokenizer.model"))
@@ -129,13 +180,23 @@ def cells(models: str) -> Iterator[tuple[str, bool, Callable[[], Any]]]:
                 ) -> Any:
                     return with_tokens(base(cls, source, options), name)
 
-                yield f"{cls}-{shown}-{name}", slow, make
+                yield f"{cls}-{shown}-{name}", slow, make, TEXTS
+    for number, (cls, source, options, tokens, texts) in enumerate(ODD):
+        if "clean_up_tokenization_spaces" in options and not new:
+            continue  # version 4 does clean up, which is left to its class
+
+        def make_odd(
+            cls: str = cls, source: str = source, options: dict[str, Any] = options, tokens: Any = tokens
+        ) -> Any:
+            return adding(base(cls, source, options), tokens)
+
+        yield f"{cls}-{'-'.join(options)}-odd-{number}", False, make_odd, texts
 
 
-def said_by(tokenizer: Any) -> dict[str, Any]:
-    """What a tokenizer gives for all texts."""
+def said_by(tokenizer: Any, texts: Any) -> dict[str, Any]:
+    """What a tokenizer gives for texts."""
     rows = []
-    for text in TEXTS:
+    for text in texts:
         ids = tokenizer.encode(text)
         row = {
             "text": text,
@@ -152,13 +213,13 @@ def said_by(tokenizer: Any) -> dict[str, Any]:
     return {"rows": rows, "chat": tokenizer.encode(chat, add_special_tokens=False)}
 
 
-def expect(auto: Any, folder: str, slow: bool) -> None:
+def expect(auto: Any, folder: str, slow: bool, texts: Any) -> None:
     """Write what a folder gives. `slow`: with the class that is written in Python."""
     import tokenizers
 
     loaded = auto.from_pretrained(folder, **({"use_fast": False} if slow else {}))
     with open(os.path.join(folder, "expected.json"), "w", encoding="utf-8") as file:
-        said = {"slow": slow, "tokenizers": tokenizers.__version__, **said_by(loaded)}
+        said = {"slow": slow, "tokenizers": tokenizers.__version__, **said_by(loaded, texts)}
         json.dump(said, file, ensure_ascii=False)
 
 
@@ -166,18 +227,18 @@ def main(models: str, output: str) -> None:
     """Save all folders."""
     from transformers import AutoTokenizer
 
-    for name, slow, make in cells(models):
+    for name, slow, make, texts in cells(models):
         folder = os.path.join(output, name)
         tokenizer = make()
         tokenizer.save_pretrained(folder)
         # A folder with both files is what the class built on sentencepiece makes of it. What the other class
         # makes of it is that of its tokenizer.json alone.
         both = {"tokenizer.model", "tokenizer.json"} <= {*os.listdir(folder)}
-        expect(AutoTokenizer, folder, slow or both)
+        expect(AutoTokenizer, folder, slow or both, texts)
         if both and "add_prefix_space" not in name:  # it needs the model to make the tokenizer.json anew
             alone = f"{folder}-alone"
             shutil.copytree(folder, alone, ignore=shutil.ignore_patterns("tokenizer.model", "expected.json"))
-            expect(AutoTokenizer, alone, False)
+            expect(AutoTokenizer, alone, False, texts)
 
 
 if __name__ == "__main__":

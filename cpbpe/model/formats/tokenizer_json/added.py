@@ -58,7 +58,9 @@ def read_added(
     ids: dict[str, int] = {}
     free = len(vocab)
     kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
-    for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
+    tokens_given = typed([] if given is None else given, list, "added_tokens")
+    overlaps = _Overlaps(tokens_given)
+    for place, token in enumerate(tokens_given):
         where = f"added_tokens[{place}]"
         text, id = checked_token(typed(token, dict, where), where)
         expected = vocab.get(text, ids.get(text))
@@ -71,16 +73,18 @@ def read_added(
         if is_special:
             found.special.add(text)
         flags = flags_of(token, steps.normalizes, where)
-        if not is_special and {*flags} <= {PLAIN, "late", "normalized"} and _can_be_user_defined(text, steps):
+        is_plain = not is_special and {*flags} <= {PLAIN, "late", "normalized"}
+        if is_plain and _can_be_user_defined(text, steps) and not overlaps.has(text):
             # Those that are to be normalized are looked for between the others, not side by side with them.
             normalized = member(token, "normalized", bool, where, False)
             kind = normalized if kind is None else kind
             if normalized == kind:
                 found.user_defined.add(text)
                 continue
-        if text not in made:
+        is_made = text in made or (len(text) == 1 and text in vocab)
+        if not is_made:
             found.control.add(text)
-        if flags or text in made:
+        if flags or is_made:
             found.flags[text] = flags
     if kind is False and any(not {"late", "normalized"}.isdisjoint(flags) for flags in found.flags.values()):
         # What is found in normalized text comes after them, so that they need to be found by then.
@@ -116,6 +120,35 @@ def read_added(
             "tokenizers finds special tokens in every text, and cpbpe only those that allowed_special allows"
         )
     return found
+
+
+class _Overlaps:
+    """The tokens that are special or have flags: they are not looked for side by side with pieces.
+
+    Where one of them and a USER_DEFINED piece share characters of a text, or it takes spaces of the piece,
+    the other library lets the one win that begins first; so then both must be looked for together.
+    """
+
+    def __init__(self, given: list[Any]):
+        tokens = [token for token in given if isinstance(token, dict)]
+        names = ("special", "single_word", "lstrip", "rstrip")
+        odd = [token for token in tokens if any(token.get(name) for name in names)]
+        texts = {text for token in odd if isinstance(text := token.get("content"), str)}
+        self._strips = any(token.get("lstrip") or token.get("rstrip") for token in odd)
+        self._begins = {text[:size] for text in texts for size in range(1, len(text) + 1)}
+        self._ends = {text[size:] for text in texts for size in range(1, len(text))}
+        self._whole = texts
+        self._joined = "\0".join(texts)
+
+    def has(self, text: str) -> bool:
+        """Whether one of them overlaps a token."""
+        size = len(text)
+        return (
+            text in self._joined
+            or any(text[at:] in self._begins or text[:at] in self._ends for at in range(1, size))
+            or any(text[at:end] in self._whole for at in range(size) for end in range(at + 1, size + 1))
+            or (self._strips and any(character.isspace() for character in text))
+        )
 
 
 def checked_token(token: Json, where: str) -> tuple[str, int]:

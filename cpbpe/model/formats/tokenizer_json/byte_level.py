@@ -201,16 +201,16 @@ class _Tokens:
     def _read_added(self) -> None:
         """The added tokens: their ids are those of the vocabulary, or come after all others."""
         tokens = self.content.get("added_tokens")
-        highest = -1
+        free = len(self.vocab)
         for place, token in enumerate(typed([] if tokens is None else tokens, list, "added_tokens")):
             where = f"added_tokens[{place}]"
             text, id = checked_token(typed(token, dict, where), where)
-            free = highest + 1 if highest >= len(self.vocab) else len(self.vocab)
-            expected = self.vocab.get(text, self.special.get(text, free))
+            expected = self.vocab.get(text, self.special.get(text))
+            if expected is None:
+                expected, free = free, free + 1
             if id != expected:
                 wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
             self.special[text] = id
-            highest = max(highest, id)
             if flags := special.flags_of(token, _rewrites(self.content), where):
                 self.flags[text] = flags
         if any(PLAIN not in self.flags.get(text, ()) for text in self.special):
@@ -252,6 +252,8 @@ class _Tokens:
     def _row(self, token: str) -> tuple[bytes, PieceType]:
         """The text and the type of a piece."""
         if token in self.special and not self._is_also_made(token):
+            if len(token) == 1 and token in self.vocab and is_spelled(token):
+                wrong(f"the added token {shown(token)} has the id of the byte 0x{from_letters(token)[0]:02X}")
             return token.encode(), PieceType.CONTROL
         if not is_spelled(token):
             self.notes.append(
@@ -267,7 +269,10 @@ class _Tokens:
     def _is_also_made(self, token: str) -> bool:
         """Whether a token that texts are searched for is an ordinary piece, too, of which merges know."""
         return (
-            token in self.used and PLAIN in self.flags.get(token, ()) and to_letters(token.encode()) == token
+            (token in self.used or len(token) == 1)
+            and token in self.vocab
+            and PLAIN in self.flags.get(token, ())
+            and to_letters(token.encode()) == token
         )
 
     def _compare(self, ordinary: dict[str, int], ranks: dict[str, float]) -> None:

@@ -102,7 +102,8 @@ def _special_pieces(
     for end in ends:
         if end is not None and vocabulary.text_of(end).encode() not in control:
             wrong(
-                f"its post-processor puts {shown(end)} around texts, which is no special token of the model"
+                f"its post-processor puts {shown(end)} around texts, which is no CONTROL piece, and add_bos "
+                f"and add_eos put only these there; take it out of the post-processor, and use encode_parts"
             )
     first, last = (vocabulary.text_of(end).encode() if end else None for end in ends)
     unknown = vocabulary.unknown
