@@ -95,7 +95,7 @@ class SpecialFinder:
         for text in self._keys:
             flags = self._flags.get(text, _NONE)
             (normalized if "normalized" in flags else late if "late" in flags else early).append(text)
-        if late and not _may_overlap(late, early) and not self._may_strip(early, late):
+        if late and not _may_overlap(late, early) and not self._decide(early, late):
             # Then it makes no difference which are looked for first.
             early, late = early + late, []
         searches = [_Search(self._engine, early, self._flags)] if early else []
@@ -105,10 +105,11 @@ class SpecialFinder:
             searches.append(_NormalizedSearch(self._engine, normalized, self._flags))
         return searches
 
-    def _may_strip(self, early: list[str], late: list[str]) -> bool:
-        """Whether one of `early` may take whitespace that one of `late` needs."""
+    def _decide(self, early: list[str], late: list[str]) -> bool:
+        """Whether one of `early` may take whitespace of one of `late`, or end what is a word with it."""
         flags = {flag for text in early for flag in self._flags.get(text, _NONE)}
-        return not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
+        strips = not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
+        return strips or any("single_word" in self._flags.get(text, _NONE) for text in late)
 
     @kept
     def odd(self) -> str | None:
@@ -303,7 +304,16 @@ class _NormalizedSearch(_Search):
             # In front of a token at the beginning there may be the prefix, and nothing of the text itself.
             # Then the text's own space is encoded there, and the token has the prefix.
             is_second = self.leaves_bare and bool(begin) and not origins[begin]
-            yield self._names[key], origins[begin + len(SPACE) * is_second], origins[end], is_second
+            first = origins[begin + len(SPACE)] if is_second else _place(data, normalized, origins, begin)
+            yield self._names[key], first, _place(data, normalized, origins, end), is_second
+
+
+def _place(data: bytes, normalized: bytes, origins: list[int], at: int) -> int:
+    """Where a place in a normalized text is in the text, also within what a user-defined piece has kept."""
+    origin, size = origins[at], 0
+    while size < at and origins[at - size - 1] == origin:
+        size += 1
+    return origin + size if normalized[at - size : at] == data[origin : origin + size] else origin
 
 
 _PREFIX, _PREFIX_BEFORE_SPACE = 2, 6

@@ -113,6 +113,9 @@ ODD: list[tuple[str, str, dict[str, Any], list[tuple[str, dict[str, bool]]], lis
     ("LlamaTokenizerFast", "llama", _NO_PREFIX, [("</s>", {})], ["a</s>"]),
     ("LlamaTokenizerFast", "llama", {"clean_up_tokenization_spaces": True}, [], ["a , b . ?"]),
     ("GPT2TokenizerFast", "qwen", {}, [("<", {})], ["a<b", "<"]),
+    ("PreTrainedTokenizerFast", "gemmajson", {}, [("▁the", {})], ["b▁▁the</s>", "b  the", "▁the"]),
+    ("GemmaTokenizerFast", "gemma", {}, [("<", {}), ("<s>", {}), ("<t>", {"rstrip": True})], ["<s>", "<s"]),
+    ("LlamaTokenizerFast", "llama", {"legacy": False}, [("fever", _WORD), ("acute", _RAW)], ["acutefever"]),
 ]
 """Tokens that overlap others, are pieces or take each other's spaces; and options; each with own texts."""
 

@@ -59,7 +59,7 @@ def read_added(
     free = len(vocab)
     kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
     tokens_given = typed([] if given is None else given, list, "added_tokens")
-    overlaps = _Overlaps(tokens_given)
+    overlaps = _overlap(tokens_given)
     for place, token in enumerate(tokens_given):
         where = f"added_tokens[{place}]"
         text, id = checked_token(typed(token, dict, where), where)
@@ -74,7 +74,7 @@ def read_added(
             found.special.add(text)
         flags = flags_of(token, steps.normalizes, where)
         is_plain = not is_special and {*flags} <= {PLAIN, "late", "normalized"}
-        if is_plain and _can_be_user_defined(text, steps) and not overlaps.has(text):
+        if is_plain and not overlaps and _can_be_user_defined(text, steps):
             # Those that are to be normalized are looked for between the others, not side by side with them.
             normalized = member(token, "normalized", bool, where, False)
             kind = normalized if kind is None else kind
@@ -122,33 +122,35 @@ def read_added(
     return found
 
 
-class _Overlaps:
-    """The tokens that are special or have flags: they are not looked for side by side with pieces.
+def _overlap(given: list[Any]) -> bool:
+    """Whether tokens that are special, or have flags, may overlap others.
 
-    Where one of them and a USER_DEFINED piece share characters of a text, or it takes spaces of the piece,
-    the other library lets the one win that begins first; so then both must be looked for together.
+    Where two of them share characters of a text, or one takes spaces of the other, the library lets the one
+    win that begins first. USER_DEFINED pieces are only looked for in what is left after others were found.
     """
-
-    def __init__(self, given: list[Any]):
-        tokens = [token for token in given if isinstance(token, dict)]
-        names = ("special", "single_word", "lstrip", "rstrip")
-        odd = [token for token in tokens if any(token.get(name) for name in names)]
-        texts = {text for token in odd if isinstance(text := token.get("content"), str)}
-        self._strips = any(token.get("lstrip") or token.get("rstrip") for token in odd)
-        self._begins = {text[:size] for text in texts for size in range(1, len(text) + 1)}
-        self._ends = {text[size:] for text in texts for size in range(1, len(text))}
-        self._whole = texts
-        self._joined = "\0".join(texts)
-
-    def has(self, text: str) -> bool:
-        """Whether one of them overlaps a token."""
+    odd: set[str] = set()
+    plain: set[str] = set()
+    strips = False
+    for token in given:
+        if isinstance(token, dict) and isinstance(text := token.get("content"), str):
+            flags = {name for name in ("special", "single_word", "lstrip", "rstrip") if token.get(name)}
+            strips = strips or "lstrip" in flags or "rstrip" in flags
+            (odd if flags else plain).add(text)
+    if not odd or not plain:
+        return False
+    begins = {text[:size] for text in odd for size in range(1, len(text) + 1)}
+    ends = {text[size:] for text in odd for size in range(1, len(text))}
+    joined = "\0".join(odd)
+    for text in plain:
         size = len(text)
-        return (
-            text in self._joined
-            or any(text[at:] in self._begins or text[:at] in self._ends for at in range(1, size))
-            or any(text[at:end] in self._whole for at in range(size) for end in range(at + 1, size + 1))
-            or (self._strips and any(character.isspace() for character in text))
-        )
+        if (
+            text in joined
+            or any(text[at:] in begins or text[:at] in ends for at in range(1, size))
+            or any(text[at:end] in odd for at in range(size) for end in range(at + 1, size + 1))
+            or (strips and any(character.isspace() for character in text))
+        ):
+            return True
+    return False
 
 
 def checked_token(token: Json, where: str) -> tuple[str, int]:
