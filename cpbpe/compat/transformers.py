@@ -325,8 +325,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         }
 
     def _renamed(self) -> dict[str, str]:
-        flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
-        return renamed(self.cpbpe.facts.engine, flags)
+        """What added tokens are decoded to that are looked for in normalized text."""
+        if self._plan.renamed is None:
+            flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
+            self._plan.renamed = renamed(self.cpbpe.facts.engine, flags)
+        return self._plan.renamed
 
     def _is_text(self, id: int) -> bool:
         """Whether an added token is a piece that decodes to its text, with spaces for U+2581."""
@@ -472,6 +475,7 @@ class _Plan:
         """Forget what depends on added tokens."""
         self.finders: dict[bool, SpecialFinder | None] = {}
         self.shown: dict[int, str] | None = None
+        self.renamed: dict[str, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Plan, ()

@@ -71,14 +71,13 @@ class Tail:
 
     def ids(self, rests: list[bytes]) -> list[Ids]:
         """The ids that begin before the end of this text, with each of these after it."""
-        return self.ids_and_ends(rests)[0]
-
-    def ids_and_ends(self, rests: list[bytes]) -> tuple[list[Ids], list[int]]:
-        """The same, and where the last of them ends; 0 if there are none."""
-        return self.ids_after([_NOTHING] * len(rests), rests)
+        return self.ids_after([_NOTHING] * len(rests), rests)[0]
 
     def ids_after(self, fronts: list[Front], rests: list[bytes]) -> tuple[list[Ids], list[int]]:
-        """The same, if it is known what the beginning of this text becomes with each of these after it."""
+        """The same, and where the last of them ends, which is 0 if there are none.
+
+        It is known what the beginning of this text becomes with each of the rests.
+        """
         np = numpy()
         text, rows, all_ends = self.text, [], []
         for first in range(0, len(rests), _BATCH):

@@ -330,10 +330,7 @@ def test_memory_is_flat() -> None:
         "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
     )
     peaks = []
-    for size in (
-        45_000_000,
-        225_000_000,
-    ):  # (with less, some of what is kept for later has not been needed yet)
+    for size in (45_000_000, 225_000_000):  # (with less, not all that is kept has been needed yet)
         large(size)
         done = processes.run("-c", code, "encode", "m.model", "large.txt", "--threads", "2",
                              cwd=Path.cwd(), stdout=subprocess.DEVNULL,
