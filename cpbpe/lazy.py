@@ -20,10 +20,14 @@ T = TypeVar("T")
 MAX_KEPT = 32
 """A `Kept` holds this many values."""
 
-_IMPORTING = RLock()
+importing = RLock()
+"""Held while something is imported late: `with importing: import numpy as np`, in a function.
+
+A fork waits for it. This is how everything is imported that start-up should not pay for, so types are kept.
+"""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_IMPORTING.acquire, after_in_parent=_IMPORTING.release, after_in_child=_IMPORTING.release
+        before=importing.acquire, after_in_parent=importing.release, after_in_child=importing.release
     )
 
 
@@ -64,7 +68,7 @@ class Kept(dict[K, T]):
 
 def imported(name: str) -> Any:
     """A module, imported as the top of this file says."""
-    with _IMPORTING:
+    with importing:
         return import_module(name)
 
 

@@ -16,7 +16,9 @@ from tests.support.house import Import, Module
 ROOT = Path(__file__).parents[1]
 
 ROOMS = [
-    ("errors", "lazy", "spelling", "version"),
+    ("errors", "lazy", "version"),
+    ("spelling",),
+    ("checks",),
     ("text",),
     ("model",),
     ("reference",),

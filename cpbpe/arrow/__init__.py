@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from cpbpe.arrow.texts import Column
 from cpbpe.arrow.work import Work
-from cpbpe.tokenizer.checks import Unit, checked_unit
+from cpbpe.checks import Unit, checked_unit
 from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.tokenizer import Tokenizer
 

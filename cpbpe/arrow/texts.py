@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from cpbpe.checks import table_way_out
 from cpbpe.lazy import imported, numpy
-from cpbpe.tokenizer.checks import table_way_out
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import AnyPlaces, Bytes, Places

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from cpbpe.arrow.texts import Column, Texts, as_arrow, pyarrow, texts_of
+from cpbpe.checks import THREAD_ITEMS, Text, Unit, checked_threads, cores
 from cpbpe.engine.protocol import Slices
 from cpbpe.lazy import numpy
 from cpbpe.text.utf8 import character_positions
-from cpbpe.tokenizer.checks import THREAD_ITEMS, Text, Unit, checked_threads, cores
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names
 from cpbpe.tokenizer.plans import EncodePlan, Plans
 from cpbpe.tokenizer.ragged import Ragged

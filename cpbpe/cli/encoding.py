@@ -65,7 +65,7 @@ def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
 
 def threads_of(arguments: argparse.Namespace) -> int:
     """How many threads to use."""
-    from cpbpe.tokenizer.checks import checked_threads, cores
+    from cpbpe.checks import checked_threads, cores
 
     return cores() if arguments.threads is None else checked_threads(arguments.threads)
 

@@ -20,6 +20,7 @@ except ImportError as error:
         "pip install 'cpbpe[transformers]'"
     ) from error
 
+from cpbpe.checks import check_ids, threads_for
 from cpbpe.compat.piece_names import PieceNames
 from cpbpe.engine.protocol import Engine
 from cpbpe.model.formats.folder.beside import is_legacy_lost
@@ -27,7 +28,6 @@ from cpbpe.model.formats.tokenizer_json.spaces import by_metaspace
 from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.checks import check_ids, threads_for
 from cpbpe.tokenizer.special_finder import SpecialFinder, renamed
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 from cpbpe.tokenizer.tokenizer import Tokenizer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cpbpe.checks import checked_threads, cores
 from cpbpe.packing.read import Batch
 from cpbpe.packing.rows import Encoded
-from cpbpe.tokenizer.checks import checked_threads, cores
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 _SIMPLE = {"add_bos", "add_eos", "reverse"}

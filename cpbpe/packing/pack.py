@@ -12,6 +12,7 @@ from dataclasses import asdict
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from cpbpe.checks import checked_threads
 from cpbpe.corpus.kinds import FORMATS as SOURCE_FORMATS
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
@@ -29,7 +30,6 @@ from cpbpe.packing.sizes import ShardSize
 from cpbpe.packing.sizes import shard_size as size_of_shards
 from cpbpe.packing.work import Job, StoppedError, work
 from cpbpe.spelling import given, named
-from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names, described
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.progress import Display, ProgressOption

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cpbpe.checks import is_missing, listed_column, table_way_out
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.lines import split_lines
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import imported, numpy
 from cpbpe.packing.rows import Encoded
-from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cpbpe.checks import Text, Unit, checked_text, checked_unit
 from cpbpe.lazy import imported, numpy
 from cpbpe.text.utf8 import character_positions, text_of
-from cpbpe.tokenizer.checks import Text, Unit, checked_text, checked_unit
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged

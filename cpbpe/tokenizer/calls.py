@@ -9,11 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
-from cpbpe.engine.ends import between
-from cpbpe.lazy import imported, numpy
-from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.alignment import align, align_arrays
-from cpbpe.tokenizer.checks import (
+from cpbpe.checks import (
     Text,
     Unit,
     as_ids,
@@ -23,6 +19,10 @@ from cpbpe.tokenizer.checks import (
     threads_for,
     utf8,
 )
+from cpbpe.engine.ends import between
+from cpbpe.lazy import imported, numpy
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.alignment import align, align_arrays
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
 from cpbpe.tokenizer.plans import EncodePlan

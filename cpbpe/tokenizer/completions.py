@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from cpbpe.checks import checked_text
 from cpbpe.engine.protocol import Text
 from cpbpe.lazy import kept, numpy
 from cpbpe.text.utf8 import certain
 from cpbpe.tokenizer import endings as search
-from cpbpe.tokenizer.checks import checked_text
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex
 
+from cpbpe.checks import checked_limit
 from cpbpe.lazy import imported, kept, numpy
 from cpbpe.text.utf8 import character_positions, is_inside, text_of
-from cpbpe.tokenizer.checks import checked_limit
 from cpbpe.tokenizer.facts import ModelFacts
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from cpbpe import checks
 from cpbpe.lazy import imported, kept
 from cpbpe.model.formats.sniff import may_carry
 from cpbpe.model.piece_type import KEEPS_SPACE, PieceType
 from cpbpe.text.utf8 import SPACE, text_of
-from cpbpe.tokenizer import checks
 from cpbpe.tokenizer.options import KeptSpace
 from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 

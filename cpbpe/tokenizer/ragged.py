@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, SupportsIndex, overload
 
+from cpbpe.checks import checked_limit
 from cpbpe.lazy import numpy
-from cpbpe.tokenizer.checks import checked_limit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from shutil import get_terminal_size
 from typing import NamedTuple, SupportsIndex
 
+from cpbpe.checks import checked_limit
 from cpbpe.lazy import imported, kept
 from cpbpe.spelling import counted
 from cpbpe.text.drawn import (
@@ -22,7 +23,6 @@ from cpbpe.text.drawn import (
     width,
 )
 from cpbpe.tokenizer.cells import Cell, Drawable, Drawing, Group, groups_of
-from cpbpe.tokenizer.checks import checked_limit
 
 LIMIT = 300
 """This many tokens are drawn, unless asked otherwise."""

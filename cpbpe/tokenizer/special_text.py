@@ -15,12 +15,12 @@ from collections.abc import Mapping as AnyMapping
 from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cpbpe.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.engine.ends import between
 from cpbpe.lazy import imported, numpy
 from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.text.utf8 import character_positions, text_of
-from cpbpe.tokenizer.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.tokenizer.special_finder import Engines, FoundToken, Row, SpecialFinder
 from cpbpe.tokenizer.special_tokens import SpecialTokens
 

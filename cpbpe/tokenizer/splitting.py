@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import SupportsIndex, TypeVar, cast
 
+from cpbpe.checks import checked_limit, checked_text, utf8
 from cpbpe.engine.protocol import Engine
 from cpbpe.text.unicode_forms import is_stable
 from cpbpe.text.utf8 import SPACE, is_inside, valid_character
-from cpbpe.tokenizer.checks import checked_limit, checked_text, utf8
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_finder import FoundToken

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn
 
+from cpbpe.checks import checked_text
 from cpbpe.engine.protocol import Engine
 from cpbpe.text.finder import Finder
-from cpbpe.tokenizer.checks import checked_text
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_finder import SpecialFinder, not_allowed

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from cpbpe.checks import Unit, checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.lazy import imported, numpy
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.about import AboutModel
 from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
-from cpbpe.tokenizer.checks import Unit, checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.guided import takes_a_source
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described

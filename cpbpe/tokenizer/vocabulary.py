@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
+from cpbpe.checks import utf8
 from cpbpe.lazy import numpy
 from cpbpe.model.piece_type import PieceType
-from cpbpe.tokenizer.checks import utf8
 from cpbpe.tokenizer.facts import ModelFacts
 
 if TYPE_CHECKING:

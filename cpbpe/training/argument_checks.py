@@ -9,9 +9,9 @@ from operator import index
 from types import NoneType
 from typing import Any, TypeVar
 
+from cpbpe.checks import checked_threads
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
-from cpbpe.tokenizer.checks import checked_threads
 from cpbpe.training.byte_level.options import BYTE_NAMES
 from cpbpe.training.options import ARGUMENTS, NAMES, refuse_unknown
 

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from cpbpe.checks import is_missing, listed_column, table_way_out
 from cpbpe.corpus.arrow import as_lines, gathered, read_arrow, read_parquet
 from cpbpe.corpus.files import PART_BYTES, parts, shortened
 from cpbpe.corpus.find import Found, check_standard_input, checked_path, expand, size_of
@@ -25,7 +26,6 @@ from cpbpe.corpus.records import encoded, parse_json, parse_tsv
 from cpbpe.corpus.tables import read_table
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import given, named
-from cpbpe.tokenizer.checks import is_missing, listed_column, table_way_out
 
 Source = Any
 """A path, a glob or a directory; a list of those; an open file; an iterable of str or bytes; or a mapping

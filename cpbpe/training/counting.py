@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from cpbpe.checks import checked_threads, cores
 from cpbpe.corpus.lines import shown_path
 from cpbpe.corpus.records import encoded
 from cpbpe.engine.training import Counter, make_counter
@@ -21,7 +22,6 @@ from cpbpe.reference.training_values import (
     skip_reason,
 )
 from cpbpe.spelling import given, named, shown
-from cpbpe.tokenizer.checks import checked_threads, cores
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.corpus_warnings import Broken, warnings_of_files
 from cpbpe.training.options import Pretokenizer, TrainOptions

@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cpbpe.checks import Unit
 from cpbpe.corpus.documents import DocumentBlock, Documents
 from cpbpe.corpus.in_order import in_order
 from cpbpe.corpus.lines import shown_path
@@ -21,7 +22,6 @@ from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_wri
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
 from cpbpe.spelling import advised
-from cpbpe.tokenizer.checks import Unit
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.transcode.offsets import OffsetWriter

@@ -20,10 +20,9 @@ import numpy as np
 import pytest
 
 import cpbpe
-from cpbpe import Tokenizer
+from cpbpe import Tokenizer, checks
 from cpbpe.reference import encoding as reference
 from cpbpe.text.utf8 import repair
-from cpbpe.tokenizer import checks
 from tests.conftest import ENGINES
 from tests.support import corpus, processes, tiers, zoo
 from tests.support.budget import MUCH

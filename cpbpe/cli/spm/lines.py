@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
+from cpbpe.checks import cores
 from cpbpe.corpus.in_order import in_order
-from cpbpe.tokenizer.checks import cores
 
 BATCH_BYTES = 1 << 22
 """About this much text is worked on at once."""

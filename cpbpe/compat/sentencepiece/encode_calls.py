@@ -11,6 +11,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from cpbpe.checks import checked_threads, threads_for
 from cpbpe.compat.sentencepiece.loaded import Loaded, Options
 from cpbpe.compat.sentencepiece.settings import ThreadPool
 from cpbpe.compat.sentencepiece.values import (
@@ -23,7 +24,6 @@ from cpbpe.compat.sentencepiece.values import (
     utf8,
 )
 from cpbpe.lazy import imported
-from cpbpe.tokenizer.checks import checked_threads, threads_for
 
 ReturnType = Any
 """int, str, bytes, "numpy", "offset_mapping", "proto" or "serialized_proto"."""

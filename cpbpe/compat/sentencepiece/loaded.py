@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
+from cpbpe.checks import bounds
 from cpbpe.compat.sentencepiece.data import (
     is_utf8,
     normalized_text,
@@ -32,7 +33,6 @@ from cpbpe.lazy import kept, numpy
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import Normalizer
-from cpbpe.tokenizer.checks import bounds
 
 MAX_NBEST_SIZE = 512
 T = TypeVar("T")

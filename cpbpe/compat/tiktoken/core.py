@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cpbpe.checks import threads_for
 from cpbpe.compat.tiktoken import unstable
 from cpbpe.compat.tiktoken.engines import GAP, GAP_TEXT, Engines
 from cpbpe.compat.tiktoken.special import (
@@ -19,7 +20,6 @@ from cpbpe.compat.tiktoken.special import (
     raise_disallowed_special_token,
 )
 from cpbpe.lazy import imported, kept, numpy
-from cpbpe.tokenizer.checks import threads_for
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,6 +11,7 @@ from itertools import chain, count, takewhile
 from operator import index, itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cpbpe.checks import threads_for
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.cutting import Cutter, make_cutter
 from cpbpe.engine.protocol import Engine, Text
@@ -18,7 +19,6 @@ from cpbpe.lazy import kept, numpy
 from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
-from cpbpe.tokenizer.checks import threads_for
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cpbpe.checks import threads_for
 from cpbpe.compat.tokenizers.added import AddedTokens
 from cpbpe.compat.tokenizers.normalizing import python_pattern
 from cpbpe.engine.protocol import Engine
@@ -18,7 +19,6 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
 from cpbpe.text.byte_letters import from_letters, is_spelled
-from cpbpe.tokenizer.checks import threads_for
 
 _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>\Z")
 Step = Callable[[list[str]], list[str]]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from cpbpe.checks import threads_for
 from cpbpe.compat.tokenizers.added import AddedTokens, Found
 from cpbpe.compat.tokenizers.chunks import Chunks
 from cpbpe.compat.tokenizers.normalizing import Normalizer
@@ -19,7 +20,6 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
 from cpbpe.text.utf8 import character_positions, text_of
-from cpbpe.tokenizer.checks import threads_for
 
 
 class Part(NamedTuple):

@@ -13,7 +13,7 @@ from io import IOBase
 from operator import index
 from typing import Any, Literal, SupportsIndex
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 Text = str | bytes
 Unit = Literal["char", "byte"]
@@ -175,8 +175,9 @@ def checked_threads(threads: SupportsIndex) -> int:
 
 def _threads() -> str:
     """How messages spell the option."""
-    name: str = imported("cpbpe.spelling").named("threads")
-    return name
+    with importing:
+        from cpbpe.spelling import named
+    return named("threads")
 
 
 def threads_for(items: Sequence[Sized], threads: SupportsIndex | None) -> int:
