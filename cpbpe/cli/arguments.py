@@ -115,11 +115,10 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
         if (way_out := _no_path(path)) and not os.path.lexists(path):
             raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     if arguments.out is None:
-        from cpbpe.corpus.find import expand
+        from cpbpe.corpus.find import find
 
-        for path in paths:  # a corpus that is not there is what has to be mended first
-            if not os.path.isdir(path):
-                expand(path, any_text=True)
+        # A corpus that is not there is what has to be mended first.
+        find([path for path in paths if not os.path.isdir(path)], any_text=True)
         raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
     return paths
 
@@ -127,11 +126,9 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
     """With --verbose, the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
-        from cpbpe.corpus.find import Found, expand
+        from cpbpe.corpus.find import find
 
-        found = Found()
-        for path in corpus:
-            found.add(expand(path, arguments.format is not None, arguments.column is not None))
+        found = find(corpus, arguments.format is not None, arguments.column is not None)
         show_files(True, False, found.files, found.left_out, found.again)
 
 

@@ -63,15 +63,12 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode as the arguments say."""
-    from cpbpe.corpus.find import Found, check_standard_input, checked_path, expand, size_of
+    from cpbpe.corpus.documents import Files
     from cpbpe.transcode.decoding import LineDecoder
 
     check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
     tokenizer = load(arguments)
-    found = Found()
-    for path in files_of(arguments):
-        found.add(expand(checked_path(path), any_text=True))
-    check_standard_input(found.files, None)
+    found = Files(files_of(arguments), format="text")
     decoder = LineDecoder(
         tokenizer,
         arguments.format,
@@ -92,4 +89,4 @@ def run(arguments: argparse.Namespace) -> int:
             yield part
             show(read)
 
-    return work(arguments, "decoding", found.files, size_of(found.files), parts, lambda: decoder.tally)
+    return work(arguments, "decoding", found.files, found.total, parts, lambda: decoder.tally)

@@ -159,7 +159,7 @@ def _texts(arguments: argparse.Namespace) -> Iterator[bytes] | None:
     )
     for file, what in documents.left_out.items():
         say(f"{file}: was left out: it {what}")
-    return (text for block in documents.blocks() for text in block.present())
+    return documents.texts()
 
 
 def _no_such_code(code: str, codes: Any) -> str:

@@ -153,11 +153,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments)
     if arguments.verbose:
-        from cpbpe.corpus.find import expand
+        from cpbpe.corpus.find import find
 
-        for path in arguments.corpus:
-            for file in expand(path, any_text=True).files:
-                say(f"reading {'the standard input' if file == '-' else file}")
+        for file in find(arguments.corpus, any_text=True).files:
+            say(f"reading {'the standard input' if file == '-' else file}")
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
     options = {name: getattr(arguments, name) for name in (*names, "field", "column", "whole")}
     try:

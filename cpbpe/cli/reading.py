@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cpbpe.cli.parsing import OneOf
-from cpbpe.corpus.kinds import FORMATS
+from cpbpe.corpus.find import FORMATS
 from cpbpe.spelling import listed
 
 

@@ -135,7 +135,7 @@ def _texts_of(given: Any) -> Documents | Iterable[str | bytes]:
 
 def present(documents: Documents) -> Iterator[bytes]:
     """The documents of files that are not null."""
-    return (text for block in documents.blocks() for text in block.present())
+    return documents.texts()
 
 
 def _counted(

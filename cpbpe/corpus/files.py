@@ -1,19 +1,25 @@
-"""Files of texts: reading them in large parts, compressed or not.
+"""Files of texts, read in large parts: decompressed, cut where lines end, and worked on by several threads.
 
-`cpbpe.corpus.documents` and `cpbpe.training.corpus` know what the content means (lines, records).
+What the content means (lines, records) is in `cpbpe.corpus.documents` and `cpbpe.training.corpus`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+import zlib
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, BinaryIO, TypeVar
 
-from cpbpe.corpus.decompression import Decompressed
-from cpbpe.corpus.kinds import COMPRESSED, HEAD_BYTES, is_no_text
+from cpbpe.corpus.find import COMPRESSED, HEAD_BYTES, is_no_text
 from cpbpe.errors import CorpusError
+from cpbpe.lazy import importing
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 PART_BYTES = 4 << 20
 """Files are read in parts of this size: large enough to make calls cheap, and small next to memory."""
@@ -31,7 +37,8 @@ def parts(
         suffix = "" if raw else os.path.splitext(path.lower())[1]
         is_compressed = suffix in COMPRESSED
         opened: BinaryIO | Decompressed = Decompressed(path, suffix, file) if is_compressed else file
-        size = _size(file)
+        status = os.fstat(file.fileno())
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0  # (it is 0 for a pipe)
         at, first = 0, True
         while True:
             part = _read(path, opened)
@@ -82,12 +89,6 @@ def shortened(
             yield part
 
 
-def _size(file: BinaryIO) -> int:
-    """The size of a file on the disk; 0 if it is not one (a pipe)."""
-    status = os.fstat(file.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
 def _open(path: str) -> BinaryIO:
     if path == "-":
         if sys.stdin is None:
@@ -108,3 +109,243 @@ def _read(path: str, file: BinaryIO | Decompressed) -> bytes:
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, path) from error
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+SENTENCES = re.compile(rb"[^\n]*\n+|[^\n]+")
+"""Each line with the newlines that follow it."""
+
+
+def split_lines(lines: bytes, keep_newlines: bool) -> list[bytes]:
+    r"""Lines as sentences; with `keep_newlines` each has the newlines that follow it.
+
+    >>> split_lines(b"a\n\nb\n", False), split_lines(b"a\n\nb\n", True)
+    ([b'a', b'', b'b'], [b'a\n\n', b'b\n'])
+    """
+    if keep_newlines:
+        sentences: list[bytes] = SENTENCES.findall(lines)
+        return sentences
+    return (lines[:-1] if lines.endswith(b"\n") else lines).split(b"\n") if lines else []
+
+
+def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Iterator[bytes]:
+    r"""Parts of a file, cut again so that each ends where a line ends (or where a run of newlines does).
+
+    >>> list(whole_lines([b"a\nb", b"c\n", b"d"]))
+    [b'a\n', b'bc\n', b'd']
+    >>> list(whole_lines([b"a\n", b"\nb", b"c"], keep_newlines=True))
+    [b'a\n\n', b'bc']
+    """
+    # The parts of a line that has not ended. They are joined when it ends, so long lines cost no more.
+    unfinished: list[bytes] = []
+    for part in file_parts:
+        if keep_newlines:
+            end = part.rfind(b"\n", 0, len(part.rstrip(b"\n"))) + 1
+            if end == 0 and unfinished and unfinished[-1].endswith(b"\n") and not part.startswith(b"\n"):
+                yield b"".join(unfinished)
+                unfinished = []
+        else:
+            end = part.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*unfinished, memoryview(part)[:end]]) if unfinished or end < len(part) else part
+            unfinished = []
+        if end < len(part):
+            unfinished.append(part[end:])
+    if unfinished:
+        yield b"".join(unfinished)
+
+
+def shown_path(path: str) -> str:
+    r"""A path as it is shown in a report: bytes of a name that are not text are escaped.
+
+    >>> shown_path("caf\udce9.txt"), shown_path("-")
+    ('caf\\xe9.txt', 'stdin')
+    """
+    if path == "-":
+        return "stdin"
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+# --- Compressed files -----------------------------------------------------------------------------
+
+_INPUT_BYTES = 1 << 18
+"""How much of a compressed file is read at a time."""
+
+
+class Decompressed:
+    """A compressed file, to be read like an open one. `suffix` is .gz, .xz, .bz2 or .zst."""
+
+    def __init__(self, path: str, suffix: str, file: BinaryIO):
+        self._path = path
+        self._kind = suffix[1:]
+        self._file = file
+        self._make, self._errors = _codec(path, suffix)
+        self._stream: Any = None
+        self._streams = 0
+        self._input = b""  # read, and not yet given to a stream
+        self._taken = 0  # how much of the file has been read
+        self._begin = 0  # where in the file the current stream begins
+
+    def read(self, size: int) -> bytes:
+        """About this many bytes; none at the end. EOFError if the file is cut off."""
+        parts: list[bytes] = []
+        length = 0
+        while length < size:
+            stream = self._stream or self._next_stream()
+            if stream is None:
+                break
+            if stream.needs_input and not self._input and not self._refill():
+                raise EOFError
+            data, self._input = (self._input, b"") if stream.needs_input else (b"", self._input)
+            try:
+                parts.append(stream.decompress(data, size - length))
+            except self._errors as error:
+                raise CorpusError(self._damaged(error)) from error
+            length += len(parts[-1])
+            if stream.eof:
+                self._input = stream.unused_data
+                self._stream = None
+        return b"".join(parts)
+
+    def _refill(self) -> bool:
+        self._input = self._file.read(_INPUT_BYTES)
+        self._taken += len(self._input)
+        return bool(self._input)
+
+    def _next_stream(self) -> Any:
+        """The stream that follows, or None at the end of the file. There may be NUL bytes between streams."""
+        while True:
+            if self._streams:
+                self._input = self._input.lstrip(b"\0")
+            if self._input:
+                break
+            if not self._refill():
+                if not self._streams:
+                    raise EOFError
+                return None
+        self._begin = self._taken - len(self._input)
+        self._stream = self._make()
+        self._streams += 1
+        return self._stream
+
+    def _damaged(self, error: Exception) -> str:
+        if self._begin:
+            return (
+                f"{self._path}: what follows the first {self._begin:,} bytes is not valid {self._kind} data "
+                f"({error}); copy or download the file again, or cut it off there if nothing is missing"
+            )
+        return (
+            f"{self._path}: is not a valid {self._kind} file ({error}); copy or download it again, or rename "
+            f"it if it is not compressed"
+        )
+
+
+def _codec(path: str, suffix: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
+    """A function that makes a stream, and the errors that it raises if its data are damaged.
+
+    A stream has the interface of Python's decompressors: `eof`, `needs_input`, `unused_data`, `decompress`.
+    """
+    if suffix == ".gz":
+        return _Gzip, (zlib.error,)
+    if suffix == ".xz":
+        with importing:
+            import lzma
+        return lzma.LZMADecompressor, (lzma.LZMAError,)
+    if suffix == ".bz2":
+        with importing:
+            import bz2
+        return bz2.BZ2Decompressor, (OSError, ValueError)
+    if sys.version_info >= (3, 14):
+        with importing:
+            from compression import zstd
+        return zstd.ZstdDecompressor, (zstd.ZstdError,)
+    try:
+        with importing:
+            import zstandard
+    except ImportError:
+        raise ImportError(
+            f"reading {path!r} needs Python 3.14 or the package zstandard: pip install 'cpbpe[zst]'"
+        ) from None
+    context = zstandard.ZstdDecompressor()
+    return (lambda: _Zstandard(context)), (zstandard.ZstdError,)
+
+
+class _Gzip:
+    """A member of a gzip file."""
+
+    eof, needs_input, unused_data = False, True, b""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)  # with the header and the checksum of gzip
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        out = self._zlib.decompress(data or self._zlib.unconsumed_tail, max_length)
+        self.eof, self.unused_data = self._zlib.eof, self._zlib.unused_data
+        self.needs_input = len(out) < max_length
+        return out
+
+
+class _Zstandard:
+    """A frame of a Zstandard file, read with the package zstandard.
+
+    It returns everything that the data decompresses to, which could be 30,000 times as much. So it is given
+    little at a time: a block has at least 4 bytes and decompresses to at most 128 KB.
+    """
+
+    STEP = 1 << 9
+
+    eof, needs_input, unused_data = False, True, b""
+
+    def __init__(self, context: Any):
+        self._frame = context.decompressobj()
+        self._rest = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        rest, at = data or self._rest, 0
+        parts: list[bytes] = []
+        length = 0
+        while length < max_length and at < len(rest) and not self.eof:
+            step = rest[at : at + self.STEP]
+            at += len(step)
+            parts.append(self._frame.decompress(step))
+            length += len(parts[-1])
+            self.eof = self._frame.eof
+        self._rest = rest[at:]
+        self.needs_input = not self._rest
+        if self.eof:
+            self.unused_data = self._frame.unused_data + self._rest
+        return b"".join(parts)
+
+
+# --- Threads --------------------------------------------------------------------------------------
+
+
+def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Generator[R, None, None]:
+    """The results of the work on all parts.
+
+    Each part is worked on by one thread as a whole: so what is between the calls of the core, such as making
+    lists, runs beside the core as well. No more parts are in memory than keep the threads busy. No thread is
+    alive after the last result, or once the iterator is closed.
+
+    >>> list(in_order(range(5), lambda number: number * number, 2))
+    [0, 1, 4, 9, 16]
+    """
+    if threads < 2:
+        yield from map(work, parts)
+        return
+    with importing:
+        from concurrent.futures import Future, ThreadPoolExecutor
+        from contextvars import copy_context  # with it, messages spell options as they do here
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for part in parts:
+                waiting.append(pool.submit(copy_context().run, work, part))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

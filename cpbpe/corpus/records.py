@@ -1,17 +1,31 @@
-"""Formats of a corpus in which a file holds records: counted texts (tsv) and JSON Lines.
+"""Records in files, each of which has a text: JSON Lines, tables, and Parquet and Arrow, with pyarrow.
 
 Every error names the file and the line or row. A record whose text is null becomes None.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
+from cpbpe.corpus.files import PART_BYTES, whole_lines
 from cpbpe.errors import CorpusError
+from cpbpe.lazy import importing
 from cpbpe.spelling import given
+
+Records = tuple[list[bytes | None], list[int]]
+"""Texts of consecutive records, and the indices of those that are no records but empty lines (None, too)."""
+Column = Any
+"""An array of pyarrow, of large_binary: invalid UTF-8 is treated as in any other file."""
+Columns = Iterator[tuple[Column, int]]
+"""Texts, and how much of the file has been read: in thousandths."""
 
 _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
 
@@ -38,33 +52,41 @@ def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list
     return sentences, counts
 
 
-def parse_json(lines: Sequence[bytes], field: str, where: Callable[[int], str]) -> Iterator[bytes | None]:
-    """The texts of lines; each line holds a JSON object with the text in one field."""
-    for index, line in enumerate(lines):
-        if not line or line.isspace():
-            yield b""
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
-            raise CorpusError(f"{where(index)}: not valid JSON: {error}{hint}") from None
-        except RecursionError:
-            raise CorpusError(f"{where(index)}: the JSON is nested too deeply") from None
-        if not isinstance(record, dict) or field not in record:
-            fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
-            raise CorpusError(
-                f"{where(index)}: there is no field {field!r} (there is {fields or 'none'}); "
-                f"name it with {given('field', ...)}"
-            )
-        text = record[field]
-        if text is not None and not isinstance(text, str):
-            raise CorpusError(f"{where(index)}: the field {field!r} is {type(text).__name__}, not text")
-        yield None if text is None else encoded(text, partial(_field, where, index, field))
+def read_json(name: str, file_parts: Iterable[bytes], field: str) -> Iterator[Records]:
+    r"""The texts of a file in which each line holds a JSON object, with the text in one field.
+
+    >>> list(read_json("a.jsonl", [b'{"text": "a"}\n\n{"text": null}'], "text"))
+    [([b'a', None], [1]), ([None], [])]
+    """
+    first = 1
+    for part in whole_lines(file_parts):
+        lines = part.removesuffix(b"\n").split(b"\n")
+        blank = [index for index, line in enumerate(lines) if not line or line.isspace()]
+        texts = [_text_of(line, field, f"{name}:{number}") for number, line in enumerate(lines, first)]
+        yield texts, blank
+        first += len(lines)
 
 
-def _field(where: Callable[[int], str], index: int, field: str) -> str:
-    return f"{where(index)}: the field {field!r}"
+def _text_of(line: bytes, field: str, where: str) -> bytes | None:
+    if not line or line.isspace():
+        return None
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
+        raise CorpusError(f"{where}: not valid JSON: {error}{hint}") from None
+    except RecursionError:
+        raise CorpusError(f"{where}: the JSON is nested too deeply") from None
+    if not isinstance(record, dict) or field not in record:
+        fields = ", ".join(map(repr, list(record)[:10])) if isinstance(record, dict) else "no object"
+        raise CorpusError(
+            f"{where}: there is no field {field!r} (there is {fields or 'none'}); "
+            f"name it with {given('field', ...)}"
+        )
+    text = record[field]
+    if text is not None and not isinstance(text, str):
+        raise CorpusError(f"{where}: the field {field!r} is {type(text).__name__}, not text")
+    return None if text is None else encoded(text, lambda: f"{where}: the field {field!r}")
 
 
 def encoded(text: str, where: Callable[[], str]) -> bytes:
@@ -76,3 +98,313 @@ def encoded(text: str, where: Callable[[], str]) -> bytes:
             f"{where()} is not valid Unicode: {error}; correct it, or give the texts as bytes, as in "
             f"text.encode(errors='replace')"
         ) from None
+
+
+# --- Tables as text ----------------------------------------------------------------------------------
+
+_BOM = "\ufeff"
+_BATCH_BYTES = 4 << 20
+_BATCH_ROWS = 1 << 14
+
+
+def read_table(name: str, file_parts: Iterable[bytes], format: str, column: str | int) -> Iterator[Records]:
+    r"""The texts of a table, in batches: csv, whose cells can be in quotes, or tsv, whose cells cannot.
+
+    A column is named as the first line names it, or given by its number, from 1, if no line names it.
+
+    >>> list(read_table("a.csv", [b'id,text\n1,"a, ', b'b"\n2,c\n'], "csv", "text"))
+    [([b'a, b', b'c'], [])]
+    >>> list(read_table("a.tsv", [b'1\t"a\n\n2\tb\n'], "tsv", 2))
+    [([b'"a', None, b'b'], [1])]
+    """
+    place = _number(column)
+    texts: list[bytes | None] = []
+    blank: list[int] = []
+    size = 0
+    for line, row in (_quoted if format == "csv" else _plain)(name, _lines(file_parts)):
+        if not row:
+            if place is not None:
+                blank.append(len(texts))
+                texts.append(None)
+            continue
+        if place is None:
+            place = _place(name, row, str(column))
+            continue
+        if place >= len(row):
+            raise CorpusError(
+                f"{name}:{line}: there is no column {place + 1} in this row, which has {len(row)}; complete "
+                f"it, or correct the quotes before it"
+            )
+        texts.append(row[place].encode("utf-8", "surrogateescape"))
+        size += len(row[place])
+        if size >= _BATCH_BYTES or len(texts) >= _BATCH_ROWS:
+            yield texts, blank
+            texts, blank, size = [], [], 0
+    if texts:
+        yield texts, blank
+
+
+def _number(column: str | int) -> int | None:
+    """The place of a column that is given by its number."""
+    if isinstance(column, str) and not (column.isascii() and column.isdecimal()):
+        return None
+    if int(column) < 1:
+        raise CorpusError(f"columns are numbered from 1, so there is no column {column}")
+    return int(column) - 1
+
+
+def _place(name: str, names: list[str], column: str) -> int:
+    """The place of a column in the line of names."""
+    if column not in names:
+        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+        other = "; its columns seem to be separated by something else than its name says"
+        raise CorpusError(
+            f"{name}: there is no column {column!r} in its first line (there is {shown})"
+            f"{other if len(names) == 1 and any(sign in names[0] for sign in ';,|') else ''}; name it with "
+            f"{given('column', ...)}, or give its number, from 1, if the first line holds no names"
+        )
+    if names.count(column) > 1:
+        raise CorpusError(f"{name}: there are {names.count(column)} columns {column!r}; rename one of them")
+    return names.index(column)
+
+
+def _lines(file_parts: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a file with their ends. Bytes that are not UTF-8 come through as half surrogates."""
+    first = True
+    for lines in whole_lines(file_parts):
+        text = lines.decode("utf-8", "surrogateescape")
+        yield from io.StringIO(text.removeprefix(_BOM) if first else text, newline="\n")
+        first = False
+
+
+def _plain(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(lines, 1):
+        cells = line.removesuffix("\n").removesuffix("\r")
+        yield number, cells.split("\t") if cells else []
+
+
+def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    # The process has one limit, and another thread may be reading, too: so it is not lowered again.
+    csv.field_size_limit((1 << 31) - 1 if sys.platform == "win32" else sys.maxsize)
+    reader = csv.reader(lines, strict=True)
+    while True:
+        begun = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise CorpusError(
+                f"{name}:{begun}: not valid CSV: {error}; quotes inside of a quoted text must be doubled"
+            ) from None
+        yield begun, row
+
+
+# --- Parquet and Arrow -------------------------------------------------------------------------------
+
+_ROWS = 4096
+"""At most this many rows are read at a time: how large they are is known only afterwards."""
+_FILE = b"ARROW1\0\0"
+"""How an Arrow file begins. What begins otherwise is a stream, if it is anything."""
+
+
+def read_parquet(path: str, column: str | int) -> Columns:
+    """The texts of a Parquet file in batches."""
+    parquet = _imported(path, "pyarrow.parquet")
+    row = 0
+    with _errors_named(path, "Parquet file", lambda: row), parquet.ParquetFile(path) as file:
+        place = _checked_column(path, file.schema_arrow, column)
+        rows = file.metadata.num_rows
+        name = file.schema_arrow.names[place]
+        for batch in file.iter_batches(columns=[name], batch_size=_rows_at_once(file.metadata, name)):
+            row += batch.num_rows
+            yield _as_bytes(batch.column(0)), 1000 * row // max(rows, 1)
+        if row != rows:
+            raise CorpusError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
+
+
+def _rows_at_once(metadata: Any, name: str) -> int:
+    """How many rows have about `PART_BYTES`, as far as the file says how large its texts are."""
+    size = rows = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = map(group.column, range(group.num_columns))
+        size += sum(column.total_uncompressed_size for column in columns if column.path_in_schema == name)
+        rows += group.num_rows
+    return min(max(PART_BYTES * rows // max(size, 1), 1), _ROWS)
+
+
+def read_arrow(path: str, column: str | int) -> Columns:
+    """The texts of an Arrow file or stream in batches. (What datasets calls .arrow is a stream.)"""
+    ipc, pyarrow = _imported(path, "pyarrow.ipc"), _imported(path, "pyarrow")
+    row = 0
+    with _errors_named(path, "Arrow file", lambda: row):
+        with open(path, "rb") as opened:
+            is_file = opened.read(len(_FILE)) == _FILE
+            size = opened.seek(0, 2)
+        # Mapped, not read: a batch can be as large as the file, and is taken in slices.
+        with pyarrow.memory_map(path) as mapped:
+            reader = (ipc.open_file if is_file else ipc.open_stream)(mapped)
+            place = _checked_column(path, reader.schema, column)
+            count = reader.num_record_batches if is_file else 0
+            number = 0
+            while not is_file or number < count:
+                try:
+                    batch = reader.get_batch(number) if is_file else reader.read_next_batch()
+                except StopIteration:
+                    return
+                number += 1
+                done = 1000 * number // count if is_file else 1000 * mapped.tell() // max(size, 1)
+                texts = batch.column(place)
+                rows = min(max(PART_BYTES * len(texts) // max(texts.nbytes, 1), 1), _ROWS)
+                for begin in range(0, len(texts), rows):
+                    part = texts.slice(begin, rows)
+                    row += len(part)
+                    yield _as_bytes(part), done
+
+
+def _imported(path: str, name: str) -> Any:
+    try:
+        with importing:
+            return import_module(name)
+    except ImportError:
+        raise ImportError(f"reading {path!r} needs pyarrow: pip install 'cpbpe[parquet]'") from None
+
+
+@contextmanager
+def _errors_named(path: str, kind: str, row: Callable[[], int]) -> Iterator[None]:
+    """Errors of pyarrow, of which a damaged file raises many kinds, as one kind that names the file."""
+    try:
+        yield
+    except (CorpusError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # an error of the system, not of the content
+        if isinstance(error, NotImplementedError):
+            raise CorpusError(f"{path}: pyarrow cannot read it: {_reason(error)}") from error
+        if not row():
+            raise CorpusError(
+                f"{path}: is not a valid {kind}: {_reason(error)}; copy or download it again"
+            ) from error
+        raise CorpusError(
+            f"{path}: cannot be read beyond row {row():,}: {_reason(error)}; copy or download it again"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().split("\n")[0][:200]
+    return text if isinstance(error, (ValueError, OSError)) and text else f"{type(error).__name__} {text}"
+
+
+def _checked_column(path: str, schema: Any, column: str | int) -> int:
+    """The place of a column that holds texts."""
+    with importing:
+        import pyarrow
+    names = schema.names
+    if column not in names and str(column).isascii() and str(column).isdecimal():
+        if not 1 <= int(column) <= len(names):
+            raise CorpusError(f"{path}: there is no column {column}: it has {len(names)}, numbered from 1")
+        place = int(column) - 1
+    elif column not in names:
+        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+        raise CorpusError(
+            f"{path}: there is no column {column!r} (there is {shown or 'none'}); name it with "
+            f"{given('column', ...)}"
+        )
+    else:
+        place = names.index(column)
+    if names.count(names[place]) > 1:
+        raise CorpusError(
+            f"{path}: there are {names.count(names[place])} columns {names[place]!r}; rename one of them"
+        )
+    kind = schema.field(place).type
+    kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    texts = ("string", "large_string", "binary", "large_binary", "string_view", "binary_view")
+    if kind not in [getattr(pyarrow, name)() for name in texts if hasattr(pyarrow, name)]:
+        raise CorpusError(f"{path}: the column {names[place]!r} is {kind}, not text")
+    return place
+
+
+def _as_bytes(column: Any) -> Column:
+    with importing:
+        import pyarrow
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pyarrow.large_binary())
+
+
+# --- Texts as lines -------------------------------------------------------------------------------
+
+
+def gathered(columns: Iterable[Column]) -> Iterator[Column]:
+    """The same texts in larger arrays, of about `PART_BYTES`."""
+    with importing:
+        import pyarrow
+    waiting: list[Column] = []
+    size = 0
+    for column in columns:
+        waiting.append(column)
+        size += column.nbytes
+        if size >= PART_BYTES:
+            yield pyarrow.concat_arrays(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pyarrow.concat_arrays(waiting)
+
+
+def as_lines(column: Column) -> tuple[bytes, list[int] | None]:
+    r"""The lines of all texts, and how many each text has; None if that is one. Nulls have none.
+
+    This makes no object of a text, which takes as long as to count its words if it is short.
+
+    >>> import pyarrow
+    >>> as_lines(pyarrow.array([b"a", b"b\n"], pyarrow.large_binary()))
+    (b'a\nb\n', None)
+    >>> as_lines(pyarrow.array([b"a\nb\n\n", None, b"", b"c"], pyarrow.large_binary()))
+    (b'a\nb\n\nc\n', [3, 0, 0, 1])
+    """
+    with importing:
+        from pyarrow import compute
+    lengths = compute.fill_null(compute.binary_length(column), 0)
+    texts = column.filter(compute.greater(lengths, 0))  # an empty text has no line
+    lines = _joined(texts)
+    if len(texts) == len(column) == lines.count(b"\n"):
+        return lines, None
+    unended = compute.cast(compute.invert(compute.ends_with(texts, b"\n")), "int32")
+    newlines = iter(compute.add(compute.count_substring(texts, b"\n"), unended).to_pylist())
+    return lines, [next(newlines) if length else 0 for length in lengths.to_pylist()]
+
+
+def as_a_line_each(column: Column) -> bytes | None:
+    r"""Texts, none of them null, as lines, without the line breaks at their ends; None if one has others.
+
+    >>> import pyarrow
+    >>> as_a_line_each(pyarrow.array([b"a", b"", b"\rb\r\n\n"], pyarrow.large_binary()))
+    b'a\n\n\rb\n'
+    >>> as_a_line_each(pyarrow.array([b"a\nb"], pyarrow.large_binary()))
+    """
+    with importing:
+        import pyarrow
+        from pyarrow import compute
+    lines = _joined(column)
+    if lines.count(b"\n") != len(column) or b"\r\n" in lines:
+        # They need not be UTF-8, and nothing looks whether they are.
+        strings = column.view(pyarrow.large_string())
+        stripped = compute.ascii_rtrim(strings, characters="\r\n").view(pyarrow.large_binary())
+        lines = _joined(stripped)
+    return lines if lines.count(b"\n") == len(column) else None
+
+
+def _joined(texts: Column) -> bytes:
+    """Texts with a newline after each that has none at its end."""
+    with importing:
+        import pyarrow
+        from pyarrow import compute
+    if not len(texts):
+        return b""
+    ended = compute.ends_with(texts, b"\n")
+    texts = compute.if_else(ended, compute.binary_slice(texts, 0, -1), texts)
+    one = pyarrow.ListArray.from_arrays(pyarrow.array([0, len(texts)], pyarrow.int32()), texts)
+    newline = pyarrow.scalar(b"\n", pyarrow.large_binary())
+    return b"".join([compute.binary_join(one, newline)[0].as_buffer(), b"\n"])

@@ -43,7 +43,7 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     if isinstance(texts, os.PathLike):
         texts = Documents(texts)
     if isinstance(texts, Documents):
-        texts = (text for block in texts.blocks() for text in block.present())
+        texts = texts.texts()
     specs = first.spec, second.spec
     families = specs[0].alphabet != specs[1].alphabet
     before, after = (entries(spec, families) for spec in specs)

@@ -13,7 +13,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from cpbpe.checks import checked_threads
-from cpbpe.corpus.kinds import FORMATS as SOURCE_FORMATS
+from cpbpe.corpus.find import FORMATS as SOURCE_FORMATS
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
 from cpbpe.model.writing import HAS_LOCKS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cpbpe.checks import is_missing, listed_column, table_way_out
 from cpbpe.corpus.documents import Documents
-from cpbpe.corpus.lines import split_lines
+from cpbpe.corpus.files import split_lines
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import imported, numpy

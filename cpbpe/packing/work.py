@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
-from cpbpe.corpus.in_order import in_order
+from cpbpe.corpus.files import in_order
 from cpbpe.lazy import numpy
 from cpbpe.packing.counting import Counter, Counts
 from cpbpe.packing.encode import Encoder

@@ -17,22 +17,18 @@ from itertools import accumulate
 from typing import Any
 
 from cpbpe.checks import is_missing, listed_column, table_way_out
-from cpbpe.corpus.arrow import as_lines, gathered, read_arrow, read_parquet
-from cpbpe.corpus.files import PART_BYTES, parts, shortened
-from cpbpe.corpus.find import Found, check_standard_input, checked_path, expand, size_of
-from cpbpe.corpus.kinds import FOR_PYARROW, FORMATS, format_of
-from cpbpe.corpus.lines import SENTENCES, shown_path, split_lines, whole_lines
-from cpbpe.corpus.records import encoded, parse_json, parse_tsv
-from cpbpe.corpus.tables import read_table
+from cpbpe.corpus.documents import Files
+from cpbpe.corpus.files import PART_BYTES, SENTENCES, shortened, shown_path, split_lines, whole_lines
+from cpbpe.corpus.find import FOR_PYARROW
+from cpbpe.corpus.records import Records, as_lines, encoded, gathered, parse_tsv
 from cpbpe.errors import TrainingError
-from cpbpe.spelling import given, named
+from cpbpe.spelling import given
 
 Source = Any
 """A path, a glob or a directory; a list of those; an open file; an iterable of str or bytes; or a mapping
 from texts to their counts."""
 
 _ITEMS = 1 << 14
-_BOM = b"\xef\xbb\xbf"
 _PATHLIKE = re.compile(
     r"\S+\.(txt|text|tsv|jsonl|ndjson|csv|parquet|arrow|feather|gz|xz|bz2|zst)", re.IGNORECASE
 )
@@ -81,7 +77,7 @@ class Block:
         )
 
 
-class Corpus:
+class Corpus(Files):
     """A source, understood but not yet read. The constructor raises all errors that need no reading.
 
     >>> corpus = Corpus(["One text.", "Another."])
@@ -107,38 +103,19 @@ class Corpus:
         With `documents`, texts are not cut at newlines, and nothing is taken off their ends: a file of text
         is one, unless `split_lines` asks for its lines, and so are the records of other files.
         """
-        if format is not None and format not in FORMATS:
-            raise TrainingError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
-        self._format = format
-        self._field = field
-        self._column = "text" if column is None else column
-        self._column_named = column is not None
+        paths = _paths_in(source, raw)
+        super().__init__(paths or (), format=format, field=field, column=column, raw=raw)
         self._keep = keep_newlines or documents
         self._documents = documents
         self._whole_files = documents and not split_lines
         self._longest = longest
-        self._raw = raw
         self._items: Any = None
-        self.files: list[str] = []
-        """The files to read."""
-        self.left_out: dict[str, str] = {}
-        """Files in a directory that are not read, and what they are, such as "is an image"."""
-        self.again: list[str] = []
-        """Links to files and folders that are read under another name."""
-        self.marked: list[str] = []
-        """Files that begin with a byte order mark, as far as they have been read."""
-        self.total: int | None = None
-        """The total size of the files on the disk, if it is known."""
-        self.read = 0
-        """How much of `total` has been read."""
-        self.nulls = 0
-        """Records of JSON Lines and Parquet whose text is null."""
         self._used = False
-        self._resolve(source)
-
-    def format_of(self, path: str) -> str:
-        """The format in which one of the files is read."""
-        return self._format or ("text" if path == "-" else format_of(path))
+        if paths is None:
+            self.total = None
+            if format in (FOR_PYARROW if hasattr(source, "read") else ("csv", "jsonl", *FOR_PYARROW)):
+                raise TrainingError(f"{given('format', format)} is for files, and source is not a path")
+            self._items = listed_column(source)
 
     @property
     def file_count(self) -> int:
@@ -150,95 +127,21 @@ class Corpus:
         if self._used and isinstance(self._items, Iterator):
             raise TrainingError("the iterator has been read before; give a list, or make a new one")
         self._used = True
-        self.read = self.nulls = 0
-        self.marked = []
+        self.begin()
         if self._items is not None:
             yield from self._blocks_of_items()
         for path in self.files:
             format = self.format_of(path)
-            if format in FOR_PYARROW:
-                yield from self._blocks_of_columns(path, format)
-                continue
-            any_text = self._format is not None
-            parts_of_file = parts(path, self._advance, raw=self._raw, any_text=any_text)
-            if format == "csv":
-                yield from self._blocks_of_table(shown_path(path), parts_of_file)
-                continue
-            yield from self._blocks_of_file(shown_path(path), parts_of_file, format)
-
-    # --- What the source is -------------------------------------------------------------------------
-
-    def _resolve(self, source: Source) -> None:
-        if isinstance(source, (str, os.PathLike)):
-            self._take_paths([source])
-        elif isinstance(source, (bytes, bytearray, memoryview)):
-            raise TypeError("source is bytes; for one text, give a list with it: [data]")
-        elif isinstance(source, (list, tuple)) and source and self._are_paths(source):
-            self._take_paths(source)
-        elif not isinstance(source, Mapping) and (way_out := table_way_out(source)) is not None:
-            raise TypeError(f"source is a whole table, {type(source).__name__}; {way_out}")
-        elif hasattr(source, "read") or isinstance(source, Iterable):
-            for_paths = FOR_PYARROW if hasattr(source, "read") else ("csv", "jsonl", *FOR_PYARROW)
-            if self._format in for_paths:
-                raise TrainingError(f"{given('format', self._format)} is for files, and source is not a path")
-            self._items = listed_column(source)
-        else:
-            raise TypeError(
-                "source must be a path, several of them, an open file or an iterable of texts, "
-                f"not {type(source).__name__}"
-            )
-
-    def _take_paths(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        for path in paths:
-            name = checked_path(path)
-            if self._raw:
-                os.stat(name)
-                found = Found([name])
+            if format in FOR_PYARROW and not self._keep:
+                yield from self._blocks_of_columns(path)
+            elif format in ("text", "tsv"):
+                yield from self._blocks_of_lines(shown_path(path), self.parts_of(path), format)
             else:
-                found = expand(name, any_text=self._format is not None, column_named=self._column_named)
-            self.files += found.files
-            self.left_out.update(found.left_out)
-            self.again += found.again
-        check_standard_input(self.files, self._format)
-        self.total = size_of(self.files)
-
-    def _are_paths(self, items: list[Any] | tuple[Any, ...]) -> bool:
-        """Whether a list names files rather than holding texts; refuse one that could be either."""
-        if any(isinstance(item, os.PathLike) for item in items):
-            for index, item in enumerate(items):
-                if not isinstance(item, (str, os.PathLike)):
-                    raise TypeError(f"source is a list of paths, and item {index} is {type(item).__name__}")
-            return True
-        if self._raw and all(isinstance(item, str) for item in items):
-            return True
-        if len(items) > 100_000 or not all(isinstance(item, str) for item in items):
-            return False
-        exist = [
-            len(item) < 4096 and "\0" not in item and item != "" and os.path.exists(item) for item in items
-        ]
-        if all(exist):
-            return True
-        existing = [item for item, exists in zip(items, exist, strict=True) if exists]
-        if all(_PATHLIKE.fullmatch(item) is not None for item in items):
-            missing = next(item for item, exists in zip(items, exist, strict=True) if not exists)
-            if "*" not in missing and "?" not in missing:
-                raise FileNotFoundError(
-                    f"no such file: {missing!r}; if these are texts and not paths, give iter(texts)"
-                )
-            return True
-        if len(existing) * 2 > len(items):
-            raise TrainingError(
-                f"source is a list of str that could be paths or texts: {existing[0]!r} is a file, others "
-                f"are not; give Path objects for paths, or iter(texts) for texts"
-            )
-        return False
-
-    def _advance(self, size: int) -> None:
-        self.read += size
+                yield from self._blocks_of_records(shown_path(path), self.records_of(path))
 
     # --- Files --------------------------------------------------------------------------------------
 
-    def _blocks_of_file(self, name: str, parts_of_file: Iterator[bytes], format: str) -> Iterator[Block]:
+    def _blocks_of_lines(self, name: str, parts_of_file: Iterator[bytes], format: str) -> Iterator[Block]:
         first = 1
         left_away = 0
 
@@ -252,69 +155,51 @@ class Corpus:
         if format == "text" and self._longest:
             parts_of_file = shortened(parts_of_file, self._longest, leave_away)
         for lines in whole_lines(parts_of_file, self._keep and format == "text" and not self._documents):
-            number = first
-            if first == 1 and format != "jsonl" and lines.startswith(_BOM):
-                self.marked.append(name)
+            if first == 1:
+                self.mark(name, lines)
             if format == "text":
-                block = Block(name, number, lines, left_away=left_away)
+                block = Block(name, first, lines, left_away=left_away)
                 left_away = 0
                 yield block
                 first += lines.count(b"\n") if block.newlines is None else block.newlines
                 continue
             split = split_lines(lines, False)
+            sentences, counts = parse_tsv(split, partial(_place, name, first))
+            yield Block(name, first, None, sentences, counts)
             first += len(split)
-            where = partial(_place, name, number)
-            if format == "tsv":
-                sentences, counts = parse_tsv(split, where)
-                yield Block(name, number, None, sentences, counts)
-            else:
-                yield self._document_block(name, number, parse_json(split, self._field, where))
 
     def _parts_of_text(self, name: str, parts_of_file: Iterator[bytes]) -> Iterator[Block]:
         first = True
         for part in parts_of_file:
-            if first and part.startswith(_BOM):
-                self.marked.append(name)
+            if first:
+                self.mark(name, part)
             first = False
             yield Block(name, 1, part=part)
         if not first:
             yield Block(name, 1, part=b"", ends=True)
 
-    def _blocks_of_columns(self, path: str, format: str) -> Iterator[Block]:
-        first, before = 1, self.read
-        size = os.path.getsize(path)
-        name = shown_path(path)
-        batches = (read_parquet if format == "parquet" else read_arrow)(path, self._column)
-        for texts, thousandths in batches if self._keep else gathered(batches):
-            if self._keep:
-                yield self._document_block(name, first, texts.to_pylist())
-            else:
-                self.nulls += texts.null_count
-                lines, sizes = as_lines(texts)
-                yield Block(name, first, lines, sizes=sizes)
+    def _blocks_of_columns(self, path: str) -> Iterator[Block]:
+        first, name = 1, shown_path(path)
+        for texts in gathered(self.columns_of(path)):
+            self.nulls += texts.null_count
+            lines, sizes = as_lines(texts)
+            yield Block(name, first, lines, sizes=sizes)
             first += len(texts)
-            self.read = before + size * thousandths // 1000
-        self.read = before + size
 
-    def _blocks_of_table(self, name: str, parts_of_file: Iterator[bytes]) -> Iterator[Block]:
+    def _blocks_of_records(self, name: str, records: Iterator[Records]) -> Iterator[Block]:
+        """Texts of records, or their lines. The end of a text also ends its last line."""
         first = 1
-        for texts in read_table(name, parts_of_file, "csv", self._column):
-            yield self._document_block(name, first, (b"" if text is None else text for text in texts))
+        for texts, blank in records:
+            for index in blank:
+                texts[index] = b""
+            sentences: list[bytes] = []
+            sizes: list[int] = []
+            for text in texts:
+                lines = [] if text is None else [text] if self._documents else split_lines(text, self._keep)
+                sentences += lines
+                sizes.append(len(lines))
+            yield Block(name, first, None, sentences, sizes=sizes)
             first += len(texts)
-
-    def _document_block(self, name: str, first: int, documents: Iterable[bytes | None]) -> Block:
-        """Documents, or their lines. The end of a document also ends its last line."""
-        sentences: list[bytes] = []
-        sizes: list[int] = []
-        for document in documents:
-            if document is None:
-                self.nulls += 1
-                sizes.append(0)
-                continue
-            lines = [document] if self._documents else split_lines(document, self._keep)
-            sentences += lines
-            sizes.append(len(lines))
-        return Block(name, first, None, sentences, sizes=sizes)
 
     # --- Texts --------------------------------------------------------------------------------------
 
@@ -322,10 +207,10 @@ class Corpus:
         if hasattr(self._items, "read"):
             name = shown_path(str(getattr(self._items, "name", "file")))
             parts_of_file = _read_all(self._items, name)
-            if self._format == "csv":
-                yield from self._blocks_of_table(name, parts_of_file)
+            if self.format in ("csv", "jsonl"):
+                yield from self._blocks_of_records(name, self.records_in(name, parts_of_file, self.format))
             else:
-                yield from self._blocks_of_file(name, parts_of_file, self._format or "text")
+                yield from self._blocks_of_lines(name, parts_of_file, self.format or "text")
             return
         counted = isinstance(self._items, Mapping)
         sentences: list[bytes] = []
@@ -345,7 +230,7 @@ class Corpus:
             yield self._item_block(first, sentences, counts if counted else None)
 
     def _item_block(self, first: int, sentences: list[bytes], counts: list[int] | None) -> Block:
-        if self._format == "tsv":
+        if self.format == "tsv":
             sentences, counts = parse_tsv(sentences, lambda index: f"item {first + index}")
         return Block("item", first, None, sentences, counts)
 
@@ -413,3 +298,54 @@ def _after_line(name: str, line: int) -> str:
 def _place(name: str, first: int, index: int) -> str:
     """Where a line of a file is."""
     return f"{name}:{first + index}"
+
+
+# --- What the source is ---------------------------------------------------------------------------
+
+
+def _paths_in(source: Source, raw: bool) -> list[str | os.PathLike[str]] | None:
+    """The paths that a source names; None if it holds the texts themselves."""
+    if isinstance(source, (str, os.PathLike)):
+        return [source]
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        raise TypeError("source is bytes; for one text, give a list with it: [data]")
+    if isinstance(source, (list, tuple)) and source and _are_paths(source, raw):
+        return list(source)
+    if not isinstance(source, Mapping) and (way_out := table_way_out(source)) is not None:
+        raise TypeError(f"source is a whole table, {type(source).__name__}; {way_out}")
+    if not (hasattr(source, "read") or isinstance(source, Iterable)):
+        raise TypeError(
+            "source must be a path, several of them, an open file or an iterable of texts, "
+            f"not {type(source).__name__}"
+        )
+    return None
+
+
+def _are_paths(items: list[Any] | tuple[Any, ...], raw: bool) -> bool:
+    """Whether a list names files rather than holding texts; refuse one that could be either."""
+    if any(isinstance(item, os.PathLike) for item in items):
+        for index, item in enumerate(items):
+            if not isinstance(item, (str, os.PathLike)):
+                raise TypeError(f"source is a list of paths, and item {index} is {type(item).__name__}")
+        return True
+    if raw and all(isinstance(item, str) for item in items):
+        return True
+    if len(items) > 100_000 or not all(isinstance(item, str) for item in items):
+        return False
+    exist = [len(item) < 4096 and "\0" not in item and item != "" and os.path.exists(item) for item in items]
+    if all(exist):
+        return True
+    existing = [item for item, exists in zip(items, exist, strict=True) if exists]
+    if all(_PATHLIKE.fullmatch(item) is not None for item in items):
+        missing = next(item for item, exists in zip(items, exist, strict=True) if not exists)
+        if "*" not in missing and "?" not in missing:
+            raise FileNotFoundError(
+                f"no such file: {missing!r}; if these are texts and not paths, give iter(texts)"
+            )
+        return True
+    if len(existing) * 2 > len(items):
+        raise TrainingError(
+            f"source is a list of str that could be paths or texts: {existing[0]!r} is a file, others "
+            f"are not; give Path objects for paths, or iter(texts) for texts"
+        )
+    return False

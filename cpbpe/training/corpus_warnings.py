@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpbpe.corpus.lines import shown_path
+from cpbpe.corpus.files import shown_path
 from cpbpe.spelling import advised
 from cpbpe.text.utf8 import is_valid_utf8
 from cpbpe.training.corpus import Block, Corpus

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.checks import checked_threads, cores
-from cpbpe.corpus.lines import shown_path
+from cpbpe.corpus.files import shown_path
 from cpbpe.corpus.records import encoded
 from cpbpe.engine.training import Counter, make_counter
 from cpbpe.errors import TrainingError

@@ -7,9 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.corpus.files import parts
-from cpbpe.corpus.in_order import in_order
-from cpbpe.corpus.lines import shown_path, whole_lines
+from cpbpe.corpus.files import in_order, parts, shown_path, whole_lines
 from cpbpe.engine.lines import read_ids
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy

@@ -16,8 +16,7 @@ from typing import Any
 
 from cpbpe.checks import Unit
 from cpbpe.corpus.documents import DocumentBlock, Documents
-from cpbpe.corpus.in_order import in_order
-from cpbpe.corpus.lines import shown_path
+from cpbpe.corpus.files import in_order, shown_path
 from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_writer
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy

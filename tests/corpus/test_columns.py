@@ -8,8 +8,8 @@ import pytest
 from pyarrow import parquet
 
 from cpbpe import WordCounts
-from cpbpe.corpus.arrow import as_a_line_each, as_lines, gathered, read_parquet
-from cpbpe.corpus.lines import split_lines
+from cpbpe.corpus.files import split_lines
+from cpbpe.corpus.records import as_a_line_each, as_lines, gathered, read_parquet
 from cpbpe.scale.column_corpus import ColumnCorpus
 from cpbpe.scale.counting import counting
 from cpbpe.training.corpus import Block, Corpus
@@ -71,7 +71,7 @@ def test_columns_and_files(kind: pyarrow.DataType, tmp_path: Path, monkeypatch: 
     rng = random.Random(SEED)
     for _ in range(examples(40)):
         made = texts(rng) + texts(rng)
-        monkeypatch.setattr("cpbpe.corpus.arrow.PART_BYTES", rng.choice([1, 30, 4 << 20]))
+        monkeypatch.setattr("cpbpe.corpus.records.PART_BYTES", rng.choice([1, 30, 4 << 20]))
         monkeypatch.setattr("cpbpe.scale.column_corpus.PART_BYTES", rng.choice([1, 30, 4 << 20]))
         column = pyarrow.array(made, pyarrow.binary()).cast(kind)
         corpus: Corpus = ColumnCorpus([column, pyarrow.chunked_array([column, column])], TrainOptions())
@@ -86,7 +86,9 @@ def test_columns_and_files(kind: pyarrow.DataType, tmp_path: Path, monkeypatch: 
             assert sentences(corpus) == documents, made
             assert corpus.nulls == made.count(None)
             rows = [
-                text for batch, _ in gathered(read_parquet(str(path), "text")) for text in batch.to_pylist()
+                text
+                for batch in gathered(column for column, _ in read_parquet(str(path), "text"))
+                for text in batch.to_pylist()
             ]
             assert rows == made
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
 from cpbpe import CorpusError, WordCounts
-from cpbpe.corpus import arrow, files, tables
+from cpbpe.corpus import files, records
 from cpbpe.corpus.documents import DocumentBlock, Documents
 from tests.support.processes import environment
 from tests.train.test_corpus import COMPRESS, sentences
@@ -189,8 +189,7 @@ def test_json_lines(part_bytes: int) -> None:
     documents = Documents("a.jsonl", field="body")
     assert texts(documents) == [text.encode() for text in [*TEXTS, "", "", "x"]]
     assert (documents.nulls, documents.blank) == (1, 1)
-    present = [text for block in documents.blocks() for text in block.present()]
-    assert present == [text.encode() for text in [*TEXTS, "x"]]
+    assert list(documents.texts()) == [text.encode() for text in [*TEXTS, "x"]]
     assert [block.first + index for block in documents.blocks() for index in block.absent] == [6, 7]
     write("a.jsonl", '{"text": "a"}\n{"text": 1}\n')
     with pytest.raises(CorpusError, match=r"^a.jsonl:2: the field 'text' is int"):
@@ -231,8 +230,8 @@ def test_any_table_in_quotes(rows: list[list[str]], batch: int) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
     data = file.getvalue().encode()
-    found = list(tables.read_table("a", [data[:batch], data[batch:]], "csv", 2))
-    assert [text for texts in found for text in texts] == [row[1].encode() for row in rows]
+    found = list(records.read_table("a", [data[:batch], data[batch:]], "csv", 2))
+    assert [text for texts, _ in found for text in texts] == [row[1].encode() for row in rows]
 
 
 def test_tables_with_tabs(part_bytes: int) -> None:
@@ -245,7 +244,7 @@ def test_tables_with_tabs(part_bytes: int) -> None:
 
 
 def test_a_text_of_any_length_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_BATCH_BYTES", 1000)
+    monkeypatch.setattr(records, "_BATCH_BYTES", 1000)
     long = "x" * 300_000
     write("a.csv", as_csv([long, "b"], "text"))
     assert [len(block.texts) for block in Documents("a.csv", column="text").blocks()] == [1, 1]
@@ -284,7 +283,7 @@ def test_a_folder_leaves_out_csv_unless_its_column_is_named() -> None:
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "_ROWS", 3)
+    monkeypatch.setattr(records, "_ROWS", 3)
     values = [*TEXTS, None, "x"]
     COLUMNS[name](table(values, "body"), name)
     expected = [(text or "").encode() for text in values]

@@ -17,7 +17,7 @@ import pytest
 
 from cpbpe import TrainingError
 from cpbpe.corpus import files as corpus_files
-from cpbpe.corpus.lines import split_lines, whole_lines
+from cpbpe.corpus.files import split_lines, whole_lines
 from cpbpe.training.corpus import Corpus
 
 LINES = ["first line", "", "zweite Zeile, länger", "三", "tab\tinside", "ends in return\r", "last"]

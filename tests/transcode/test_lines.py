@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpbpe.corpus.in_order import in_order
+from cpbpe.corpus.files import in_order
 from cpbpe.engine.lines import first_not_utf8, make_line_writer, read_ids
 from cpbpe.reference import lines as reference
 from tests.conftest import CORE

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from cpbpe.checks import cores
-from cpbpe.corpus.in_order import in_order
+from cpbpe.corpus.files import in_order
 
 BATCH_BYTES = 1 << 22
 """About this much text is worked on at once."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cpbpe.corpus.lines import shown_path
+from cpbpe.corpus.files import shown_path
 from cpbpe.engine.byte_training import make_byte_counter
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import numpy
