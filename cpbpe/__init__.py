@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
     from cpbpe.tokenizer.tokenizer import Tokenizer
     from cpbpe.tokenizer.vocabulary import Vocabulary
-    from cpbpe.training.byte_level.options import BYTE_PRESETS, ByteTrainOptions
-    from cpbpe.training.options import PRESETS, TrainOptions
+    from cpbpe.training.options import BYTE_PRESETS, PRESETS, ByteTrainOptions, TrainOptions
     from cpbpe.training.report import Report
     from cpbpe.training.result import TrainingResult
     from cpbpe.training.train import train
@@ -121,8 +120,8 @@ _LATER = {
     "Losslessness": "tokenizer.lossless",
     "StreamDecoder": "tokenizer.stream_decoder",
     "StreamEncoder": "tokenizer.stream_encoder",
-    "BYTE_PRESETS": "training.byte_level.options",
-    "ByteTrainOptions": "training.byte_level.options",
+    "BYTE_PRESETS": "training.options",
+    "ByteTrainOptions": "training.options",
     "PRESETS": "training.options",
     "Report": "training.report",
     "TrainOptions": "training.options",

@@ -6,6 +6,7 @@ Messages name the method, what it was given, and what to do instead.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import UserString
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -278,3 +279,28 @@ def checked_unit(unit: Unit | None, text: Text) -> Unit:
     if unit not in ("char", "byte"):
         raise ValueError(f"unit must be 'char' or 'byte', not {unit!r}")
     return unit
+
+
+# --- Amounts --------------------------------------------------------------------------------------
+
+_AMOUNT = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([kmgt]?)(i?)(b?)", re.IGNORECASE)
+
+
+def amount(given: Any) -> tuple[int, bool] | None:
+    """A number as people write it, and whether it has the unit B, for bytes; None if it is no number.
+
+    >>> amount("500MB"), amount("1.5 GiB"), amount("100M"), amount(4e9), amount("lots")
+    ((500000000, True), (1610612736, True), (100000000, False), (4000000000, False), None)
+    """
+    if isinstance(given, str):
+        match = _AMOUNT.fullmatch(given.strip())
+        if match is None:
+            return None
+        digits = re.sub("[_,]", "", match[1])
+        scale = (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
+        return int(digits) * scale if digits.isdecimal() else int(float(digits) * scale), bool(match[4])
+    if isinstance(given, float) and given.is_integer():
+        return int(given), False
+    if isinstance(given, bool) or not hasattr(given, "__index__"):
+        return None
+    return index(given), False

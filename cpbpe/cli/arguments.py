@@ -16,12 +16,19 @@ from cpbpe.cli.parsing import NotUnderstoodError, Parser, number, one_of, whole_
 from cpbpe.cli.reading import add_reading
 from cpbpe.cli.train_flags import OPTIONS
 from cpbpe.spelling import spelled
-from cpbpe.training.argument_checks import checked_memory_limit
-from cpbpe.training.byte_level.option_table import MEANINGS as BYTE_MEANINGS
-from cpbpe.training.byte_level.options import BYTE_NAMES, BYTE_PRESETS, OTHER_NAMES, ByteTrainOptions
-from cpbpe.training.option_table import GROUPS
-from cpbpe.training.options import PRESETS, TrainOptions
-from cpbpe.training.presets import ONLY_BYTES, AnyOptions, complete_options
+from cpbpe.training.arguments import checked_memory_limit
+from cpbpe.training.option_table import BYTE_MEANINGS, GROUPS
+from cpbpe.training.options import (
+    BYTE_NAMES,
+    BYTE_PRESETS,
+    ONLY_BYTES,
+    OTHER_NAMES,
+    PRESETS,
+    AnyOptions,
+    ByteTrainOptions,
+    TrainOptions,
+    complete_options,
+)
 
 
 def add_corpus(parser: Parser) -> None:

@@ -14,7 +14,7 @@ from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import load_counts
 from cpbpe.cli.train_flags import FLAGS, OPTIONS, TrainParser
 from cpbpe.errors import TrainingError
-from cpbpe.training.byte_level.options import BYTE_NAMES
+from cpbpe.training.options import BYTE_NAMES
 
 SPELLING = FLAGS
 """How messages spell options."""

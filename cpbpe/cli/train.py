@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
     from cpbpe.model.formats.table import MODEL, format_for
     from cpbpe.model.writing import write_all
-    from cpbpe.training.byte_level.options import ByteTrainOptions
+    from cpbpe.training.options import ByteTrainOptions
     from cpbpe.training.train import train
 
     # 1. Checks that come before the work.

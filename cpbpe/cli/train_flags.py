@@ -5,9 +5,8 @@ from __future__ import annotations
 from cpbpe.cli.flags import Flags
 from cpbpe.cli.parsing import Parser
 from cpbpe.spelling import spelled, spelled_as
-from cpbpe.training.options import ARGUMENTS, NAMES
-from cpbpe.training.options_refused import REFUSED, advice
-from cpbpe.training.presets import ONLY_BYTES
+from cpbpe.training.option_table import REFUSED, advice
+from cpbpe.training.options import ARGUMENTS, NAMES, ONLY_BYTES
 
 FUNCTIONS_AND_PAIRS = (
     "pretokenizer",
@@ -51,7 +50,7 @@ GUESSED = {
     "control-symbols-file": 'give its lines: --control-symbols "$(paste -sd, FILE)"',
     "user-defined-symbols-file": 'give its lines: --user-defined-symbols "$(paste -sd, FILE)"',
 }
-"""Flags that people guess, and what to tell them; `cpbpe.training.options_refused` has the rest."""
+"""Flags that people guess, and what to tell them; `cpbpe.training.option_table` has the rest."""
 
 
 class TrainParser(Parser):

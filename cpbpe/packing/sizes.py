@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from operator import index
 from typing import Any
 
+from cpbpe.checks import amount
 from cpbpe.spelling import named
-
-_SIZE = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?) *([kmgt]?)(i?)(b?)(?: *tokens)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -36,19 +33,11 @@ def shard_size(given: Any) -> ShardSize:
     (ShardSize(number=500000000, in_bytes=True), ShardSize(number=100000000, in_bytes=False), \
 ShardSize(number=1048576, in_bytes=False))
     """
-    number: int | None = None
-    in_bytes = False
-    if isinstance(given, str) and (match := _SIZE.fullmatch(given.strip())):
-        base = 1024 if match[3] else 1000
-        digits = re.sub("[_,]", "", match[1])
-        scale = base ** " kmgt".index(match[2].lower() or " ")
-        number = int(digits) * scale if digits.isdecimal() else int(float(digits) * scale)
-        in_bytes = bool(match[4])
-    elif not isinstance(given, (str, bool)) and hasattr(given, "__index__"):
-        number = index(given)
-    elif isinstance(given, float) and given.is_integer():
-        number = int(given)
-    if number is None or number < 1:
+    text = given.strip() if isinstance(given, str) else given
+    if isinstance(text, str) and text.lower().endswith("tokens"):
+        text = text[: -len("tokens")]
+    number, in_bytes = amount(text) or (0, False)
+    if number < 1:
         kind = ValueError if isinstance(given, (str, int, float)) else TypeError
         raise kind(
             f"{named('shard_size')} must be a number of tokens, such as 100M, or a size such as 500MB; it "

@@ -8,9 +8,8 @@ from cpbpe.arrow.texts import Column, plain, pyarrow, texts_of
 from cpbpe.corpus.files import PART_BYTES
 from cpbpe.corpus.records import as_a_line_each
 from cpbpe.scale.rows import chunks_of
-from cpbpe.training.byte_level.options import ByteTrainOptions
 from cpbpe.training.corpus import Block, Corpus
-from cpbpe.training.presets import AnyOptions
+from cpbpe.training.options import AnyOptions, ByteTrainOptions
 
 
 class ColumnCorpus(Corpus):

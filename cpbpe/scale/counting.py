@@ -18,14 +18,13 @@ from cpbpe.reference.training_values import EXAMPLES, Words
 from cpbpe.scale.buckets import BUCKETS, by_bucket
 from cpbpe.scale.column_corpus import ColumnCorpus
 from cpbpe.spelling import counted, named
-from cpbpe.training.argument_checks import checked_memory_limit
+from cpbpe.training.arguments import checked_memory_limit
 from cpbpe.training.byte_level.counting import ByteCountSetup, byte_count_setup
-from cpbpe.training.byte_level.options import ByteTrainOptions
 from cpbpe.training.counting import CountSetup, count_setup
-from cpbpe.training.presets import AnyOptions, complete_options
+from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
-from cpbpe.training.rules import charsmap_of
+from cpbpe.training.settings import charsmap_of
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
 from cpbpe.training.words_file import slice_words
 

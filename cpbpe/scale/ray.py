@@ -27,7 +27,7 @@ from cpbpe.scale.packing import Dataset, Packing, checked_order, packed, packing
 from cpbpe.scale.rows import BUCKET, PART, check_column, check_new, row_type
 from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.presets import AnyOptions
+from cpbpe.training.options import AnyOptions
 from cpbpe.training.progress import ProgressOption
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.train import train as train_on_counts

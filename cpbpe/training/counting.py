@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from random import Random
 from typing import Any
 
-from cpbpe.checks import checked_threads, cores
 from cpbpe.corpus.files import shown_path
 from cpbpe.corpus.records import encoded
 from cpbpe.engine.training import Counter, make_counter
@@ -22,12 +22,10 @@ from cpbpe.reference.training_values import (
     skip_reason,
 )
 from cpbpe.spelling import given, named, shown
-from cpbpe.training.corpus import Block, Corpus
-from cpbpe.training.corpus_warnings import Broken, warnings_of_files
+from cpbpe.training.corpus import Block, Broken, Corpus, warnings_of_files
 from cpbpe.training.options import Pretokenizer, TrainOptions
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
-from cpbpe.training.sampling import Sample
 from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
@@ -154,11 +152,6 @@ def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
     return CountSetup(spec, _name(options.pretokenizer), sample if size else None)
 
 
-def threads_or_all(threads: int | None) -> int:
-    """How many threads to use: those asked for, or one for each processor this process may use."""
-    return cores() if threads is None else checked_threads(threads)
-
-
 def count_corpus(
     corpus: Corpus,
     setup: CountSetup,
@@ -199,6 +192,45 @@ def count_corpus(
             spilled_bytes=runs.bytes,
         )
     return words, reading
+
+
+class Sample:
+    """Up to `size` of all sentences that are offered, each with the same chance (reservoir sampling).
+
+    Without `shuffle` the sample is the first ones. sentencepiece draws a new sample in every run; this one
+    depends only on the corpus and the seed.
+
+    >>> sample = Sample(3, shuffle=True, seed=1)
+    >>> for number in range(100):
+    ...     _ = sample.offer(b"%d" % number, 1)
+    >>> len(sample.sentences), sample.offered
+    (3, 100)
+    """
+
+    def __init__(self, size: int, shuffle: bool, seed: int):
+        self._size = size
+        self._shuffle = shuffle
+        self._random = Random(seed).random  # the same numbers on every machine and in every Python
+        self.sentences: list[bytes] = []
+        """The sentences chosen so far."""
+        self.counts: list[int] = []
+        """How many times each of them counts."""
+        self.offered = 0
+        """How many sentences there were to choose from."""
+
+    def offer(self, sentence: bytes, count: int) -> bool:
+        """Take the sentence, or not. False if all later ones would be refused, so reading can end."""
+        self.offered += 1
+        if len(self.sentences) < self._size:
+            self.sentences.append(sentence)
+            self.counts.append(count)
+            return self._shuffle or len(self.sentences) < self._size
+        if self._shuffle:
+            place = int(self._random() * self.offered)
+            if place < self._size:
+                self.sentences[place] = sentence
+                self.counts[place] = count
+        return self._shuffle
 
 
 class _Counting:

@@ -1,8 +1,8 @@
-"""The options of training: `TrainOptions`, the presets, and every check that needs no corpus.
+"""The options of training in both families of models, the presets, and every check that needs no corpus.
 
-Names and meanings are those of sentencepiece 0.2.3; defaults come from the presets. In this folder,
-`option_table` says what each option means, and `options_refused` has those that mean nothing for BPE, each
-with the reason.
+Those of the SentencePiece family are `TrainOptions`: their names and meanings are those of sentencepiece
+0.2.3. Those of byte-level models are `ByteTrainOptions`. `option_table` next to this says what each option
+means, and what to say about names that are none.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from inspect import cleandoc
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
 
 from cpbpe.errors import TrainingError
+from cpbpe.model.spec import SplitSpec
 from cpbpe.spelling import counted, given, listed, named, spelled
-from cpbpe.training.option_checks import check_type, check_unicode, checked_strings, names_checked
-from cpbpe.training.option_table import page
-from cpbpe.training.options_refused import REFUSED, advice
+from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
+from cpbpe.training.option_table import BYTE_GROUPS, BYTE_REFUSED, FOREIGN, GROUPS, REFUSED, advice, page
 
 Pretokenizer = Callable[[str], Sequence[str]]
 Rules = Sequence[tuple[str, str]] | Mapping[str, str]
@@ -32,13 +34,129 @@ MAX_SENTENCE_LENGTH = 1 << 30
 ARGUMENTS = ("threads", "format", "field", "column", "memory_limit", "progress")
 """What `cpbpe.train` takes besides the options: how to work, which the model does not depend on."""
 
-_MAX_PIECE_BYTES = 7999
-_BYTE_NAMES = frozenset(f"<0x{byte:02X}>" for byte in range(256))
+TIES = ("tokenizers", "minbpe")
+"""The rules for equally frequent pairs; `cpbpe/reference/byte_level/training.py` explains them."""
+BYTE_ORDERS = ("gpt2", "values")
+"""In which order bytes get their ids: as in GPT-2's vocabulary, or 0 to 255."""
+BYTES = 256
+
+MAX_PIECE_BYTES = 7999
+"""No model can hold a longer piece."""
+
+T = TypeVar("T", bound="Options")
 
 
-@names_checked(lambda names: refuse_unknown(names))
+# --- What both families share ---------------------------------------------------------------------
+
+
+class Options:
+    """What the options of both families do. They are checked when they are created, and never change."""
+
+    refused: ClassVar[Mapping[str, str]]
+    """Names that are no options, and the reason for each."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of all options."""
+        return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def refuse_unknown(cls, names: Iterable[str]) -> None:
+        """Raise an error for the first unknown name; it says why, or which option or call was meant."""
+        known = cls.names()
+        for name in names:
+            if name in known:
+                continue
+            if name in cls.refused:
+                raise TrainingError(f"{named(name)}: {spelled(cls.refused[name])}")
+            if cls is ByteTrainOptions and name in NAMES:
+                raise TrainingError(
+                    f"{named(name)}: it is an option of models of the SentencePiece family, and this one is "
+                    f"byte-level; leave it out"
+                )
+            if name in ARGUMENTS:
+                raise TypeError(
+                    f"{name!r} is an argument of train() and of WordCounts.build(), not an option; give it "
+                    f"there"
+                )
+            refused = REFUSED if cls is TrainOptions else {}
+            way_out = advice(name, [*known, *ARGUMENTS], refused)
+            raise TypeError(
+                f"there is no option {name!r}; {way_out or f'help(cpbpe.{cls.__name__}) shows all of them'}"
+            )
+
+    def replace(self: T, **changes: Any) -> T:
+        """The same options with some of them changed.
+
+        >>> PRESETS["llama2"].replace(vocab_size=500).vocab_size, BYTE_PRESETS["gpt2"].replace().pattern
+        (500, 'gpt2')
+        >>> PRESETS["llama2"].replace(vocabsize=500)
+        Traceback (most recent call last):
+        ...
+        TypeError: there is no option 'vocabsize'; did you mean vocab_size?
+        """
+        self.refuse_unknown(changes)
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def __repr__(self) -> str:
+        values = ((name, getattr(self, name), getattr(type(self), name)) for name in self.names())
+        changed = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"{type(self).__name__}({changed})"
+
+
+def names_checked(kind: type[T]) -> type[T]:
+    """A decorator: the constructor of these options passes the names that it is given to `refuse_unknown`."""
+    made = kind.__init__
+
+    @wraps(made)
+    def initialize(self: T, *values: Any, **options: Any) -> None:
+        kind.refuse_unknown(options)
+        made(self, *values, **options)
+
+    kind.__init__ = initialize  # type: ignore[assignment]
+    return kind
+
+
+def check_type(name: str, value: object, kind: str) -> None:
+    """Raise an error if the value of an option is of another type than this annotation says."""
+    if kind == "bool" and not isinstance(value, bool):
+        raise TypeError(f"{named(name)} must be True or False, not {value!r}")
+    if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
+        raise TypeError(f"{named(name)} must be an integer, not {value!r}")
+    if kind == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise TypeError(f"{named(name)} must be a number, not {value!r}")
+    if kind == "str":
+        if not isinstance(value, str):
+            raise TypeError(f"{named(name)} must be text (str), not {value!r}")
+        check_unicode(name, value)
+
+
+def check_unicode(name: str, text: str) -> None:
+    """Raise an error if a text has half of a surrogate pair, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TrainingError(f"{named(name)}: {text[:40]!r} is not valid Unicode: {error.reason}") from None
+
+
+def checked_strings(name: str, value: object) -> tuple[str, ...]:
+    """Several texts as a tuple."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise TypeError(f"{named(name)} must be a list of str, not {value!r}")
+    items = tuple(value)
+    for item in items:
+        if not isinstance(item, str):
+            raise TypeError(f"{named(name)} must be a list of str, but it contains {item!r}")
+        check_unicode(name, item)
+    return items
+
+
+# --- The SentencePiece family ---------------------------------------------------------------------
+
+
+@names_checked
 @dataclass(frozen=True, repr=False)
-class TrainOptions:
+class TrainOptions(Options):
     """How to train. The defaults are those of Llama 2; see `PRESETS` for the others.
 
     Options are checked when they are created, before any work starts, and never change. Their repr shows
@@ -53,6 +171,8 @@ class TrainOptions:
     >>> TrainOptions(vocab_size=1000, split_digits=True)
     TrainOptions(vocab_size=1000)
     """
+
+    refused = REFUSED
 
     # --- The vocabulary ---
     vocab_size: int = 32_000
@@ -118,31 +238,83 @@ class TrainOptions:
         _check_values(self)
         self.special_pieces()
 
-    def replace(self, **changes: Any) -> TrainOptions:
-        """The same options with some of them changed.
-
-        >>> PRESETS["llama2"].replace(vocab_size=500).vocab_size
-        500
-        >>> PRESETS["llama2"].replace(vocabsize=500)
-        Traceback (most recent call last):
-        ...
-        TypeError: there is no option 'vocabsize'; did you mean vocab_size?
-        """
-        refuse_unknown(changes)
-        return replace(self, **changes)
-
-    def __repr__(self) -> str:
-        values = ((item.name, getattr(self, item.name), item.default) for item in fields(self))
-        changed = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
-        return f"TrainOptions({changed})"
-
     def special_pieces(self) -> dict[int, tuple[str, int]]:
         """The pieces that are not learned, by id: the text and the type (see `PieceType`).
+
+        They are placed as sentencepiece does it, or the error says why they cannot be placed.
 
         >>> TrainOptions(byte_fallback=False).special_pieces()
         {0: ('<unk>', 2), 1: ('<s>', 3), 2: ('</s>', 3)}
         """
-        return special_pieces(self)
+        # 1. The four that have ids of their own.
+        unknown, control, user_defined, byte = 2, 3, 4, 6
+        placed: dict[int, tuple[str, int]] = {}
+        names: dict[str, int] = {}
+        for name in ("unk", "bos", "eos", "pad"):
+            id, piece = getattr(self, f"{name}_id"), getattr(self, f"{name}_piece")
+            if id < 0:
+                continue
+            if id >= self.vocab_size:
+                raise TrainingError(
+                    f"{named(f'{name}_id')} is {id}, and with {self.vocab_size} pieces ids end at "
+                    f"{self.vocab_size - 1}; choose a smaller id or a larger {named('vocab_size')}"
+                )
+            if id in placed:
+                raise TrainingError(
+                    f"{named(f'{name}_id')} is {id}, which is already the id of {placed[id][0]!r}; choose "
+                    f"another"
+                )
+            if piece in names:
+                raise TrainingError(
+                    f"{named(f'{name}_piece')} is {piece!r}, which is already the piece of id "
+                    f"{names[piece]}; choose another text"
+                )
+            placed[id] = piece, unknown if piece == self.unk_piece else control
+            names[piece] = id
+        if self.unk_piece not in names and not self.byte_fallback:
+            raise TrainingError(
+                f"{named('unk_id')} is {self.unk_id}, so there is no {self.unk_piece!r} piece; "
+                f"that needs {given('byte_fallback', True)}"
+            )
+        # 2. Symbols and bytes take the ids that are left, from the lowest.
+        free = (id for id in range(1 << 31) if id not in placed)
+        seen: dict[str, str] = {}
+        several = [("control_symbols", piece, control) for piece in self.control_symbols]
+        several += [("user_defined_symbols", piece, user_defined) for piece in self.user_defined_symbols]
+        if self.byte_fallback:
+            several += [("byte_fallback", f"<0x{value:02X}>", byte) for value in range(256)]
+        for where, piece, type in several:
+            if piece in seen:
+                raise TrainingError(
+                    f"{named(where)}: {piece!r} is already in {named(seen[piece])}; list a symbol once"
+                )
+            if piece == self.unk_piece:
+                raise TrainingError(
+                    f"{named(where)}: {piece!r} is the unknown piece; leave it out, or give another "
+                    f"{named('unk_piece')}"
+                )
+            seen[piece] = where
+            if piece in names:  # <s> as a control or user-defined symbol: the same piece, of that type
+                placed[names[piece]] = piece, type
+            else:
+                placed[next(free)] = piece, type
+        # 3. Whether there is room for more.
+        required = set(self.required_chars) - {"\0", "\x1f"}
+        texts = {piece for piece, _ in placed.values()}
+        for character in sorted(required & texts):
+            raise TrainingError(
+                f"{named('required_chars')}: {character!r} is already a special piece; leave one of them out"
+            )
+        least = len(placed) + len(required) + (1 if self.auto_character_coverage else 0)
+        if least > self.vocab_size:
+            parts = special_counts(placed)
+            if required:
+                parts.append(counted(len(required), "required character"))
+            raise TrainingError(
+                f"{named('vocab_size')} is {self.vocab_size}, but {listed(parts)} alone need {least}; choose "
+                f"a larger size, because the characters of the corpus need room too"
+            )
+        return dict(sorted(placed.items()))
 
     def sentencepiece_options(self) -> dict[str, Any]:
         """The keyword arguments with which ``sentencepiece.SentencePieceTrainer.train`` does the same.
@@ -182,94 +354,8 @@ _NOT_COMPARED = (
     "record_paths",
 )
 
-NAMES = tuple(item.name for item in fields(TrainOptions))
+NAMES = TrainOptions.names()
 """The names of all options."""
-
-
-def refuse_unknown(options: Iterable[str]) -> None:
-    """Raise an error for the first unknown name; it says which option or call was probably meant."""
-    for name in options:
-        if name in REFUSED:
-            raise TrainingError(f"{named(name)}: {spelled(REFUSED[name])}")
-        if name in ARGUMENTS:
-            raise TypeError(
-                f"{name!r} is an argument of train() and of WordCounts.build(), not an option; give it there"
-            )
-        if name not in NAMES:
-            way_out = advice(name, [*NAMES, *ARGUMENTS]) or "help(cpbpe.TrainOptions) shows all of them"
-            raise TypeError(f"there is no option {name!r}; {way_out}")
-
-
-def special_pieces(options: TrainOptions) -> dict[int, tuple[str, int]]:
-    """Place the special pieces as sentencepiece does, or say why they cannot be placed."""
-    # 1. The four that have ids of their own.
-    unknown, control, user_defined, byte = 2, 3, 4, 6
-    placed: dict[int, tuple[str, int]] = {}
-    names: dict[str, int] = {}
-    for name in ("unk", "bos", "eos", "pad"):
-        id, piece = getattr(options, f"{name}_id"), getattr(options, f"{name}_piece")
-        if id < 0:
-            continue
-        if id >= options.vocab_size:
-            raise TrainingError(
-                f"{named(f'{name}_id')} is {id}, and with {options.vocab_size} pieces ids end at "
-                f"{options.vocab_size - 1}; choose a smaller id or a larger {named('vocab_size')}"
-            )
-        if id in placed:
-            raise TrainingError(
-                f"{named(f'{name}_id')} is {id}, which is already the id of {placed[id][0]!r}; choose another"
-            )
-        if piece in names:
-            raise TrainingError(
-                f"{named(f'{name}_piece')} is {piece!r}, which is already the piece of id {names[piece]}; "
-                f"choose another text"
-            )
-        placed[id] = piece, unknown if piece == options.unk_piece else control
-        names[piece] = id
-    if options.unk_piece not in names and not options.byte_fallback:
-        raise TrainingError(
-            f"{named('unk_id')} is {options.unk_id}, so there is no {options.unk_piece!r} piece; "
-            f"that needs {given('byte_fallback', True)}"
-        )
-    # 2. Symbols and bytes take the ids that are left, from the lowest.
-    free = (id for id in range(1 << 31) if id not in placed)
-    seen: dict[str, str] = {}
-    several = [("control_symbols", piece, control) for piece in options.control_symbols]
-    several += [("user_defined_symbols", piece, user_defined) for piece in options.user_defined_symbols]
-    if options.byte_fallback:
-        several += [("byte_fallback", f"<0x{value:02X}>", byte) for value in range(256)]
-    for where, piece, type in several:
-        if piece in seen:
-            raise TrainingError(
-                f"{named(where)}: {piece!r} is already in {named(seen[piece])}; list a symbol once"
-            )
-        if piece == options.unk_piece:
-            raise TrainingError(
-                f"{named(where)}: {piece!r} is the unknown piece; leave it out, or give another "
-                f"{named('unk_piece')}"
-            )
-        seen[piece] = where
-        if piece in names:  # <s> as a control or user-defined symbol: the same piece, of that type
-            placed[names[piece]] = piece, type
-        else:
-            placed[next(free)] = piece, type
-    # 3. Whether there is room for more.
-    required = set(options.required_chars) - {"\0", "\x1f"}
-    texts = {piece for piece, _ in placed.values()}
-    for character in sorted(required & texts):
-        raise TrainingError(
-            f"{named('required_chars')}: {character!r} is already a special piece; leave one of them out"
-        )
-    least = len(placed) + len(required) + (1 if options.auto_character_coverage else 0)
-    if least > options.vocab_size:
-        parts = special_counts(placed)
-        if required:
-            parts.append(counted(len(required), "required character"))
-        raise TrainingError(
-            f"{named('vocab_size')} is {options.vocab_size}, but {listed(parts)} alone need {least}; choose "
-            f"a larger size, because the characters of the corpus need room too"
-        )
-    return dict(sorted(placed.items()))
 
 
 def special_counts(placed: Mapping[int, tuple[str, int]]) -> list[str]:
@@ -352,8 +438,8 @@ def _check_piece(name: str, piece: str) -> None:
         raise TrainingError(
             f"{named(name)}: {piece!r} contains a NUL character (U+0000), which no piece can hold"
         )
-    if len(piece.encode()) > _MAX_PIECE_BYTES:
-        raise TrainingError(f"{named(name)}: {piece[:20]!r}... is longer than {_MAX_PIECE_BYTES} bytes")
+    if len(piece.encode()) > MAX_PIECE_BYTES:
+        raise TrainingError(f"{named(name)}: {piece[:20]!r}... is longer than {MAX_PIECE_BYTES} bytes")
 
 
 def _float32(value: float) -> float:
@@ -418,36 +504,234 @@ PRESETS: dict[str, TrainOptions] = {
 and decoding gives back every text (except U+2581, which becomes a space)."""
 
 
-def preset(options: str | TrainOptions) -> TrainOptions:
-    """A preset by its name; `TrainOptions` are returned as they are.
+# --- Byte-level models ----------------------------------------------------------------------------
 
-    >>> preset("llama2") == TrainOptions()
-    True
-    >>> preset("llama3")
+
+@names_checked
+@dataclass(frozen=True, repr=False)
+class ByteTrainOptions(Options):
+    """How to train a byte-level model. The defaults are those of GPT-4; see `BYTE_PRESETS` for the others.
+
+    Options are checked when they are created, before any work starts, and never change.
+
+    >>> ByteTrainOptions(vocab_size=1000, special_tokens=["<|end|>"]).merges
+    743
+    >>> ByteTrainOptions(vocab_size=200)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    cpbpe.errors.TrainingError: there is no preset 'llama3'; there are llama2, sentencepiece, lossless
+    cpbpe.errors.TrainingError: vocab_size is 200, but 5 special tokens and 256 bytes alone need 261; ...
     """
-    if isinstance(options, TrainOptions):
-        return options
-    if not isinstance(options, str):
-        raise TypeError(f"{named('preset')} must be a name or TrainOptions, not {options!r}")
-    if options not in PRESETS:
-        raise TrainingError(f"there is no preset {options!r}; there are {', '.join(PRESETS)}")
-    return PRESETS[options]
+
+    refused = BYTE_REFUSED
+
+    # --- The vocabulary ---
+    vocab_size: int = 100_261
+    hard_vocab_limit: bool = True
+    special_tokens: Sequence[str] = (
+        "<|endoftext|>",
+        "<|fim_prefix|>",
+        "<|fim_middle|>",
+        "<|fim_suffix|>",
+        "<|endofprompt|>",
+    )
+    special_tokens_first: bool = False
+    bos_piece: str = ""
+    eos_piece: str = ""
+    byte_order: str = "gpt2"
+
+    # --- What a piece may be ---
+    pattern: str = "cl100k"
+    ties: str = "tokenizers"
+    min_frequency: int = 0
+    max_piece_length: int = 0
+
+    # --- What is read ---
+    split_lines: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "special_tokens", checked_strings("special_tokens", self.special_tokens))
+        _check(self)
+
+    @property
+    def merges(self) -> int:
+        """How many merges there are room for."""
+        return self.vocab_size - len(self.special_tokens) - BYTES
+
+    @property
+    def splitter(self) -> SplitSpec | None:
+        """How texts are cut into chunks; None if they are not cut."""
+        if not self.pattern:
+            return None
+        name = named_pattern(self.pattern)
+        if name is not None:
+            return SplitSpec(PATTERNS[name], name)
+        if self.pattern.replace("_", "").replace("-", "").isalnum():
+            raise TrainingError(
+                f"{named('pattern')}: there is no published pattern {self.pattern!r}; give a regular "
+                f"expression or the name of one of these: {', '.join(PATTERNS)}"
+            )
+        return SplitSpec(self.pattern, name_of(self.pattern))
 
 
-def default_of(name: str) -> str:
-    """The default of an option, in each preset if the presets differ, for people.
+BYTE_NAMES = ByteTrainOptions.names()
+"""The names of all options of byte-level models."""
+
+
+def _check(options: ByteTrainOptions) -> None:
+    # 1. Types.
+    for item in fields(options):
+        value = getattr(options, item.name)
+        check_type(item.name, value, str(item.type))
+        if item.type == "int" and not 0 <= value < 1 << 31:
+            raise TrainingError(f"{named(item.name)} must be 0 to {(1 << 31) - 1}, not {value}")
+    # 2. Choices.
+    for name, allowed in (("ties", TIES), ("byte_order", BYTE_ORDERS)):
+        if getattr(options, name) not in allowed:
+            raise TrainingError(
+                f"{named(name)} must be one of {', '.join(allowed)}, not {getattr(options, name)!r}"
+            )
+    if options.ties == "tokenizers" and options.byte_order != "gpt2":
+        raise TrainingError(
+            f"{named('ties')} is 'tokenizers', which goes by the ids of bytes in GPT-2's order, and "
+            f"{named('byte_order')} is {options.byte_order!r}; choose gpt2, or the ties of minbpe"
+        )
+    if options.max_piece_length == 1:
+        raise TrainingError(
+            f"{named('max_piece_length')} must be 2 or more, or 0 for no limit, not 1: nothing would merge"
+        )
+    _ = options.splitter
+    # 3. Special tokens.
+    tokens = options.special_tokens
+    for at, token in enumerate(tokens):
+        if not token:
+            raise TrainingError(f"{named('special_tokens')} holds an empty text; leave it out")
+        if token in tokens[:at]:
+            raise TrainingError(f"{named('special_tokens')}: {token!r} is there twice; list it once")
+        if len(token.encode()) == 1:
+            raise TrainingError(
+                f"{named('special_tokens')}: {token!r} is a single byte, which is a piece already; choose a "
+                f"longer text"
+            )
+    for name in ("bos_piece", "eos_piece"):
+        piece = getattr(options, name)
+        if piece and piece not in tokens:
+            raise TrainingError(
+                f"{named(name)} is {piece!r}, which is none of {named('special_tokens')}; add it"
+            )
+    # 4. Room.
+    if options.merges < 0:
+        special = f"{len(tokens)} special token{'' if len(tokens) == 1 else 's'} and " if tokens else ""
+        raise TrainingError(
+            f"{named('vocab_size')} is {options.vocab_size}, but {special}{BYTES} bytes alone need "
+            f"{len(tokens) + BYTES}; choose a larger size"
+        )
+
+
+_END = "<|endoftext|>"
+_GPT4 = ByteTrainOptions(eos_piece=_END)
+
+BYTE_PRESETS: Mapping[str, ByteTrainOptions] = MappingProxyType(
+    {
+        "gpt2": _GPT4.replace(vocab_size=50_257, special_tokens=(_END,), bos_piece=_END, pattern="gpt2"),
+        "gpt4": _GPT4,
+        "gpt4o": _GPT4.replace(vocab_size=200_000, special_tokens=(_END, "<|endofprompt|>"), pattern="o200k"),
+        "llama3": _GPT4.replace(
+            vocab_size=128_005,
+            special_tokens=(
+                "<|begin_of_text|>",
+                "<|end_of_text|>",
+                "<|start_header_id|>",
+                "<|end_header_id|>",
+                "<|eot_id|>",
+            ),
+            bos_piece="<|begin_of_text|>",
+            eos_piece="<|end_of_text|>",
+            pattern="llama3",
+        ),
+        "qwen2": _GPT4.replace(
+            vocab_size=151_646, special_tokens=(_END, "<|im_start|>", "<|im_end|>"), pattern="qwen2"
+        ),
+        "tekken": _GPT4.replace(
+            vocab_size=130_075,
+            special_tokens=("<unk>", "<s>", "</s>"),
+            special_tokens_first=True,
+            bos_piece="<s>",
+            eos_piece="</s>",
+            pattern="tekken",
+        ),
+        "minbpe": ByteTrainOptions(
+            vocab_size=512, special_tokens=(), byte_order="values", pattern="cl100k", ties="minbpe"
+        ),
+        "tokenizers": ByteTrainOptions(
+            vocab_size=30_000, special_tokens=(), pattern="gpt2", special_tokens_first=True, split_lines=True
+        ),
+    }
+)
+"""Options of byte-level models with a name: families of models, then two libraries. The families differ in
+their patterns and special tokens, and the sizes give as many merges as theirs. "minbpe" and "tokenizers"
+train as these libraries do (the latter with its ByteLevel pre-tokenizer, on files)."""
+
+OTHER_NAMES = MappingProxyType({"cl100k": "gpt4", "o200k": "gpt4o"})
+"""What else presets are called."""
+
+
+# --- Either of them -------------------------------------------------------------------------------
+
+AnyOptions = TrainOptions | ByteTrainOptions
+"""The options of either family: what `isinstance` narrows."""
+
+ONLY_BYTES = frozenset(BYTE_NAMES) - frozenset(NAMES)
+"""Options that only byte-level models have."""
+
+
+def complete_options(preset: str | AnyOptions, changes: Mapping[str, Any]) -> AnyOptions:
+    """A preset, by its name or as options, with some options changed.
+
+    >>> complete_options("gpt2", {"vocab_size": 300}).pattern, complete_options("llama2", {}).vocab_size
+    ('gpt2', 32000)
+    >>> complete_options("llama9", {})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    cpbpe.errors.TrainingError: there is no preset 'llama9'; there are llama2, sentencepiece and lossless, ...
+    """
+    base = preset
+    if isinstance(base, str):
+        name = OTHER_NAMES.get(base, base)
+        known: Mapping[str, AnyOptions] = {**PRESETS, **BYTE_PRESETS}
+        if name not in known:
+            raise TrainingError(
+                f"there is no preset {base!r}; there are {listed(list(PRESETS))}, and for byte-level models "
+                f"{listed(list(BYTE_PRESETS))}"
+            )
+        base = known[name]
+    if isinstance(base, ByteTrainOptions):
+        return base.replace(**changes)
+    if not isinstance(base, TrainOptions):
+        raise TypeError(f"{named('preset')} must be a name, TrainOptions or ByteTrainOptions, not {base!r}")
+    for name in sorted(ONLY_BYTES & changes.keys()):
+        way_out = advice(name, NAMES) if name in FOREIGN else "leave it out"
+        raise TrainingError(
+            f"{named(name)}: only byte-level models have it, such as those of {given('preset', 'gpt4')}; for "
+            f"this one, {way_out}"
+        )
+    return base.replace(**changes)
+
+
+def default_of(name: str, presets: Mapping[str, Options] = PRESETS) -> str:
+    """The default of an option, that of the first preset, and where the others differ from it, for people.
 
     >>> default_of("byte_fallback"), default_of("add_dummy_prefix")
     ('True; sentencepiece: False', 'True; lossless: False')
     """
-    values = {key: getattr(options, name) for key, options in PRESETS.items()}
-    first = values["llama2"]
-    others = [f"{key}: {value!r}" for key, value in values.items() if value != first]
-    return "; ".join([repr(first), *others])
+    (_, first), *others = ((key, getattr(options, name)) for key, options in presets.items())
+    different = [f"{key}: {value!r}" for key, value in others if value != first]
+    return "; ".join([repr(first), *different])
 
 
 if TrainOptions.__doc__ is not None:  # it is None under python -OO
-    TrainOptions.__doc__ = cleandoc(TrainOptions.__doc__) + "\n" + page({n: default_of(n) for n in NAMES})
+    for _kind, _groups, _presets in (
+        (TrainOptions, GROUPS, PRESETS),
+        (ByteTrainOptions, BYTE_GROUPS, {"gpt4": BYTE_PRESETS["gpt4"], **BYTE_PRESETS}),
+    ):
+        _defaults = {name: default_of(name, _presets) for name in _kind.names()}
+        _kind.__doc__ = cleandoc(_kind.__doc__ or "") + "\n" + page(_defaults, _groups)

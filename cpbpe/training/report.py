@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -388,3 +391,29 @@ def _character(text: str) -> str:
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None and right is None else (left or 0) + (right or 0)
+
+
+# --- How long it took -----------------------------------------------------------------------------
+
+
+class Clock:
+    """Measures the phases of the work."""
+
+    def __init__(self) -> None:
+        self.phases: list[Phase] = []
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measure what is done inside."""
+        begun = time.perf_counter()
+        yield
+        self.phases.append(Phase(name, time.perf_counter() - begun, _peak_memory()))
+
+
+def _peak_memory() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

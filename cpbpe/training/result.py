@@ -12,8 +12,7 @@ from cpbpe.model.spec import ModelSpec
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.byte_level.options import ByteTrainOptions
-from cpbpe.training.options import TrainOptions
+from cpbpe.training.options import ByteTrainOptions, TrainOptions
 from cpbpe.training.report import Report
 
 

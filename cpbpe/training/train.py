@@ -16,19 +16,17 @@ from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.reference.training_values import Learned, LearnSpec
 from cpbpe.spelling import counted, given, listed, named
-from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
-from cpbpe.training.byte_level.options import ByteTrainOptions
+from cpbpe.training.arguments import check_arguments, checked_memory_limit, takes_a_corpus, threads_or_all
 from cpbpe.training.byte_level.train import train_bytes
-from cpbpe.training.clock import Clock
 from cpbpe.training.corpus import Source
-from cpbpe.training.counting import piece_limits, threads_or_all
+from cpbpe.training.counting import piece_limits
 from cpbpe.training.model_build import Built, build, vocab_file
-from cpbpe.training.options import TrainOptions, special_counts
-from cpbpe.training.presets import complete_options
+from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options, special_counts
 from cpbpe.training.progress import Display, ProgressOption
-from cpbpe.training.recorded import settings_of, with_input, with_prefix
+from cpbpe.training.report import Clock
 from cpbpe.training.report_build import make_report, too_long
 from cpbpe.training.result import BuiltModel, TrainingResult
+from cpbpe.training.settings import settings_of, with_input, with_prefix
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 

@@ -26,15 +26,14 @@ from cpbpe.errors import TrainingError
 from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import counted
-from cpbpe.training.argument_checks import check_arguments, checked_memory_limit, takes_a_corpus
+from cpbpe.training.arguments import check_arguments, checked_memory_limit, takes_a_corpus, threads_or_all
 from cpbpe.training.byte_level.counting import ByteCountSetup, after, byte_count_setup, count_texts, in_order
-from cpbpe.training.byte_level.options import ByteTrainOptions
 from cpbpe.training.corpus import Corpus, Source
-from cpbpe.training.counting import CountSetup, count_corpus, count_setup, threads_or_all
-from cpbpe.training.presets import AnyOptions, complete_options
+from cpbpe.training.counting import CountSetup, count_corpus, count_setup
+from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Reading
-from cpbpe.training.rules import charsmap_of
+from cpbpe.training.settings import charsmap_of
 from cpbpe.training.words_file import join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"

@@ -12,10 +12,8 @@ from cpbpe.cli import main
 from cpbpe.cli.flags import flag
 from cpbpe.cli.train import parser
 from cpbpe.cli.train_flags import OPTIONS, THEIRS
-from cpbpe.training.option_table import GROUPS, MEANINGS
-from cpbpe.training.options import ARGUMENTS, NAMES
-from cpbpe.training.options_refused import FOREIGN, REFUSED
-from cpbpe.training.presets import ONLY_BYTES
+from cpbpe.training.option_table import FOREIGN, GROUPS, MEANINGS, REFUSED
+from cpbpe.training.options import ARGUMENTS, NAMES, ONLY_BYTES
 from tests.support import processes
 from tests.support.corpus import lines
 
@@ -241,11 +239,12 @@ LITERAL = re.compile(rf"(?<!`)\b(?:{'|'.join(SPELLED)}|(?:{'|'.join((*NAMES, *AR
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """The parts of texts in a module that are not docstrings and contain a space."""
+    """The parts of texts in a module that are neither docstrings nor keys and contain a space."""
     tree = ast.parse(path.read_text())
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    others = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    others |= {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and id(node) not in docs and " " in str(node.value):
+        if isinstance(node, ast.Constant) and id(node) not in others and " " in str(node.value):
             yield node.lineno, str(node.value)
 
 

@@ -18,7 +18,7 @@ from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv
 from cpbpe.text.named_rules import named_rules
 from cpbpe.text.rule_charsmaps import NAMES, rule_charsmap
 from cpbpe.training.options import RULE_NAMES
-from cpbpe.training.rules import charsmap_of_file
+from cpbpe.training.settings import charsmap_of_file
 from tests.support import tiers
 
 DIGESTS = {

@@ -12,13 +12,12 @@ from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
 from cpbpe.model.spec import Settings
 from cpbpe.model.writing import write_all
-from cpbpe.training.clock import Clock
 from cpbpe.training.model_build import vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
-from cpbpe.training.recorded import denormalizer_settings
+from cpbpe.training.report import Clock
 from cpbpe.training.result import TrainingResult, check_prefix
-from cpbpe.training.rules import charsmap_of_file
+from cpbpe.training.settings import charsmap_of_file, denormalizer_settings
 from cpbpe.training.train import train_on_corpus
 from cpbpe.training.word_counts import ReadingOptions
 

@@ -14,9 +14,8 @@ from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.spelling import advised, counted, named, shown
 from cpbpe.text.split_patterns import name_of
 from cpbpe.text.utf8 import is_valid_utf8
-from cpbpe.training.byte_level.options import ByteTrainOptions
-from cpbpe.training.corpus import Block, Corpus
-from cpbpe.training.corpus_warnings import warnings_of_files
+from cpbpe.training.corpus import Block, Corpus, warnings_of_files
+from cpbpe.training.options import ByteTrainOptions
 from cpbpe.training.progress import Display
 from cpbpe.training.report import LeftOut, Reading
 from cpbpe.training.words_file import Runs

@@ -11,7 +11,7 @@ from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
 from cpbpe.reference.training_values import ByteLearned, ByteLearnSpec, Words
 from cpbpe.text.byte_letters import BYTE_ORDER
-from cpbpe.training.byte_level.options import BYTES, ByteTrainOptions
+from cpbpe.training.options import BYTES, ByteTrainOptions
 from cpbpe.training.report import Curve, Report
 from cpbpe.training.word_counts import WordCounts
 

@@ -10,11 +10,11 @@ from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.training_values import ByteLearned
 from cpbpe.spelling import given, named
 from cpbpe.text.byte_letters import to_letters
+from cpbpe.training.arguments import threads_or_all
 from cpbpe.training.byte_level.model_build import ByteBuilt, build, learn_spec, make_report
-from cpbpe.training.byte_level.options import BYTES, ByteTrainOptions
-from cpbpe.training.clock import Clock
-from cpbpe.training.counting import threads_or_all
+from cpbpe.training.options import BYTES, ByteTrainOptions
 from cpbpe.training.progress import Display
+from cpbpe.training.report import Clock
 from cpbpe.training.result import BuiltModel, TrainingResult
 from cpbpe.training.word_counts import WordCounts, no_overflow
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import wraps
-from operator import index
 from types import NoneType
 from typing import Any, TypeVar
 
-from cpbpe.checks import checked_threads
+from cpbpe.checks import amount, checked_threads, cores
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
-from cpbpe.training.byte_level.options import BYTE_NAMES
-from cpbpe.training.options import ARGUMENTS, NAMES, refuse_unknown
+from cpbpe.training.options import ARGUMENTS, BYTE_NAMES, NAMES, TrainOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 LEAST_MEMORY = 1 << 20
 """The smallest memory limit, in bytes."""
-
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
 def checked_memory_limit(limit: Any) -> int | None:
@@ -31,7 +26,8 @@ def checked_memory_limit(limit: Any) -> int | None:
     """
     if limit is None:
         return None
-    size = _bytes_of(limit)
+    parsed = amount(limit)
+    size = parsed[0] if parsed else None
     if size is None or size < LEAST_MEMORY:
         kind = TrainingError if isinstance(limit, (str, int, float)) else TypeError
         raise kind(
@@ -41,19 +37,9 @@ def checked_memory_limit(limit: Any) -> int | None:
     return size
 
 
-def _bytes_of(limit: Any) -> int | None:
-    if isinstance(limit, str):
-        match = _SIZE.fullmatch(limit.strip())
-        if match is None:
-            return None
-        base = 1024 if match[3] else 1000
-        return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
-    if isinstance(limit, float) and limit.is_integer():
-        return int(limit)
-    try:
-        return None if isinstance(limit, bool) else index(limit)
-    except TypeError:
-        return None
+def threads_or_all(threads: int | None) -> int:
+    """How many threads to use: those asked for, or one for each processor this process may use."""
+    return cores() if threads is None else checked_threads(threads)
 
 
 def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> None:
@@ -79,7 +65,7 @@ def takes_a_corpus(function: F) -> F:
     @wraps(function)
     def guided(*given: Any, **options: Any) -> Any:
         if len(given) == before and "source" not in options:
-            refuse_unknown(
+            TrainOptions.refuse_unknown(
                 name for name in options if name not in ("preset", *NAMES, *BYTE_NAMES, *ARGUMENTS)
             )
         return function(*given, **options)

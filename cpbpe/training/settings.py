@@ -1,7 +1,7 @@
-"""What a model file records about its training: the options that were given, as they were given.
+"""What a model file records about its training: the options that were given, and the charsmaps of rules.
 
-sentencepiece stores them this way. Equal options give an equal file, byte for byte. Paths are recorded only
-if `record_paths` asks for them: they say more about a machine than most people mean to publish.
+sentencepiece stores options as they were given. Equal options give an equal file, byte for byte. Paths are
+recorded only if `record_paths` asks for them: they say more about a machine than most people mean to publish.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from cpbpe.errors import TrainingError
+from cpbpe.lazy import importing
 from cpbpe.model.spec import ModelSpec, Settings
 from cpbpe.spelling import named
 from cpbpe.training.corpus import Corpus
 from cpbpe.training.options import TrainOptions
-from cpbpe.training.rules import charsmap_of, denormalizer_charsmap_of
 
 _NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "normalization_rule_tsv")
 """Options that are stored with the normalizer, under these names."""
@@ -37,7 +37,7 @@ def settings_of(options: TrainOptions) -> Settings:
         if name in trainer:
             normalizer[name] = trainer.pop(name)
     denormalizer = None
-    charsmap = denormalizer_charsmap_of(options)
+    charsmap = _charsmap_of_rules(options, "denormalization")
     if charsmap is not None:
         trainer.pop("denormalization_rule_tsv", None)
         denormalizer = denormalizer_settings(charsmap, options.denormalization_rule_tsv)
@@ -84,3 +84,52 @@ def _unicode(path: str) -> str:
             f"rename it"
         ) from None
     return path
+
+
+# --- Charsmaps ------------------------------------------------------------------------------------
+
+
+def charsmap_of(options: TrainOptions) -> bytes:
+    """The charsmap of the normalizer; empty for the identity.
+
+    >>> charsmap_of(TrainOptions())
+    b''
+    """
+    charsmap = _charsmap_of_rules(options, "normalization")
+    if charsmap is not None or options.normalization_rule_name == "identity":
+        return charsmap or b""
+    with importing:
+        from cpbpe.text.rule_charsmaps import rule_charsmap
+    return rule_charsmap(options.normalization_rule_name)
+
+
+def _charsmap_of_rules(options: TrainOptions, kind: str) -> bytes | None:
+    """The charsmap of the rules that were given as pairs or as a file, for the normalizer or the other."""
+    if rules := getattr(options, f"{kind}_rules"):
+        with importing:
+            from cpbpe.text.charsmap_build import charsmap_from_rules
+        try:
+            return charsmap_from_rules(rules)
+        except ValueError as error:
+            raise TrainingError(f"{named(f'{kind}_rules')}: {error}") from error
+    path = getattr(options, f"{kind}_rule_tsv")
+    return charsmap_of_file(f"{kind}_rule_tsv", path) if path else None
+
+
+def charsmap_of_file(option: str, path: str) -> bytes:
+    """The charsmap of the rules in a file. Errors name the file and the line."""
+    with importing:
+        from cpbpe.text.charsmap_build import charsmap_from_tsv
+
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        # Rules are written in ASCII. Invalid UTF-8 does no harm in a comment, and is no rule elsewhere.
+        return charsmap_from_tsv(data.decode(errors="replace"))
+    except ValueError as error:
+        hint = ""
+        if b"\0" in data[:64]:
+            hint = "; the file looks like UTF-16, so convert it to UTF-8 first"
+        elif data.startswith(b"\xef\xbb\xbf"):
+            hint = "; the file begins with a byte order mark, so save it without one"
+        raise TrainingError(f"{named(option)}: {path}: {error}{hint}") from error
