@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cpbpe.arrow.texts import Column, plain, pyarrow, texts_of
+from cpbpe.arrow import Column, plain, pyarrow, texts_of
 from cpbpe.corpus.files import PART_BYTES
 from cpbpe.corpus.records import as_a_line_each
 from cpbpe.scale.rows import chunks_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cpbpe.arrow.texts import Column
+from cpbpe.arrow import Column
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words

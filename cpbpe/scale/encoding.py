@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from cpbpe import arrow as columns
-from cpbpe.arrow.texts import Column, pyarrow
+from cpbpe.arrow import Column, pyarrow
 from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.tokenizer import Tokenizer
 

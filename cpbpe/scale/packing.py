@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cpbpe import arrow as columns
-from cpbpe.arrow.texts import Column, texts_of
+from cpbpe.arrow import Column, texts_of
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
 from cpbpe.packing.pack import pack_source

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.arrow.texts import texts_of
+from cpbpe.arrow import texts_of
 from cpbpe.lazy import imported
 from cpbpe.packing.report import PackReport
 from cpbpe.scale.buckets import BUCKETS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cpbpe.arrow.texts import Column, pyarrow
+from cpbpe.arrow import Column, pyarrow
 
 PART = "part"
 """The column with what a task has made of a part of the dataset, as bytes."""

@@ -16,7 +16,7 @@ import pytest
 
 import cpbpe
 import cpbpe.arrow
-from cpbpe.arrow.texts import texts_of
+from cpbpe.arrow import texts_of
 from tests.bytes import models as byte_models
 from tests.support import corpus, tiers, zoo
 from tests.support.budget import SEED
@@ -249,7 +249,7 @@ def test_wrong_arguments() -> None:
 
 
 def test_a_list_can_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cpbpe.arrow.work._MOST_IDS", 2)
+    monkeypatch.setattr("cpbpe.arrow._MOST_IDS", 2)
     tok, column = sentencepiece(), pa.array(["a b c d e"])
     with pytest.raises(ValueError, match=r"with offsets of 32 bits .*cast\(pyarrow.large_string\(\)\)"):
         cpbpe.arrow.encode(tok, column)

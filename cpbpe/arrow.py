@@ -1,0 +1,431 @@
+"""Columns of Arrow, encoded where they lie: no text becomes an object of Python.
+
+A column is an array of strings or bytes, of pyarrow or of whatever shares its memory in Arrow's form: polars,
+pandas, datasets, DuckDB. The result is a column with a list of ids for each text, and null where there is no
+text.
+
+>>> import cpbpe, cpbpe.arrow, pyarrow
+>>> tok = cpbpe.load("tokenizer.model")
+>>> cpbpe.arrow.encode(tok, pyarrow.array(["Hi", None, "Hello world"])).to_pylist()
+[[15359], None, [22557, 1526]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from cpbpe.checks import THREAD_ITEMS, Text, Unit, checked_threads, checked_unit, cores, table_way_out
+from cpbpe.engine.protocol import Slices
+from cpbpe.lazy import importing
+from cpbpe.text.utf8 import character_positions
+from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names
+from cpbpe.tokenizer.plans import EncodePlan, Plans
+from cpbpe.tokenizer.ragged import Ragged
+from cpbpe.tokenizer.special_text import SpecialEncoder
+from cpbpe.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from cpbpe.engine.protocol import AnyPlaces, Bytes, Places
+
+Column = Any
+"""An array or chunked array of pyarrow. (pyarrow has no types that mypy could read.)"""
+
+_PART = 1 << 18
+"""Special tokens are looked for in this many bytes at once. Only a part that has one is made objects."""
+_MOST_IDS = (1 << 31) - 1
+"""A list with offsets of 32 bits, as the texts have, holds no more."""
+
+
+def encode(
+    tokenizer: Tokenizer,
+    column: Any,
+    *,
+    threads: SupportsIndex | None = None,
+    spans: bool = False,
+    unit: Unit | None = None,
+    **options: Unpack[EncodeOptions],
+) -> Column:
+    """The ids of the texts of a column: a column of lists of uint32, null where there is no text.
+
+    `column` is an array or a chunked array of pyarrow, or a column that pyarrow makes one of, such as a
+    Series of polars or pandas. It holds strings or bytes, of any type that Arrow has for these, or
+    dictionaries of them. The result has as many chunks. Its lists have offsets of 32 bits for texts whose own
+    have 32 bits, and of 64 bits for all others.
+
+    With `spans`, a column of structs: `ids`, and `spans`, the begin and end of each id in its text, in
+    characters for strings, in bytes for binary, or as `unit` ("char" or "byte") says.
+
+    `threads` is how many work; by default all cores, if it is worth it. The other options are those of
+    `Tokenizer.encode_arrays`. (With `alpha`, a text is sampled by `seed` plus its number among the texts that
+    are not null.)
+
+    >>> import cpbpe, cpbpe.arrow, pyarrow
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> texts = pyarrow.chunked_array([["Hi"], [None, "Hello world"]])
+    >>> ids = cpbpe.arrow.encode(tok, texts, add_bos=True)
+    >>> ids.type, ids.num_chunks, ids.to_pylist()
+    (ListType(list<item: uint32>), 2, [[1, 15359], None, [1, 22557, 1526]])
+    >>> cpbpe.arrow.encode(tok, texts, spans=True)[2].as_py()
+    {'ids': [22557, 1526], 'spans': [[0, 5], [5, 11]]}
+    """
+    checked_unit(unit, "")
+    work = _Work(tokenizer, options, "encode", threads)
+    if not spans:
+        return work.mapped(column, work.lists)
+    return work.mapped(column, lambda texts: work.structs(texts, unit))
+
+
+def count(
+    tokenizer: Tokenizer,
+    column: Any,
+    *,
+    threads: SupportsIndex | None = None,
+    **options: Unpack[EncodeOptions],
+) -> Column:
+    """How many ids each text of a column has: a column of int64, null where there is no text.
+
+    `column`, `threads` and the options are those of `encode`.
+
+    >>> import cpbpe, cpbpe.arrow, pyarrow
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> cpbpe.arrow.count(tok, pyarrow.array(["Hi", None, "Hello world"])).to_pylist()
+    [1, None, 2]
+    """
+    work = _Work(tokenizer, options, "count", threads)
+    return work.mapped(column, work.numbers)
+
+
+# --- Columns of texts --------------------------------------------------------------------------------
+
+
+def pyarrow() -> Any:
+    """The module, which is not one of our requirements."""
+    try:
+        with importing:
+            import pyarrow
+        return pyarrow
+    except ImportError:
+        raise ImportError("columns need pyarrow: pip install 'cpbpe[arrow]'") from None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of one chunk, without nulls."""
+
+    data: Bytes
+    begins: AnyPlaces
+    ends: AnyPlaces
+    present: Any
+    """Which of the rows have a text; None if all have."""
+    rows: int
+    """How many rows there are."""
+    strings: bool
+    """Whether they are strings, and not bytes."""
+    large: bool
+    """Whether their offsets have 64 bits."""
+
+    def parts(self) -> Iterator[tuple[AnyPlaces, AnyPlaces]]:
+        """Begins and ends of texts with about `_PART` bytes, which lie one after the other."""
+        marks = np.maximum.accumulate(self.ends.astype(np.int64)) // _PART
+        edges = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(self.begins)]
+        for first, last in pairwise(edges):
+            yield self.begins[first:last], self.ends[first:last]
+
+    def as_bytes(self, begins: AnyPlaces, ends: AnyPlaces) -> list[bytes]:
+        """Some of the texts as objects, if they lie one after the other."""
+        first = int(begins.min()) if len(begins) else 0
+        data = self.data[first : int(ends.max())].tobytes() if len(ends) else b""
+        pairs = zip((begins - first).tolist(), (ends - first).tolist(), strict=True)
+        return [data[begin:end] for begin, end in pairs]
+
+    def offsets(self, offsets: Places) -> Places:
+        """Where each row begins, and the end, from where each text does."""
+        if self.present is None:
+            return offsets
+        before = np.zeros(self.rows + 1, np.int64)
+        np.cumsum(self.present, out=before[1:])
+        row_offsets: Places = offsets[before]
+        return row_offsets
+
+    @property
+    def validity(self) -> tuple[Any, int]:
+        """Which rows have a text, as Arrow's buffer, and how many have none."""
+        if self.present is None:
+            return None, 0
+        arrow = pyarrow()
+        bits = np.packbits(self.present, bitorder="little")
+        return arrow.py_buffer(bits), self.rows - len(self.begins)
+
+
+def as_arrow(column: Any, name: str) -> Column:
+    """A column as an array or chunked array; `name` is the call that it was given to."""
+    arrow = pyarrow()
+    if isinstance(column, (arrow.Array, arrow.ChunkedArray)):
+        return column
+    library = type(column).__module__.partition(".")[0]
+    way_out = table_way_out(column)
+    if way_out is None and library == "polars" and hasattr(column, "to_arrow"):
+        return column.to_arrow()
+    if way_out is None and library == "pandas" and hasattr(column, "dtype"):
+        return arrow.array(column, from_pandas=True)
+    if way_out is None and hasattr(column, "__arrow_c_array__"):
+        return arrow.array(column)
+    if way_out is None and hasattr(column, "__arrow_c_stream__"):
+        return arrow.chunked_array(column)
+    if library == "datasets":
+        way_out = "give it a column in Arrow's form, dataset.with_format('arrow')[:]['text']"
+    elif isinstance(column, (list, tuple)):
+        way_out = "give it pyarrow.array(texts), or use the method of Tokenizer for many texts"
+    raise TypeError(
+        f"{name}() takes a column, such as an array of pyarrow or a Series of polars or pandas, "
+        f"not {type(column).__name__}; {way_out or 'pyarrow.array makes one of texts'}"
+    )
+
+
+def texts_of(chunk: Any, name: str) -> Texts:
+    """The texts of an array."""
+    arrow = pyarrow()
+    chunk = plain(chunk, name)
+    types = arrow.types
+    strings = types.is_string(chunk.type) or types.is_large_string(chunk.type)
+    large = types.is_large_string(chunk.type) or types.is_large_binary(chunk.type)
+    rows = len(chunk)
+    _, places, values = chunk.buffers()
+    kind: Any = np.int64 if large else np.int32
+    offsets = np.zeros(1, kind) if not rows else np.frombuffer(places, kind)[chunk.offset :][: rows + 1]
+    data = np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)
+    begins, ends = offsets[:-1], offsets[1:]
+    present = None
+    if chunk.null_count:
+        # Where there is no text, the offsets may be those of any.
+        present = chunk.is_valid().to_numpy(zero_copy_only=False)
+        begins, ends = begins[present], ends[present]
+    return Texts(data, begins, ends, present, rows, strings, large)
+
+
+def plain(chunk: Any, name: str) -> Any:
+    """An array of one of the four types whose texts lie in one piece of memory."""
+    arrow = pyarrow()
+    types = arrow.types
+    if isinstance(chunk, arrow.ExtensionArray):
+        chunk = chunk.storage
+    if isinstance(chunk, arrow.DictionaryArray):
+        chunk = chunk.dictionary_decode()
+    kind = chunk.type
+    if any(
+        test(kind)
+        for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    ):
+        return chunk
+    for view, target in (("string_view", arrow.large_string()), ("binary_view", arrow.large_binary())):
+        if getattr(types, f"is_{view}")(kind):
+            return chunk.cast(target)
+    if types.is_fixed_size_binary(kind):
+        return chunk.cast(arrow.binary())
+    if types.is_null(kind):
+        return chunk.cast(arrow.string())
+    hint = (
+        "; its values are texts, column.flatten()" if types.is_list(kind) or types.is_large_list(kind) else ""
+    )
+    raise TypeError(f"{name}() takes a column of strings or bytes, not of {kind}{hint}")
+
+
+# --- Ids, spans and counts ---------------------------------------------------------------------------
+
+
+class _Work:
+    """What is done to each chunk of a column."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, options: EncodeOptions, name: str, threads: SupportsIndex | None
+    ):
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(
+                f"{name}() takes a Tokenizer first, not {type(tokenizer).__name__}; "
+                "cpbpe.load(path) gives one"
+            )
+        check_names(options, name, ENCODE)
+        bound = {key: value for key, value in tokenizer.bound_options.items() if key in ENCODE}
+        merged: Any = {**bound, **options}
+        self._plan: EncodePlan = Plans(tokenizer.facts).encode(merged, "encode_arrays")
+        self._name = name
+        self._threads = None if threads is None else checked_threads(threads)
+        self._before = 0  # texts in the chunks before this one
+
+    def mapped(self, column: Any, work: Callable[[Texts], Column]) -> Column:
+        """What `work` makes of each chunk."""
+        arrow = pyarrow()
+        given = as_arrow(column, self._name)
+        if isinstance(given, arrow.ChunkedArray):
+            empty = work(texts_of(arrow.array([], given.type), self._name))
+            made = [self._of_chunk(chunk, work) for chunk in given.chunks]
+            return arrow.chunked_array(made, type=empty.type)
+        return self._of_chunk(given, work)
+
+    def _of_chunk(self, chunk: Any, work: Callable[[Texts], Column]) -> Column:
+        arrow = pyarrow()
+        if isinstance(chunk, arrow.DictionaryArray) and self._plan.alpha is None:
+            # Each of the dictionary's texts once.
+            return work(texts_of(chunk.dictionary, self._name)).take(chunk.indices)
+        texts = texts_of(chunk, self._name)
+        made = work(texts)
+        self._before += len(texts.begins)
+        return made
+
+    # --- Results --------------------------------------------------------------------------------------
+
+    def lists(self, texts: Texts) -> Column:
+        """The ids of a chunk."""
+        arrow = pyarrow()
+        rows = self._encoded(texts)
+        validity, nulls = texts.validity
+        return _list_array(texts, texts.offsets(rows.offsets), arrow.array(rows.ids), validity, nulls)
+
+    def structs(self, texts: Texts, unit: Unit | None) -> Column:
+        """The ids and spans of a chunk."""
+        arrow = pyarrow()
+        chars = texts.strings if unit is None else unit == "char"
+        rows = self._aligned(texts, chars)
+        assert rows.spans is not None
+        validity, nulls = texts.validity
+        offsets = texts.offsets(rows.offsets)
+        pairs = arrow.FixedSizeListArray.from_arrays(arrow.array(rows.spans.reshape(-1)), 2)
+        fields = [_list_array(texts, offsets, values, None, 0) for values in (arrow.array(rows.ids), pairs)]
+        kind = arrow.struct([("ids", fields[0].type), ("spans", fields[1].type)])
+        return arrow.Array.from_buffers(kind, texts.rows, [validity], nulls, children=fields)
+
+    def numbers(self, texts: Texts) -> Column:
+        """How many ids each text of a chunk has."""
+        arrow = pyarrow()
+        counts = self._counted(texts)
+        if texts.present is not None:
+            full = np.zeros(texts.rows, np.int64)
+            full[texts.present] = counts
+            counts = full
+        validity, nulls = texts.validity
+        return arrow.Array.from_buffers(arrow.int64(), texts.rows, [validity, arrow.py_buffer(counts)], nulls)
+
+    # --- Encoding -------------------------------------------------------------------------------------
+
+    def _encoded(self, texts: Texts) -> Ragged:
+        plan = self._plan
+        if plan.alpha is not None:
+            rows = self._aligned(texts, chars=False)
+            return Ragged(rows.ids, rows.offsets)
+        parts = self._in_parts(
+            texts,
+            lambda slices, threads: slices.encode(threads, *plan.ends),
+            lambda encoder, given, threads: encoder.encode_arrays(given, threads, *plan.ends),
+        )
+        return _joined([Ragged(*found) for _, _, found in parts])
+
+    def _counted(self, texts: Texts) -> Any:
+        plan = self._plan
+        if plan.alpha is not None:
+            return np.diff(self._encoded(texts).offsets)
+        parts = self._in_parts(
+            texts,
+            lambda slices, threads: slices.count(threads),
+            lambda encoder, given, threads: encoder.count_batch(given, threads),
+        )
+        counts = [np.asarray(found, np.int64) for _, _, found in parts]
+        return np.concatenate([np.zeros(0, np.int64), *counts]) + plan.around
+
+    def _aligned(self, texts: Texts, chars: bool) -> Ragged:
+        """The ids with their spans, sampled if there is a chance."""
+        plan = self._plan
+        done = self._before
+
+        def how() -> tuple[bool, float | None, int]:
+            return chars, plan.alpha, (plan.seed + done) % (1 << 64)
+
+        made = []
+        for begins, ends, found in self._in_parts(
+            texts,
+            lambda slices, threads: slices.align(threads, *how()),
+            lambda encoder, given, threads: encoder.align_arrays(given, threads, *how()),
+        ):
+            done += len(begins)
+            lengths: Any = None
+            if plan.back:
+                lengths = ends.astype(np.int64) - begins
+                if chars:
+                    lengths = [character_positions(text)[-1] for text in texts.as_bytes(begins, ends)]
+            made.append(plan.finish_ragged(Ragged(*found[:3]), lengths))
+        return _joined(made, spans=True)
+
+    def _in_parts(
+        self,
+        texts: Texts,
+        whole: Callable[[Slices, int], Any],
+        some: Callable[[SpecialEncoder, list[Text], int], Any],
+    ) -> Iterator[tuple[AnyPlaces, AnyPlaces, Any]]:
+        """What `whole` makes of the texts; or `some`, of parts that hold special tokens. With their places.
+
+        All texts are taken at once, or a little at a time if special tokens have to be found.
+        """
+        encoder = self._plan.encoder
+        special = encoder if isinstance(encoder, SpecialEncoder) else None
+        for begins, ends in [(texts.begins, texts.ends)] if special is None else texts.parts():
+            threads = self._threads
+            if threads is None:
+                size = int(ends.sum(dtype="int64") - begins.sum(dtype="int64"))
+                threads = max(1, min(size // THREAD_ITEMS, cores()))
+            if special is not None and _has_special(special, texts, begins, ends):
+                found = some(special, [*texts.as_bytes(begins, ends)], threads)
+            else:
+                engine = encoder.first if isinstance(encoder, SpecialEncoder) else encoder
+                found = whole(engine.slices(texts.data, begins, ends), threads)
+            yield begins, ends, found
+
+
+def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends: AnyPlaces) -> bool:
+    """Whether there may be a special token in texts that lie one after the other.
+
+    What is found may be the end of one text and the beginning of the next; so this decides only that the
+    texts are looked at one by one.
+    """
+    if encoder.finder is None or not len(begins):
+        return False
+    if encoder.finder.odd is not None:
+        return True
+    try:
+        return encoder.finder.split(texts.data[begins.min() : ends.max()].tobytes()) is not None
+    except ValueError:  # one that is refused
+        return True
+
+
+def _list_array(texts: Texts, offsets: Places, values: Column, validity: Any, nulls: int) -> Column:
+    """Lists of values, with offsets as wide as those of the texts."""
+    arrow = pyarrow()
+    if texts.large:
+        kind = arrow.large_list(values.type)
+    elif offsets[-1] > _MOST_IDS:
+        raise ValueError(
+            f"a chunk of this column has {offsets[-1]:,} ids, and a list with offsets of 32 bits holds "
+            f"{_MOST_IDS:,}; give it column.cast(pyarrow.large_string()), or smaller chunks"
+        )
+    else:
+        kind, offsets = arrow.list_(values.type), offsets.astype(np.int32)
+    return arrow.Array.from_buffers(
+        kind, texts.rows, [validity, arrow.py_buffer(offsets)], nulls, children=[values]
+    )
+
+
+def _joined(parts: list[Ragged], spans: bool = False) -> Ragged:
+    """The rows of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    ids = np.concatenate([np.zeros(0, np.uint32), *(part.ids for part in parts)])
+    lengths = [np.zeros(1, np.int64), *(np.diff(part.offsets) for part in parts)]
+    offsets = np.cumsum(np.concatenate(lengths))
+    if not spans:
+        return Ragged(ids, offsets)
+    return Ragged(ids, offsets, np.concatenate([np.zeros((0, 2), np.int64), *(part.spans for part in parts)]))
