@@ -5,14 +5,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::vocab::singles::Singles;
+use crate::vocab::characters::SingleBytes;
 use crate::vocab::Joinable;
 
 /// How many bytes are cut together.
 pub const BLOCK: usize = 64;
 /// How many chunks `Machine::words` is given.
 pub const CHUNKS: usize = 16;
-/// The cells of a line of the cache; see `cache/chunk_cache.rs`.
+/// The cells of a line of the cache; see `cache/mod.rs`.
 pub const LINE: usize = 8;
 
 /// Whether models that are loaded from now on use `Plain` everywhere.
@@ -44,7 +44,7 @@ pub trait Machine {
     /// The cuts that bytes alone allow before the bytes of a block, as bits. `before`: the byte before the block. (None
     /// is allowed that is not safe, but some may be missed.)
     fn cuts(joinable: &Joinable, block: &[u8; BLOCK], before: u8) -> u64;
-    /// Whether there are vector instructions; see `cut/by_mask.rs`.
+    /// Whether there are vector instructions; see `cut/by_character.rs`.
     const MASKS: bool;
     /// The bytes of a block that begin a character for which `cuts` is too coarse, as bits.
     fn long(block: &[u8; BLOCK]) -> u64;
@@ -53,7 +53,7 @@ pub trait Machine {
     /// The bytes of a block for which a table has 1, as bits. It has 0 for all that are not ASCII.
     fn marked(table: &[u8; 256], block: &[u8; BLOCK]) -> u64;
     /// Write the ids of the bytes of a block, if they are ASCII.
-    fn ids(singles: &Singles, block: &[u8; BLOCK], to: &mut [u32; BLOCK]);
+    fn ids(singles: &SingleBytes, block: &[u8; BLOCK], to: &mut [u32; BLOCK]);
     /// Whether a block is ASCII.
     fn is_ascii(block: &[u8; BLOCK]) -> bool;
     /// Write the numbers of bits that are set, plus `offset`, and then anything.
@@ -133,7 +133,7 @@ impl Machine for Plain {
     }
 
     #[inline(always)]
-    fn ids(singles: &Singles, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
+    fn ids(singles: &SingleBytes, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
         for (id, &byte) in to.iter_mut().zip(block) {
             *id = singles.ids[usize::from(byte)];
         }
@@ -334,7 +334,7 @@ pub mod vector {
         }
 
         #[inline(always)]
-        fn ids(singles: &Singles, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
+        fn ids(singles: &SingleBytes, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
             // SAFETY: 16 ids at a time are written to the places of 64; see `load`.
             unsafe {
                 let bytes = load(block);

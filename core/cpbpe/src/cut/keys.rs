@@ -1,7 +1,7 @@
 //! Splits a chunk at the user-defined pieces in it.
 //!
 //! They are searched for from left to right, and the longest one at a place counts. None contains two characters with a
-//! cut of the text between them (see `chunks.rs`), so the search steps over no cut, but begins anew at each. Therefore
+//! cut of the text between them (see `words.rs`), so the search steps over no cut, but begins anew at each. Therefore
 //! what it finds in a chunk depends on the chunk alone: a chunk is remembered with the user-defined pieces in it, and
 //! only chunks that are new are searched. (Searching all of a text made encoding three times as slow with 100 pieces, and
 //! five times with 8,000.)
@@ -16,7 +16,7 @@
 //! For the same reasons a part of a chunk is, by itself, what it is in the chunk, and can be remembered like a chunk.
 
 use crate::error::Halt;
-use crate::text::finder::Walk;
+use crate::text::keys::Walk;
 use crate::text::utf8;
 use crate::vocab::{KeyStarts, Unkeyed};
 use crate::watch::Check;

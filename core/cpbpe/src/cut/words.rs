@@ -1,14 +1,15 @@
 //! From the cuts in a batch of bytes to its words: chunks of several bytes, between which there are only single bytes.
 //!
 //! A third of the chunks of ordinary text, and three quarters of those of source code, are single bytes, whose ids come
-//! from a table (`vocab/singles.rs`). They are never looked at one by one here: if bit i of `mask` is a cut before the
+//! from a table (`vocab/characters.rs`). They are never looked at one by one here: if bit i of `mask` is a cut before the
 //! byte i, and bit i of `before` one before the byte in front of it, then a word ends at the bits `mask & !before` and
 //! begins one byte before the bits `before & !mask`, and all between an end and the next begin is singles.
 
-use crate::cache::key::Singles;
+use crate::cache::Singles;
 use crate::cut::by_character::CharacterSingles;
-use crate::cut::chunks;
 use crate::machine::{Machine, BLOCK};
+use crate::text::utf8::{self, character};
+use crate::vocab::characters::{ONE, UNKNOWN};
 use crate::vocab::{Joinable, Vocab};
 
 /// The words that end in this many bytes are looked up together: enough for memory to arrive meanwhile, and few enough
@@ -144,7 +145,7 @@ impl<'a> Cutter<'a> {
         let odd = |byte| self.joinable.singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
         let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
         if self.open.is_none() && self.base > 0 && (last >= 0x80 || odd(last)) {
-            self.open = Some(chunks::character_before(self.padded, self.base));
+            self.open = Some(character_before(self.padded, self.base));
             self.cut = false;
         }
         let first = self.base;
@@ -207,10 +208,116 @@ impl<'a> Cutter<'a> {
         if left == 0 {
             return Some(1);
         }
-        let mut mask = chunks::cuts::<M>(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
+        let mut mask = cuts::<M>(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
         if base == 0 {
             mask |= 1;
         }
         Some(mask)
     }
+}
+
+// --- Cuts in a block -----------------------------------------------------------------------------
+//
+// Cuts text where nothing can merge.
+//
+// A merge joins two neighbouring symbols into a piece, so a cut between the characters a and b is safe if no piece
+// contains a directly followed by b. `Joinable::bytes` answers this for bytes: if no piece contains a character that
+// ends in the byte x before one that begins with the byte y, then no place between x and y in valid UTF-8 lies
+// inside a piece. Where bytes are too coarse (all Chinese characters begin with a few of them), `Joinable::pair`
+// answers it for the two characters. Missing a possible cut is only slower, never wrong.
+
+/// Whether bytes alone allow a cut before `text[at]`.
+#[inline]
+pub fn is_cut(joinable: &Joinable, text: &[u8], at: usize) -> bool {
+    at == 0 || joinable.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1
+}
+
+/// The cuts before the bytes of a block, as bits. `text` is valid UTF-8 around the block. `None` if it should be
+/// `compact` but contains a U+2581.
+#[inline(always)]
+pub fn cuts<M: Machine>(
+    joinable: &Joinable,
+    text: &[u8],
+    base: usize,
+    block: &[u8; BLOCK],
+    compact: bool,
+) -> Option<u64> {
+    // The byte before the first one; at the beginning of the text, any byte.
+    let before = if base == 0 { block[0] } else { text[base - 1] };
+    let mut mask = M::cuts(joinable, block, before);
+    if !M::is_ascii(block) {
+        mask |= around_long_characters::<M>(joinable, text, base, block, mask, compact)?;
+    }
+    Some(mask)
+}
+
+/// The cuts next to characters of several bytes, for which bytes are too coarse.
+#[inline(always)]
+fn around_long_characters<M: Machine>(
+    joinable: &Joinable,
+    text: &[u8],
+    base: usize,
+    block: &[u8; BLOCK],
+    cuts: u64,
+    compact: bool,
+) -> Option<u64> {
+    let mut long = M::long(block);
+    let mut more = 0;
+    // The last long character, and where it ends.
+    let (mut last, mut last_end) = (0, usize::MAX);
+    while long != 0 {
+        let i = long.trailing_zeros() as usize;
+        long &= long - 1;
+        let at = base + i;
+        let end = at + utf8::length_by_first(block[i]);
+        let Some(here) = four_at(text, at).map(number) else { break }; // after the end
+        if compact && here == SPACE {
+            return None;
+        }
+        if cuts >> i & 1 == 0 && at > 0 {
+            if last_end != at {
+                last = number(four_at(text, character_before(text, at))?);
+            }
+            more |= u64::from(!joinable.pair(last, here)) << i;
+        }
+        (last, last_end) = (here, end);
+        // The cut after it, if a character follows in this block that does not look for itself.
+        let after = end - base;
+        if after < BLOCK && cuts >> after & 1 == 0 && long >> after & 1 == 0 {
+            let next = four_at(text, end).map_or(0, number);
+            more |= u64::from(!joinable.pair(here, next)) << after;
+        }
+    }
+    Some(more)
+}
+
+const SPACE: u32 = character(utf8::SPACE);
+
+/// Whether an entry is that of U+2581, if text with it is not compact.
+#[inline(always)]
+pub fn is_space(entry: u32) -> bool {
+    entry & (ONE | UNKNOWN) == UNKNOWN
+}
+
+/// The bytes of a character, as `character` has it, from four bytes.
+#[inline(always)]
+pub fn number(bytes: [u8; 4]) -> u32 {
+    const MASKS: [u32; 5] = [0, 0xFF, 0xFFFF, 0xFF_FFFF, u32::MAX];
+    u32::from_le_bytes(bytes) & MASKS[utf8::length_by_first(bytes[0])]
+}
+
+/// The four bytes from `at`. They can be read there: see `PAD` in `encode/encoder.rs`.
+#[inline(always)]
+pub fn four_at(text: &[u8], at: usize) -> Option<[u8; 4]> {
+    text.get(at..)?.first_chunk().copied()
+}
+
+/// Where the character begins that ends before `at`.
+#[inline(always)]
+pub fn character_before(text: &[u8], at: usize) -> usize {
+    let mut begin = at - 1;
+    while begin > 0 && utf8::is_continuation(text[begin]) {
+        begin -= 1;
+    }
+    begin
 }

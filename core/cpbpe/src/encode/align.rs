@@ -6,10 +6,10 @@
 
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
-use crate::encode::id_sink::IdSink;
-use crate::encode::sample::sample;
+use crate::encode::output::IdSink;
+use crate::encode::segment::sample;
 use crate::encode::segment::{encode_normalized, Way};
-use crate::encode::tokens::{walk, Place};
+use crate::encode::segment::{walk, Place};
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::Dropout;

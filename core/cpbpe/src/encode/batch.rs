@@ -5,14 +5,17 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use crate::cut::words::is_cut;
 use crate::encode::align::{AlignOptions, AlignedTexts};
-use crate::encode::encoder::Scratch;
-use crate::encode::ends::Ends;
-use crate::encode::engine::Engine;
-use crate::encode::texts::{size, Texts};
+use crate::encode::encoder::{encode_compact, Scratch};
+use crate::encode::engine::{Ends, Engine, Input};
+use crate::encode::segment::{encode_normalized, Way};
+use crate::encode::split::encode_split;
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
-use crate::watch::{may_start_threads, Check, WAIT};
+use crate::text::utf8;
+use crate::vocab::{ByteLevel, Joinable};
+use crate::watch::{in_parts, may_start_threads, Check, WAIT};
 
 /// The ids of some texts, one after the other.
 #[derive(Default)]
@@ -212,5 +215,286 @@ impl Engine {
             }
             outcome
         })
+    }
+}
+
+// --- Many texts ----------------------------------------------------------------------------------
+//
+// Many texts: a list of them, or slices of one piece of memory, as columns of tables have them.
+
+/// Many texts that any thread may ask for.
+///
+/// (A list of what the slices of a column are takes 24 bytes for each, a third of what short texts themselves take.)
+pub trait Texts: Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// The text with this index, and whether it is known to be UTF-8.
+    fn at(&self, index: usize) -> Input<'_>;
+}
+
+impl Texts for [Input<'_>] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> Input<'_> {
+        self[index]
+    }
+}
+
+impl Texts for Vec<Input<'_>> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> Input<'_> {
+        self[index]
+    }
+}
+
+/// A place in memory: Arrow has them in 32 bits and in 64.
+pub trait Offset: Copy + Sync {
+    /// The same number; `None` if it is negative, or if there is no such place.
+    fn place(self) -> Option<usize>;
+}
+
+impl Offset for i32 {
+    fn place(self) -> Option<usize> {
+        usize::try_from(self).ok()
+    }
+}
+
+impl Offset for i64 {
+    fn place(self) -> Option<usize> {
+        usize::try_from(self).ok()
+    }
+}
+
+/// Slices of one piece of memory. They are not known to be UTF-8.
+pub struct Slices<'a, T> {
+    data: &'a [u8],
+    begins: &'a [T],
+    ends: &'a [T],
+}
+
+impl<'a, T: Offset> Slices<'a, T> {
+    /// Slices with these begins and ends; `None` if one of them is not within the memory.
+    ///
+    /// ```
+    /// use cpbpe::{Slices, Texts};
+    /// let slices = Slices::new(b"Hi you", &[0i32, 3, 3], &[2, 3, 6]).unwrap();
+    /// assert_eq!((slices.count(), slices.at(0).0, slices.at(1).0, slices.at(2).0), (3, &b"Hi"[..], &b""[..], &b"you"[..]));
+    /// assert!(Slices::new(b"Hi", &[0i64], &[3]).is_none() && Slices::new(b"Hi", &[2i64], &[1]).is_none());
+    /// assert!(Slices::new(b"Hi", &[-1i64], &[1]).is_none() && Slices::new(b"Hi", &[0i64], &[]).is_none());
+    /// ```
+    pub fn new(data: &'a [u8], begins: &'a [T], ends: &'a [T]) -> Option<Slices<'a, T>> {
+        let within = |(begin, end): (&T, &T)| {
+            let (begin, end) = (begin.place(), end.place());
+            begin.is_some() && begin <= end && end <= Some(data.len())
+        };
+        let all = begins.len() == ends.len() && begins.iter().zip(ends).all(within);
+        all.then_some(Slices { data, begins, ends })
+    }
+}
+
+impl<T: Offset> Texts for Slices<'_, T> {
+    fn count(&self) -> usize {
+        self.begins.len()
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> Input<'_> {
+        let place = |places: &[T]| places[index].place().unwrap_or(0);
+        (&self.data[place(self.begins)..place(self.ends)], false)
+    }
+}
+
+/// How many bytes texts have.
+pub fn size(texts: &(impl Texts + ?Sized)) -> usize {
+    size_of(texts, 0..texts.count())
+}
+
+/// How many bytes some of them have.
+pub fn size_of(texts: &(impl Texts + ?Sized), some: Range<usize>) -> usize {
+    some.map(|index| texts.at(index).0.len()).sum()
+}
+
+// Many short texts in one piece of memory: its lines.
+
+/// The lines of a text, of which empty ones are left out.
+pub struct Lines<'a> {
+    /// The others, without their newlines. They are not known to be UTF-8.
+    pub texts: Vec<(&'a [u8], bool)>,
+    /// The numbers of the empty ones, from 0.
+    pub empty: Vec<i64>,
+}
+
+impl<'a> Lines<'a> {
+    /// Cut a text after each newline; the last line may lack its own.
+    pub fn of(data: &'a [u8]) -> Result<Lines<'a>, Halt> {
+        let (mut texts, mut empty) = (with_room(data.len() / 64)?, Vec::new());
+        let (mut begin, mut number) = (0, 0);
+        let mut add = |line: &'a [u8]| -> Result<(), Halt> {
+            if line.is_empty() {
+                empty.grow(1)?;
+                empty.push(number);
+            } else {
+                texts.grow(1)?;
+                texts.push((line, false));
+            }
+            number += 1;
+            Ok(())
+        };
+        for end in memchr::memchr_iter(b'\n', data) {
+            add(&data[begin..end])?;
+            begin = end + 1;
+        }
+        if begin < data.len() {
+            add(&data[begin..])?;
+        }
+        Ok(Lines { texts, empty })
+    }
+}
+
+// --- One long text -------------------------------------------------------------------------------
+//
+// One long text, encoded by several threads.
+
+/// A part shorter than this is not worth a thread.
+const MIN_PART: usize = 1 << 16;
+
+impl Engine {
+    /// The ids of one long text, by several threads, each with a part that begins and ends where nothing can merge.
+    pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize, check: Check) -> Result<Vec<u32>, Halt> {
+        if text.len() / MIN_PART >= 2 && threads >= 2 {
+            if let Some(joinable) = &self.vocab.joinable {
+                return self.encode_long(text, valid, joinable, threads, check);
+            }
+            if let Some(byte_level) = &self.vocab.byte_level {
+                return self.encode_long_split(text, valid, byte_level, threads, check);
+            }
+        }
+        self.with_scratch(|scratch| {
+            self.encode(text, valid, check, scratch)?;
+            Ok(std::mem::take(&mut scratch.ids))
+        })?
+    }
+
+    fn encode_long(
+        &self,
+        text: &[u8],
+        valid: bool,
+        joinable: &Joinable,
+        threads: usize,
+        check: Check,
+    ) -> Result<Vec<u32>, Halt> {
+        // 1. The text, compact. Normalizing takes a tenth of the time, and is not shared among the threads.
+        let vocab = &self.vocab;
+        let mut normalized = Vec::new();
+        let (compact, prefix) = if self.is_plain(text, valid) && memchr::memmem::find(text, utf8::SPACE).is_none() {
+            (text, self.normalizer.prefixes(text))
+        } else {
+            let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
+            if let Way::Whole { .. } = way {
+                return self.with_scratch(|scratch| {
+                    let Scratch { buffers, ids } = scratch;
+                    encode_normalized(vocab, way, &normalized, check, buffers, ids)?;
+                    Ok(std::mem::take(ids))
+                })?;
+            }
+            (normalized.as_slice(), false)
+        };
+        // 2. Each part by a thread.
+        let next_cut = |from: usize| (from..compact.len()).find(|&at| is_cut(joinable, compact, at));
+        let parts = parts(compact, threads, next_cut);
+        let parts: Vec<(usize, &[u8])> = parts.into_iter().enumerate().collect();
+        let results = in_parts(&parts, check, |(number, part), check| {
+            let prefix = prefix && number == 0;
+            self.with_scratch(|scratch| {
+                let Scratch { buffers, ids } = scratch;
+                let compact = encode_compact(vocab, joinable, part, prefix, check, buffers, ids)?;
+                debug_assert!(compact);
+                Ok::<_, Halt>(std::mem::take(ids))
+            })?
+        })?;
+        // 3. All ids.
+        let mut ids: Vec<u32> = Vec::new();
+        ids.grow(results.iter().map(Vec::len).sum())?;
+        let fused = vocab.fused;
+        for part in results {
+            // Unknown symbols on both sides of a cut are one.
+            let again = fused.is_some() && ids.last() == fused.as_ref() && part.first() == fused.as_ref();
+            ids.extend_from_slice(&part[usize::from(again)..]);
+        }
+        Ok(ids)
+    }
+
+    fn encode_long_split(
+        &self,
+        text: &[u8],
+        valid: bool,
+        byte_level: &ByteLevel,
+        threads: usize,
+        check: Check,
+    ) -> Result<Vec<u32>, Halt> {
+        let mut normalized = Vec::new();
+        let whole = if self.is_plain(text, valid) && !self.normalizer.options.add_dummy_prefix {
+            text
+        } else {
+            self.normalized((text, valid), check, &mut normalized, &mut ())?;
+            normalized.as_slice()
+        };
+        let valid = String::from_utf8_lossy(whole); // (it is, and nothing is copied)
+        let next_cut = |from: usize| byte_level.splitter.as_ref()?.safe_cut(&valid, from, whole.len());
+        let parts = parts(whole, threads, next_cut);
+        let results = in_parts(&parts, check, |part, check| {
+            self.with_scratch(|scratch| {
+                let Scratch { buffers, ids } = scratch;
+                encode_split(&self.vocab, byte_level, part, check, buffers, ids)?;
+                Ok::<_, Halt>(std::mem::take(ids))
+            })?
+        })?;
+        let mut ids: Vec<u32> = Vec::new();
+        ids.grow(results.iter().map(Vec::len).sum())?;
+        results.iter().for_each(|part| ids.extend_from_slice(part));
+        Ok(ids)
+    }
+}
+
+/// Cut a text into as many parts as there are threads, but none that is too short. `next_cut` finds a place from the
+/// given one on.
+fn parts(text: &[u8], threads: usize, next_cut: impl Fn(usize) -> Option<usize>) -> Vec<&[u8]> {
+    let count = threads.min(text.len() / MIN_PART).max(1);
+    let mut parts = Vec::with_capacity(count);
+    let mut begin = 0;
+    for i in 1..count {
+        let from = (text.len() / count * i).max(begin + 1);
+        if let Some(cut) = next_cut(from) {
+            parts.push(&text[begin..cut]);
+            begin = cut;
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+
+    fn lines(data: &[u8]) -> (Vec<&[u8]>, Vec<i64>) {
+        let found = Lines::of(data).unwrap();
+        (found.texts.into_iter().map(|(text, _)| text).collect(), found.empty)
+    }
+
+    #[test]
+    fn a_text_has_lines() {
+        assert_eq!(lines(b""), (vec![], vec![]));
+        assert_eq!(lines(b"\n"), (vec![], vec![0]));
+        assert_eq!(lines(b"a"), (vec![&b"a"[..]], vec![]));
+        assert_eq!(lines(b"a\n\nb\r\n\n"), (vec![&b"a"[..], &b"b\r"[..]], vec![1, 3]));
+        assert_eq!(lines(b"\n\na"), (vec![&b"a"[..]], vec![0, 1]));
     }
 }

@@ -4,14 +4,12 @@
 //! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
 //! Chunks of one byte need nothing of this: see `cut/words.rs`.
 
-use crate::cache::key::Singles;
-use crate::cache::source::{FEW, SOME};
 use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Ids, Key, PackedIds, Source, MAX_CHUNK};
-use crate::cut::chunks;
+use crate::cache::{Singles, FEW, SOME};
+use crate::cut::keys::{Part, Parts};
+use crate::cut::words::is_cut;
 use crate::cut::words::{Cutter, Words, BATCH};
-use crate::encode::id_sink::IdSink;
-use crate::encode::output::Output;
-use crate::encode::parts::{append_parts, Tables};
+use crate::encode::output::{IdSink, Output};
 use crate::encode::split::SplitPending;
 use crate::error::Halt;
 #[cfg(target_arch = "x86_64")]
@@ -20,7 +18,8 @@ use crate::machine::{Machine, Plain, BLOCK};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Choices};
 use crate::text::utf8;
-use crate::vocab::{Joinable, Vocab};
+use crate::vocab::characters::SingleBytes;
+use crate::vocab::{Joinable, KeyStarts, Unkeyed, Vocab};
 use crate::watch::Check;
 
 /// How many bytes after a text may be read: a block, and the bytes of a key that begins at its end.
@@ -343,7 +342,7 @@ pub fn encode_compact<O: Output>(
         encoder.run(padded, length, pending)
     };
     // The head, with its prefix, and the tail, with its padding, are copied; the text between them is used in place.
-    let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| chunks::is_cut(joinable, text, at));
+    let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| is_cut(joinable, text, at));
     let (head, tail) = if text.len() <= SMALL {
         (None, None)
     } else {
@@ -361,4 +360,65 @@ pub fn encode_compact<O: Output>(
         out.reset(before);
     }
     Ok(done)
+}
+
+// --- User-defined pieces -------------------------------------------------------------------------
+//
+// A new chunk -> ids, if the vocabulary has user-defined pieces: part by part.
+
+/// What a vocabulary with user-defined pieces has.
+pub struct Tables<'a> {
+    /// Where they begin.
+    pub starts: &'a KeyStarts,
+    /// What the other pieces join.
+    pub unkeyed: &'a Unkeyed,
+    /// The ids of single bytes.
+    pub singles: &'a SingleBytes,
+}
+
+/// Append the ids of a chunk to `out`, which is empty. Its parts are looked up, too, and those of long chunks are
+/// remembered. (Short chunks come again themselves.)
+pub fn append_parts(
+    vocab: &Vocab,
+    Tables { starts, unkeyed, singles }: Tables,
+    cache: &mut Cache,
+    text: &[u8],
+    check: Check,
+    out: &mut Vec<u32>,
+) -> Result<(), Halt> {
+    let fused = vocab.fused;
+    for part in Parts::new(starts, unkeyed, vocab.user_defined_compact.walk(text), text, check) {
+        let Part { begin, end, is_key } = part?;
+        let part = &text[begin..end];
+        if let (&[byte], None) = (part, &singles.odd) {
+            out.grow(1)?;
+            out.push(singles.ids[usize::from(byte)]);
+            continue;
+        }
+        if is_key {
+            out.grow(1)?;
+            out.extend(vocab.find(part));
+            continue;
+        }
+        // 1. Look it up. Unknown symbols on both sides of a cut are one.
+        let before = out.len();
+        let continues = fused.is_some() && out.last().copied() == fused;
+        let looked_up = part.len() < text.len() && part.len() > utf8::length_by_first(part[0]);
+        let key = if looked_up { Key::of(part) } else { Key::default() };
+        if looked_up {
+            out.grow(part.len() * vocab.ids_per_byte)?;
+            if cache.append(cache.get(key), part, out) {
+                if continues && out.get(before).copied() == fused {
+                    out.remove(before);
+                }
+                continue;
+            }
+        }
+        // 2. It is new.
+        merge_chunk(vocab, part, check, &mut IdSink { vocab, text: part, compact: true, out })?;
+        if looked_up && text.len() > MAX_CHUNK && !continues {
+            cache.put_chunk(key, part, &out[before..], fused);
+        }
+    }
+    Ok(())
 }

@@ -5,20 +5,16 @@ use std::sync::{Arc, Mutex};
 use crate::cut::last_cut::last_cut;
 use crate::decode::Decoder;
 use crate::encode::encoder::{encode_compact, Buffers, Scratch};
-use crate::encode::id_sink::IdSink;
-use crate::encode::output::{Count, Output};
-use crate::encode::sample::sample;
-use crate::encode::segment::{encode_normalized, encode_whole, Way};
+use crate::encode::output::{Count, IdSink, Output};
+use crate::encode::segment::{self, encode_normalized, encode_whole, sample, Token, Way};
 use crate::encode::split::encode_split;
-use crate::encode::tokens::{self, Token};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
-use crate::text::compact::make_compact;
 use crate::text::forms::Form;
 use crate::text::normalize::{Normalizer, Source, Spaces};
-use crate::text::origins::Origins;
-use crate::text::utf8;
+use crate::text::utf8::{make_compact, REPLACEMENT};
+use crate::text::{utf8, Origins};
 use crate::vocab::{ByteLevelOptions, Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
@@ -396,11 +392,11 @@ impl Engine {
         let tokens = match dropout {
             None => match self.cached_tokens(&normalized, way, check)? {
                 Some(tokens) => tokens,
-                None => tokens::tokens(&self.vocab, &normalized, way, check)?,
+                None => segment::tokens(&self.vocab, &normalized, way, check)?,
             },
             Some(dropout) => self.with_scratch(|scratch| {
                 let choices = &mut scratch.buffers.choices;
-                tokens::sampled(&self.vocab, &normalized, way, dropout, choices, check)
+                segment::sampled(&self.vocab, &normalized, way, dropout, choices, check)
             })??,
         };
         Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
@@ -413,14 +409,14 @@ impl Engine {
         }
         self.with_scratch(|scratch| {
             encode_normalized(&self.vocab, way, text, check, &mut scratch.buffers, &mut scratch.ids)?;
-            tokens::tokens_of(&self.vocab, text, &scratch.ids, check)
+            segment::tokens_of(&self.vocab, text, &scratch.ids, check)
         })?
     }
 
     /// Append the text of a token, as pieces are spelled in the model file; for an unknown one, the unknown text.
     pub fn piece_of(&self, token: &Token, aligned: &Aligned, out: &mut Vec<u8>) -> Result<(), Halt> {
         out.grow((token.end - token.begin) * utf8::SPACE.len())?; // more than it can take, if it is unknown
-        tokens::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out);
+        segment::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out);
         Ok(())
     }
 
@@ -465,7 +461,7 @@ impl Engine {
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         let (text, mut ids) = (self.origins_slowly(text)?.0, Vec::new());
         if self.vocab.byte_level.is_some() {
-            let tokens = tokens::tokens(&self.vocab, &text, Way::of(&self.vocab, false), NO_CHECK)?;
+            let tokens = segment::tokens(&self.vocab, &text, Way::of(&self.vocab, false), NO_CHECK)?;
             return Ok(tokens.into_iter().map(|token| token.id).collect());
         }
         encode_whole(&self.vocab, &text, false, NO_CHECK, &mut ids)?;
@@ -491,4 +487,179 @@ impl Engine {
         sample(&self.vocab, &normalized, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
         Ok(ids)
     }
+}
+
+// --- Ids around those of a text ------------------------------------------------------------------
+//
+// The ids of a text between others, such as bos and eos.
+
+/// What is put around the ids of a text. To put it there while the ids are still in a vector costs nothing; to make a
+/// second list of them took longer than to encode a short text.
+#[derive(Clone, Copy, Default)]
+pub struct Ends {
+    /// The id in front. Not the UNKNOWN piece's: unknown text after it would be part of the same token.
+    pub front: Option<u32>,
+    /// The id at the end.
+    pub back: Option<u32>,
+    /// Whether the order of the ids between these is reversed.
+    pub reverse: bool,
+}
+
+impl Engine {
+    /// Append the ids of a text to `ids`, with what goes around them. Uses `scratch`, and what it is done with is empty.
+    #[inline]
+    pub(crate) fn append_between(
+        &self,
+        text: &[u8],
+        valid: bool,
+        ends: Ends,
+        check: Check,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), Halt> {
+        if self.vocab.fused.is_some() {
+            // An unknown symbol must not become one with that of the text before.
+            self.encode_between(text, valid, ends, check, scratch)?;
+            ids.grow(scratch.ids.len())?;
+            ids.extend_from_slice(&scratch.ids);
+            return Ok(());
+        }
+        let begin = ids.len() + usize::from(ends.front.is_some());
+        ids.grow(2)?;
+        ids.extend(ends.front);
+        self.encode_to(text, valid, check, &mut scratch.buffers, ids)?;
+        if ends.reverse {
+            ids[begin..].reverse();
+        }
+        if let Some(back) = ends.back {
+            ids.grow(1)?;
+            ids.push(back);
+        }
+        Ok(())
+    }
+
+    /// Leave the ids of a text in `scratch.ids`, with what goes around them.
+    #[inline]
+    pub fn encode_between(
+        &self,
+        text: &[u8],
+        valid: bool,
+        ends: Ends,
+        check: Check,
+        scratch: &mut Scratch,
+    ) -> Result<(), Halt> {
+        scratch.ids.clear();
+        scratch.ids.extend(ends.front);
+        self.encode(text, valid, check, scratch)?;
+        if ends.reverse {
+            scratch.ids[usize::from(ends.front.is_some())..].reverse();
+        }
+        if let Some(back) = ends.back {
+            scratch.ids.grow(1)?;
+            scratch.ids.push(back);
+        }
+        Ok(())
+    }
+}
+
+// --- Normalizing ---------------------------------------------------------------------------------
+//
+// The normalized form of texts, for those who ask for it.
+
+/// Whether to go on is checked once in this many bytes.
+const CHECK_BYTES: usize = 1 << 16;
+
+impl Engine {
+    /// `ByteNormalizer` of `cpbpe/reference/byte_engine.py`, for a byte-level model: text stays as it is, but for a space
+    /// in front, U+FFFD for each byte that belongs to no character, and the Unicode normal form of the model.
+    pub(crate) fn normalize_bytes<O: Origins>(
+        &self,
+        (text, valid): Input,
+        check: Check,
+        normalized: &mut Vec<u8>,
+        origins: &mut O,
+    ) -> Result<(), Halt> {
+        normalized.grow(text.len() + 1)?;
+        if self.normalizer.prefixes_bytes(text) {
+            normalized.push(b' ');
+            origins.add(1, 0)?;
+        }
+        match self.normalizer.options.unicode_form {
+            None => repair_bytes(text, check, normalized, origins)?,
+            Some(form) if valid || std::str::from_utf8(text).is_ok() => {
+                form.normalize(text, |at| at, check, normalized, origins)?;
+            }
+            Some(form) => {
+                let (mut repaired, mut places) = (Vec::new(), Vec::new());
+                repair_bytes(text, check, &mut repaired, &mut places)?;
+                form.normalize(&repaired, |at| places[at], check, normalized, origins)?;
+            }
+        }
+        origins.add(1, text.len())
+    }
+
+    /// The normalized text, and for each of its bytes and for its end, the place that it came from.
+    pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
+        let (mut normalized, mut origins) = (Vec::new(), Vec::new());
+        if self.vocab.byte_level.is_some() {
+            self.normalize_bytes((text, false), check, &mut normalized, &mut origins)?;
+        } else {
+            let source = Source { text, valid: false, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut origins)?;
+        }
+        Ok((normalized, origins))
+    }
+
+    /// The normalized text. `valid` says that the given one is known to be UTF-8.
+    pub fn normalize(&self, (text, valid): Input, check: Check) -> Result<Vec<u8>, Halt> {
+        let mut normalized = Vec::new();
+        if self.vocab.byte_level.is_some() {
+            self.normalize_bytes((text, valid), check, &mut normalized, &mut ())?;
+        } else if self.is_plain(text, valid) {
+            self.normalizer.escape(text, check, &mut normalized)?;
+        } else {
+            let source = Source { text, valid, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::AsInModel, check, &mut normalized, &mut ())?;
+        }
+        Ok(normalized)
+    }
+
+    /// The same with a space for each U+2581; `None` if these are not to be told apart.
+    pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
+        if !self.direct || !self.vocab.swapped {
+            return Ok(None);
+        }
+        let mut compact = Vec::new();
+        if text.is_empty() {
+        } else if self.is_plain(text, true) {
+            self.compact(text, &mut compact)?;
+        } else {
+            let source = Source { text, valid: true, keep_invalid: false };
+            self.normalizer.normalize(source, Spaces::Compact, check, &mut compact, &mut ())?;
+        }
+        Ok(Some(compact))
+    }
+}
+
+/// Append a text with U+FFFD for each byte that belongs to no character. Each byte came from its own place.
+fn repair_bytes<O: Origins>(text: &[u8], check: Check, out: &mut Vec<u8>, origins: &mut O) -> Result<(), Halt> {
+    let mut at = 0;
+    for part in text.utf8_chunks() {
+        let (valid, invalid) = (part.valid().as_bytes(), part.invalid());
+        out.grow(valid.len() + invalid.len() * REPLACEMENT.len())?;
+        for some in valid.chunks(CHECK_BYTES) {
+            check()?;
+            out.extend_from_slice(some);
+            for place in at..at + some.len() {
+                origins.add(1, place)?;
+            }
+            at += some.len();
+        }
+        for _ in invalid {
+            out.extend_from_slice(REPLACEMENT);
+            origins.add(REPLACEMENT.len(), at)?;
+            at += 1;
+        }
+    }
+    Ok(())
 }

@@ -1,10 +1,12 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
-use crate::cache::key::Singles;
-use crate::cache::source::STEP;
 use crate::cache::{Cache, Found, Source};
+use crate::cache::{Singles, STEP};
 use crate::error::Halt;
 use crate::memory::Grow;
+use crate::merge::Sink;
+use crate::text::utf8;
+use crate::vocab::{Vocab, NONE};
 
 /// Takes the ids of a text in their order.
 pub trait Output {
@@ -132,5 +134,46 @@ impl Output for Count {
     #[inline]
     fn reset(&mut self, mark: Count) {
         *self = mark;
+    }
+}
+
+// --- Symbols -> ids ------------------------------------------------------------------------------
+//
+// Symbols -> ids, including the ids of symbols that are not pieces.
+
+/// Appends the ids of symbols. An unknown one becomes its bytes, or the UNKNOWN piece.
+pub struct IdSink<'a> {
+    /// The vocabulary.
+    pub vocab: &'a Vocab,
+    /// The text that the symbols are in.
+    pub text: &'a [u8],
+    /// Whether it is compact.
+    pub compact: bool,
+    /// Where they go.
+    pub out: &'a mut Vec<u32>,
+}
+
+impl Sink for IdSink<'_> {
+    #[inline]
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.out.grow(bytes.saturating_mul(self.vocab.ids_per_byte))
+    }
+    #[inline]
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        if id != NONE && Some(id) != self.vocab.unk {
+            self.out.push(id);
+        } else if let Some(byte_ids) = &self.vocab.byte_ids {
+            for &byte in &self.text[begin..end] {
+                if byte == b' ' && self.compact && self.vocab.swapped {
+                    self.out.extend(utf8::SPACE.iter().map(|&byte| byte_ids[usize::from(byte)]));
+                } else {
+                    self.out.push(byte_ids[usize::from(byte)]);
+                }
+            }
+        } else if let Some(unk) = self.vocab.unk {
+            if self.out.last() != Some(&unk) {
+                self.out.push(unk); // unknown symbols side by side are one
+            }
+        }
     }
 }

@@ -3,12 +3,12 @@
 //!
 //! This differs from `encoder.rs` only in where chunks come from. They are worked on in batches, too, in simple steps, so
 //! that memory arrives while another batch is worked on; and chunks of one byte need neither a key nor the cache. Long
-//! chunks are cut into parts where nothing merges (see `vocab/byte_cuts.rs`), and the parts are words as well.
+//! chunks are cut into parts where nothing merges (see `vocab/byte_level.rs`), and the parts are words as well.
 
-use crate::cache::key::Singles;
+use crate::cache::Singles;
 use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Key, PackedIds, MAX_CHUNK};
 use crate::encode::encoder::Buffers;
-use crate::encode::id_sink::IdSink;
+use crate::encode::output::IdSink;
 use crate::encode::output::Output;
 use crate::error::{Error, Halt};
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,7 @@ use crate::machine::{Machine, Plain};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, Sink};
 use crate::split::{Batch, Chunks};
-use crate::vocab::byte_cuts::PARTS;
+use crate::vocab::byte_level::PARTS;
 use crate::vocab::{ByteLevel, Vocab};
 use crate::watch::Check;
 

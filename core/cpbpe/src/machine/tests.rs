@@ -15,7 +15,7 @@ fn machines_agree() {
     };
     let ids: [u32; 256] = std::array::from_fn(|_| next() as u32 & 0xFF_FFFF);
     let planes = [0, 8, 16].map(|shift| std::array::from_fn(|byte| (ids[byte] >> shift) as u8));
-    let singles = Singles { ids: Box::new(ids), planes: Box::new(planes), odd: None };
+    let singles = SingleBytes { ids: Box::new(ids), planes: Box::new(planes), odd: None };
     for round in 0..20_000u64 {
         let bits = (next() << 32 | next()) & if round % 3 == 0 { u64::MAX } else { next() };
         let (mut plain, mut vector) = ([0; BLOCK], [0; BLOCK]);

@@ -14,9 +14,9 @@
 //! have their turns at the same moment.)
 
 use crate::error::Halt;
+use crate::memory::prefetch;
 use crate::memory::{with_room, Grow};
-use crate::merge::lookup::Sink;
-use crate::prefetch::prefetch;
+use crate::merge::Sink;
 use crate::vocab::pieces::window;
 use crate::vocab::{Vocab, NONE};
 

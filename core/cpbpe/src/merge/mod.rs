@@ -6,15 +6,243 @@
 //! a third way for chunks of up to `choices::MAX` bytes.
 
 mod choices;
-mod chunk;
-pub mod dropout;
 mod long;
-mod lookup;
 mod short;
-mod whole;
 
 pub use choices::Choices;
-pub use chunk::{merge_chunk, sample_chunk};
-pub use dropout::{Chances, Dropout};
-pub use lookup::{RawLookup, Sink};
-pub use whole::merge_whole;
+pub use long::merge_whole;
+
+use crate::error::Halt;
+use crate::memory::with_room;
+use crate::vocab::piece_type;
+use crate::vocab::{Vocab, NONE};
+use crate::watch::{Check, NO_CHECK};
+
+// What merging needs from its callers: pieces by their texts, and a receiver of the symbols.
+
+/// Receives the symbols of a chunk from left to right; an unknown one has the id `NONE`.
+pub trait Sink {
+    /// Make room for the results of symbols of this many bytes. Called before `symbol`.
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt>;
+    /// The symbol `begin..end` of the chunk.
+    fn symbol(&mut self, id: u32, begin: usize, end: usize);
+}
+
+/// How the texts of symbols are looked up in a vocabulary.
+pub trait Lookup {
+    /// The mergeable piece with this text.
+    fn mergeable(&self, text: &[u8]) -> Option<u32>;
+    /// The piece with this text, of any type.
+    fn any(&self, text: &[u8]) -> Option<u32>;
+    /// The vocabulary itself.
+    fn vocab(&self) -> &Vocab;
+}
+
+impl Lookup for &Vocab {
+    #[inline]
+    fn mergeable(&self, text: &[u8]) -> Option<u32> {
+        self.find_mergeable(text)
+    }
+    #[inline]
+    fn any(&self, text: &[u8]) -> Option<u32> {
+        self.find(text)
+    }
+    #[inline]
+    fn vocab(&self) -> &Vocab {
+        self
+    }
+}
+
+/// Looks up text as it is in the model file: for normalized text that is not UTF-8 and cannot be compact.
+pub struct RawLookup<'a>(pub &'a Vocab);
+
+impl Lookup for RawLookup<'_> {
+    fn mergeable(&self, text: &[u8]) -> Option<u32> {
+        self.any(text).filter(|&id| self.0.pieces.mergeable(id))
+    }
+    fn any(&self, text: &[u8]) -> Option<u32> {
+        self.0.id_of(text)
+    }
+    fn vocab(&self) -> &Vocab {
+        self.0
+    }
+}
+
+// --- Chunks --------------------------------------------------------------------------------------
+//
+// Merges a chunk, the short way or the long way, and splits UNUSED pieces again.
+//
+// sentencepiece splits an UNUSED piece into the pair that was last seen to form it, anywhere in the text. But a piece
+// has only one such pair, so a chunk can be merged by itself, and the piece by itself, too:
+//
+// A pair that forms the piece is seen when the text of the piece consists of two symbols. Until then no merge has
+// crossed either end of this text: it would have made a symbol that reaches beyond it, and symbols only grow. So all
+// merges inside were those that the text has by itself, in the same order, because whether two neighbours form a
+// piece, and which rank it has, depends on their texts only, and of two pairs inside it the better one, or the left
+// one, is merged first in any text. Each merge leaves one symbol less, so by itself the text consists of two symbols
+// once only. (Merges that dropout skips depend on their places. Such texts are not cut.)
+
+/// Give the symbols of a chunk to `sink`.
+pub fn merge_chunk<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Result<(), Halt> {
+    if vocab.splits_unused {
+        let mut sink = UnusedSplitter { vocab, text, sink, outcome: Ok(()) };
+        merge(vocab, text, check, &mut sink)?;
+        return sink.outcome;
+    }
+    merge(vocab, text, check, sink)
+}
+
+fn merge<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Result<(), Halt> {
+    if !text.is_empty() && vocab.symbol_length(text, 0) == text.len() {
+        sink.make_room(text.len())?;
+        sink.symbol(vocab.find_mergeable(text).unwrap_or(NONE), 0, text.len()); // one symbol
+        Ok(())
+    } else if text.len() <= short::MAX {
+        short::merge(vocab, text, |_, _, _| true, sink)
+    } else {
+        let visit = |begin: usize, end: usize| {
+            sink.make_room(end - begin)?;
+            let id = (&vocab).mergeable(&text[begin..end]).unwrap_or(NONE);
+            sink.symbol(id, begin, end);
+            Ok(())
+        };
+        long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), |_, _, _| true, check, visit)
+    }
+}
+
+/// Splits UNUSED pieces on their way to another sink.
+struct UnusedSplitter<'a, S> {
+    vocab: &'a Vocab,
+    text: &'a [u8],
+    sink: &'a mut S,
+    /// Whether there was enough memory.
+    outcome: Result<(), Halt>,
+}
+
+impl<S: Sink> Sink for UnusedSplitter<'_, S> {
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.sink.make_room(bytes)
+    }
+
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        if id == NONE || self.vocab.kind(id) != piece_type::UNUSED {
+            return self.sink.symbol(id, begin, end);
+        }
+        let mut parts = Moved { sink: &mut *self.sink, by: begin };
+        let piece = &self.text[begin..end];
+        // (A piece has less than 8,000 bytes, so there is no need to check whether to go on.)
+        let outcome = merge_whole(&self.vocab, piece, |_| 0, |_, _, _| true, NO_CHECK, &mut parts);
+        self.outcome = std::mem::replace(&mut self.outcome, Ok(())).and(outcome);
+    }
+}
+
+/// Hands symbols on to a sink of a text in which they begin later.
+struct Moved<'a, S> {
+    sink: &'a mut S,
+    by: usize,
+}
+
+impl<S: Sink> Sink for Moved<'_, S> {
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.sink.make_room(bytes)
+    }
+
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        self.sink.symbol(id, begin + self.by, end + self.by);
+    }
+}
+
+/// The same when merges are skipped at random. `before` symbols of the whole text are before the chunk.
+pub fn sample_chunk<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    before: u64,
+    chances: &Chances,
+    choices: &mut Choices,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    if text.len() <= short::MAX {
+        let keep = |begin, middle, end| chances.keep([begin, middle, end].map(|number| before + number as u64));
+        if text.len() <= choices::MAX && choices.merge(vocab, text, keep, sink)? {
+            return Ok(());
+        }
+        return short::merge(vocab, text, keep, sink);
+    }
+    // Chances depend on numbers of symbols; here symbols are found by where they begin.
+    let mut numbers = with_room(text.len() + 1)?;
+    let mut number = before;
+    for &byte in text {
+        number += u64::from(vocab.byte_level.is_some() || byte & 0xC0 != 0x80);
+        numbers.push(number.wrapping_sub(1));
+    }
+    numbers.push(number);
+    let keep = |begin: usize, middle: usize, end: usize| chances.keep([begin, middle, end].map(|at| numbers[at]));
+    let visit = |begin: usize, end: usize| {
+        sink.make_room(end - begin)?;
+        let id = (&vocab).mergeable(&text[begin..end]).unwrap_or(NONE);
+        sink.symbol(id, begin, end);
+        Ok(())
+    };
+    long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), keep, check, visit)
+}
+
+// --- Dropout -------------------------------------------------------------------------------------
+//
+// Chances for BPE-dropout, the same as in `cpbpe/reference/dropout.py`, which explains them.
+
+/// Which merges are skipped.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropout {
+    /// The chance that a merge is skipped.
+    pub alpha: f64,
+    /// The seed that decides which.
+    pub seed: u64,
+}
+
+/// A number whose bits all depend on all bits of another one (SplitMix64).
+#[inline]
+pub fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ mixed >> 31
+}
+
+/// Decides about the merges of one text.
+pub struct Chances {
+    /// The seed, mixed.
+    seed: u64,
+    /// Merges with a number below this one, of 53 bits, are skipped.
+    limit: u64,
+}
+
+impl Chances {
+    /// For a text that is sampled in this way.
+    pub fn new(Dropout { alpha, seed }: Dropout) -> Chances {
+        // The reference compares number / 2^53 with alpha. Both quotient and product by 2^53 are exact, and a whole
+        // number is below another one if it is below that one rounded up.
+        Chances { seed: mixed(seed), limit: (alpha * (1u64 << 53) as f64).ceil() as u64 }
+    }
+
+    /// Whether two symbols merge; given how many symbols of the text are before their begin, middle and end.
+    #[inline]
+    pub fn keep(&self, [begin, middle, end]: [u64; 3]) -> bool {
+        mixed(mixed(mixed(self.seed ^ begin) ^ middle) ^ end) >> 11 >= self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chances_are_spread() {
+        for alpha in [0.0, 0.1, 0.5, 1.0] {
+            let chances = Chances::new(Dropout { alpha, seed: 7 });
+            let kept = (0..10_000).filter(|&i| chances.keep([i, i + 1, i + 2])).count();
+            assert!((kept as f64 / 10_000.0 - (1.0 - alpha)).abs() < 0.02);
+        }
+        assert!((0..10_000).all(|i| Chances::new(Dropout { alpha: 1e-300, seed: i }).keep([0, 1, 2])));
+    }
+}

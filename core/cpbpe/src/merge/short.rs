@@ -2,7 +2,7 @@
 //! after every merge.
 
 use crate::error::Halt;
-use crate::merge::lookup::Sink;
+use crate::merge::Sink;
 use crate::vocab::pieces::{Probe, WINDOW};
 use crate::vocab::{Vocab, NONE};
 

@@ -6,13 +6,13 @@ use fancy_regex::Regex;
 
 use crate::machine::BLOCK;
 use crate::split::block::Plain;
+use crate::split::block::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 #[cfg(target_arch = "x86_64")]
 use crate::split::block::{Read, Vector, MORE};
-use crate::split::classes::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
-use crate::split::general::next_match;
-use crate::split::patterns::{Known, PATTERNS};
 use crate::split::rules::*;
+use crate::split::rules::{Known, PATTERNS};
 use crate::split::scanner::{scan, scanner, Ends, Scan, BATCH};
+use crate::split::splitter::next_match;
 use crate::split::{Batch, Splitter};
 
 /// What the patterns can tell apart, several of each, of all lengths in UTF-8; and what looks like them.

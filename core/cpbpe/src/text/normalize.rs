@@ -6,20 +6,17 @@
 //! begins, so the character is copied, and no space follows another. (Text that is not valid is treated in parts that
 //! are, and single bytes between them.)
 
-#[cfg(target_arch = "x86_64")]
-mod blocks;
-
 use std::sync::Arc;
 
 use crate::error::{Error, Halt};
 use crate::lazy::Lazy;
-use crate::memory::Grow;
+use crate::memory::{boxed, Grow};
 use crate::text::charsmap::Charsmap;
-use crate::text::finder::{Keys, Walk};
-use crate::text::normalizer_options::NormalizerOptions;
-use crate::text::origins::Origins;
-use crate::text::places::{Places, BLOCK};
+use crate::text::forms::Form;
+use crate::text::keys::{Keys, Walk};
+use crate::text::places::{marked_pairs, Places, BLOCK};
 use crate::text::utf8::{self, is_continuation, REPLACEMENT, SPACE};
+use crate::text::Origins;
 use crate::watch::{Check, NO_CHECK};
 
 /// Whether to go on is checked once in this many bytes of text, each of which may become a long replacement.
@@ -485,5 +482,213 @@ impl<'a, O: Origins> Rewriting<'a, O> {
             self.step()?;
         }
         Ok(())
+    }
+}
+
+// --- Options -------------------------------------------------------------------------------------
+//
+// The switches of a normalizer, as a model has them.
+
+/// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NormalizerOptions {
+    /// What the model calls its rules.
+    pub name: Vec<u8>,
+    /// The compiled rules, empty when there are none.
+    pub charsmap: Vec<u8>,
+    /// Put a space in front.
+    pub add_dummy_prefix: bool,
+    /// Drop spaces at both ends, make runs one.
+    pub remove_extra_whitespaces: bool,
+    /// Write a space as U+2581.
+    pub escape_whitespaces: bool,
+    /// `add_dummy_prefix` puts the space at the end.
+    pub suffix: bool,
+    /// Put a space in front also of what begins with one.
+    pub prefix_before_space: bool,
+    /// The Unicode normal form, for byte-level models.
+    pub unicode_form: Option<Form>,
+}
+
+impl Default for NormalizerOptions {
+    fn default() -> Self {
+        NormalizerOptions {
+            name: Vec::new(),
+            charsmap: Vec::new(),
+            add_dummy_prefix: true,
+            remove_extra_whitespaces: true,
+            escape_whitespaces: true,
+            suffix: false,
+            prefix_before_space: true,
+            unicode_form: None,
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod blocks {
+    //! Normalizing 64 bytes at once, on machines with vector instructions.
+    //!
+    //! What happens most often is that one ASCII character becomes another (line ends become spaces, capitals small letters)
+    //! and that spaces after a space go. Here this needs no look at any of them: a table says what becomes of each, and one
+    //! instruction moves those that stay next to each other. Only characters of several bytes are looked up one by one, and
+    //! those ASCII characters with which something may begin.
+    //!
+    //! Where that is, it is rewritten as in `Rewriting::rewrite`, and the next block begins after it. What is left of the
+    //! text after the last whole block is for `rewrite`, too.
+
+    use std::arch::x86_64::*;
+
+    use super::*;
+    use crate::machine::vector::{in_table, load};
+    use crate::machine::Vector;
+    use crate::text::places::{Rewritten, BEGINS};
+
+    impl<O: Origins> Rewriting<'_, O> {
+        /// Rewrite blocks before `end`, as many as there are. The text is valid up to there, and `settle` has been called; so
+        /// it is afterwards.
+        #[inline]
+        pub(super) fn rewrite_blocks(&mut self, end: usize) -> Result<(), Halt> {
+            match self.places.rewritten() {
+                // SAFETY: there is a table only if the machine has the instructions.
+                Some(table) if !O::KEEPS && self.space.len() == 1 => unsafe { self.rewrite_vector(table, end) },
+                _ => Ok(()),
+            }
+        }
+
+        /// The same with this table.
+        ///
+        /// # Safety
+        /// The machine must have the instructions: see `has_vectors`.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
+        unsafe fn rewrite_vector(&mut self, table: &Rewritten, end: usize) -> Result<(), Halt> {
+            let text = self.source.text;
+            let squeezed = if self.normalizer.options.remove_extra_whitespaces { u64::MAX } else { 0 };
+            while let Some(block) = text.get(self.at..end).and_then(|rest| rest.first_chunk::<{ BLOCK + 1 }>()) {
+                let Some((block, _)) = block.split_first_chunk() else { break };
+                // 1. What becomes of the bytes, and where characters begin. The last one waits for the next block, because a
+                //    rule that is found by its second character may begin with it.
+                let [others, starts] = Vector::kinds(block);
+                let last = (starts | 1).ilog2();
+                let bytes = load(block);
+                let ascii = in_table(table, bytes);
+                let begins = _mm512_movepi8_mask(ascii) & !others;
+                let ascii = _mm512_and_si512(ascii, _mm512_set1_epi8(!BEGINS as i8));
+                let bytes = _mm512_mask_mov_epi8(ascii, others, bytes);
+                // 2. The first place where anything else happens.
+                let mut waiting = (begins | starts & others) & u64::MAX >> (BLOCK as u32 - 1 - last);
+                let (mut stop, mut place) = (self.at + last as usize, None);
+                while waiting != 0 {
+                    let at = self.at + waiting.trailing_zeros() as usize;
+                    waiting &= waiting - 1;
+                    if !self.places.is_place(text[at], text[at + 1]) {
+                        continue;
+                    }
+                    if let Some(begin) = self.places.confirm(text, at, self.at) {
+                        (stop, place) = (begin, Some(at));
+                        break;
+                    }
+                }
+                // 3. The bytes before it, without spaces that follow a space.
+                let length = stop - self.at; // less than a block
+                let spaces = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b' ' as i8));
+                let dropped = spaces & (spaces << 1 | u64::from(self.drop_spaces)) & squeezed;
+                let kept = !dropped & ((1 << length) - 1);
+                self.out.grow(BLOCK)?;
+                let before = self.out.len();
+                // SAFETY: there is room for a block, of which the first bytes are those that stay.
+                unsafe {
+                    let to = self.out.as_mut_ptr().add(before);
+                    _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi8(kept, bytes));
+                    self.out.set_len(before + kept.count_ones() as usize);
+                }
+                if length > 0 {
+                    self.drop_spaces = spaces & squeezed & 1 << (length - 1) != 0;
+                }
+                self.at = stop;
+                // 4. The place.
+                if let Some(place) = place {
+                    while self.at <= place {
+                        self.step()?;
+                    }
+                    self.settle(end)?;
+                }
+                self.check()?;
+            }
+            self.settle(end)
+        }
+    }
+}
+
+// --- Lines ---------------------------------------------------------------------------------------
+//
+// Which lines of a text normalizing may change, other than by a space in front. Most lines of most texts it does not.
+
+/// For one normalizer that puts a space in front of each text, and has no user-defined pieces.
+pub struct LineChanges {
+    /// Where it does anything, and a table that also marks what it does while copying and at both ends of a line. `None` if
+    /// it does nothing else.
+    places: Option<(Places, Box<[u8; 1 << 16]>)>,
+}
+
+impl Normalizer {
+    /// Which lines it changes in another way than by a space in front; `None` if no line gets one, or nothing is known.
+    pub fn line_changes(&self) -> Option<LineChanges> {
+        let options = &self.options;
+        let in_front = options.add_dummy_prefix && !options.suffix && options.prefix_before_space;
+        if !in_front || !options.escape_whitespaces || self.user_defined.is_some() {
+            return None;
+        }
+        if self.is_plain() {
+            return Some(LineChanges::none());
+        }
+        let places = Places::new(self.charsmap.as_deref(), None, options.remove_extra_whitespaces);
+        Some(LineChanges::new(places, options))
+    }
+}
+
+impl LineChanges {
+    /// Nothing is ever changed.
+    fn none() -> LineChanges {
+        LineChanges { places: None }
+    }
+
+    /// For these places. Newlines are between lines, so rules for them do not count.
+    fn new(places: Places, options: &NormalizerOptions) -> LineChanges {
+        let mut pairs = boxed(0);
+        for (pair, mark) in (0..=u16::MAX).zip(pairs.iter_mut()) {
+            let [first, second] = pair.to_le_bytes();
+            let removed = options.remove_extra_whitespaces && [[b'\n', b' '], [b' ', b'\n']].contains(&[first, second]);
+            let changed = || places.pairs()[usize::from(pair)] != 0 || places.folded(first) != first;
+            *mark = u8::from(removed || first != b'\n' && changed());
+        }
+        LineChanges { places: Some((places, pairs)) }
+    }
+
+    /// Where the first line after the newline at `newline` begins, or any byte of it, that may be changed; `None` if
+    /// there is none before the newline at `end`. The text must be UTF-8 and have more than a block after that.
+    pub fn next(&self, text: &[u8], newline: usize, end: usize) -> Option<usize> {
+        let (places, pairs) = self.places.as_ref()?;
+        // Indented lines come one after the other, and need no search.
+        if text[newline + 1] == b' ' && pairs[usize::from(u16::from_le_bytes([b'\n', b' ']))] != 0 {
+            return Some(newline + 1);
+        }
+        for base in (newline..end).step_by(BLOCK) {
+            let mut marked = marked_pairs(pairs, text[base..].first_chunk()?);
+            if end - base < BLOCK {
+                marked &= (1 << (end - base)) - 1;
+            }
+            while marked != 0 {
+                let place = base + marked.trailing_zeros() as usize;
+                marked &= marked - 1;
+                if text[place] == b'\n' {
+                    return Some(place + 1);
+                }
+                if places.confirm(text, place, newline).is_some() {
+                    return Some(place);
+                }
+            }
+        }
+        None
     }
 }

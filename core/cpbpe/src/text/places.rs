@@ -21,7 +21,7 @@
 use crate::machine::has_vectors;
 use crate::memory::boxed;
 use crate::text::charsmap::{Charsmap, Node};
-use crate::text::finder::Keys;
+use crate::text::keys::Keys;
 use crate::text::utf8::{self, is_continuation};
 
 /// How many bytes are looked at together.
@@ -206,7 +206,7 @@ impl Places {
         self.rewritten = (has_vectors() && !is_slow).then_some(rewritten);
     }
 
-    /// The table for normalizing in blocks; see `normalize/blocks.rs`.
+    /// The table for normalizing in blocks; see `normalize.rs`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     #[inline(always)]
     pub fn rewritten(&self) -> Option<&Rewritten> {
@@ -412,7 +412,7 @@ impl Places {
 #[inline(always)]
 pub fn marked_pairs(pairs: &[u8; 1 << 16], block: &[u8; BLOCK + 1]) -> u64 {
     let mut marked = 0;
-    // (As in `cut/chunks.rs`: no branches, and no step waits for the one before it.)
+    // (As in `machine.rs`: no branches, and no step waits for the one before it.)
     for begin in (0..BLOCK).step_by(16) {
         let mut bits = 0u64;
         for i in (begin..begin + 16).rev() {

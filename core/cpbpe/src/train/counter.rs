@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Halt};
 use crate::memory::{probe, with_room, Grow};
-use crate::text::compact::swap_spaces;
+use crate::text::utf8::swap_spaces;
 use crate::text::utf8::SPACE;
 use crate::train::cutter::{Cutter, TextFacts, Worker};
 use crate::train::sort::sorted;

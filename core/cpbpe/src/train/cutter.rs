@@ -5,11 +5,11 @@ use memchr::memmem;
 
 use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
-use crate::text::compact::swap_spaces;
-use crate::text::finder::Keys as Finder;
-use crate::text::line_changes::LineChanges;
+use crate::text::keys::Keys as Finder;
+use crate::text::normalize::LineChanges;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8;
+use crate::text::utf8::swap_spaces;
 use crate::train::ascii::AsciiCuts;
 use crate::train::groups::{are_cut_apart, Group, Groups};
 use crate::train::limits::{CharClass, CharClasses, ALWAYS_ALONE, BOUNDARY, SCRIPTS_END};

@@ -6,7 +6,7 @@ use memchr::{memchr, memrchr};
 
 use crate::error::Halt;
 use crate::memory::Grow;
-use crate::text::line_changes::LineChanges;
+use crate::text::normalize::LineChanges;
 use crate::train::cutter::{pad, Cutter, TextFacts, Worker, CHECK_BYTES};
 use crate::train::groups::{equal_bytes, Groups};
 use crate::train::recent::SHORT;
@@ -191,7 +191,7 @@ fn spaces_and_newlines(block: &[u8; BLOCK]) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::normalizer_options::NormalizerOptions;
+    use crate::text::normalize::NormalizerOptions;
     use crate::train::limits::PieceLimits;
     use crate::train::values::CountSpec;
     use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::error::Halt;
 use crate::memory::filled;
-use crate::prefetch::prefetch;
+use crate::memory::prefetch;
 use crate::watch::NO_CHECK;
 
 /// The number of a symbol. 1 and up are the accepted characters, in their order; after them come the symbols that

@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::prefetch::prefetch;
+use crate::memory::prefetch;
 
 /// Words of up to this many bytes are handled as one number.
 pub const SHORT: usize = 16;

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::memory::Grow;
-use crate::text::common::common_length;
-use crate::text::compact::swap_spaces;
+use crate::text::keys::common_length;
+use crate::text::utf8::swap_spaces;
 use crate::text::utf8::SPACE;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::word_table::WordTable;

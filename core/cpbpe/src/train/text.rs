@@ -10,8 +10,8 @@
 //!   shows that.
 
 use crate::error::{Error, Halt};
+use crate::memory::prefetch;
 use crate::memory::{probe, with_room, Grow};
-use crate::prefetch::prefetch;
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
 use crate::train::occurrences::{Occurrences, PairCounts, WeightBounds};
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, NO_SYMBOL, UNTRACKED};

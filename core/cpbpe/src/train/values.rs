@@ -1,7 +1,7 @@
 //! The options and results of training. `CountSpec`, `LearnSpec` and `Learned` are the values of the same names in
 //! `cpbpe/reference/training_values.py`, which explains every field in full.
 
-use crate::text::normalizer_options::NormalizerOptions;
+use crate::text::normalize::NormalizerOptions;
 use crate::train::limits::PieceLimits;
 
 /// Everything that decides which words are counted in a text.

@@ -2,8 +2,8 @@
 //! stands for U+2581); `sort.rs` makes a sorted list of them.
 
 use crate::error::Halt;
+use crate::memory::prefetch;
 use crate::memory::{boxed, zeros, Grow};
-use crate::prefetch::prefetch;
 use crate::train::recent::{load, number, Recent, RecentWord, WordHash, BATCH, SHORT};
 
 /// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them

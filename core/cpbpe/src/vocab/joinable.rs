@@ -2,13 +2,11 @@
 
 use crate::machine::has_vectors;
 use crate::memory::boxed;
+use crate::text::keys::Keys;
 use crate::text::utf8::{self, character};
-use crate::vocab::characters::Characters;
-use crate::vocab::classes::Classes;
-use crate::vocab::piece_type::USER_DEFINED;
+use crate::vocab::characters::{Characters, SingleBytes};
+use crate::vocab::pieces::piece_type::USER_DEFINED;
 use crate::vocab::pieces::Pieces;
-use crate::vocab::singles::Singles;
-use crate::vocab::unkeyed::Unkeyed;
 
 /// The bit of two characters side by side.
 #[inline]
@@ -17,7 +15,7 @@ pub(super) fn pair_bit(left: u32, right: u32) -> usize {
     (mixed >> 47) as usize
 }
 
-/// Which characters some piece contains side by side, as two tables; see `cut/chunks.rs`.
+/// Which characters some piece contains side by side, as two tables; see `cut/words.rs`.
 pub struct Joinable {
     /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
     pub bytes: Box<[u8; 1 << 16]>,
@@ -31,14 +29,14 @@ pub struct Joinable {
     /// The tables without user-defined pieces, if there are any.
     pub unkeyed: Option<Unkeyed>,
     /// What becomes of a byte that is cut off on both sides.
-    pub singles: Singles,
+    pub singles: SingleBytes,
     /// What is known about each character.
     pub characters: Characters,
 }
 
 impl Joinable {
     /// The tables for the mergeable pieces, all of which are UTF-8.
-    pub fn new(pieces: &Pieces, singles: Singles, characters: Characters) -> Joinable {
+    pub fn new(pieces: &Pieces, singles: SingleBytes, characters: Characters) -> Joinable {
         let mut joinable = Joinable {
             bytes: boxed(1),
             pairs: boxed(0),
@@ -102,10 +100,190 @@ impl Joinable {
     }
 }
 
+// --- Classes of ASCII characters -----------------------------------------------------------------
+//
+// Which ASCII characters can be joined, in a form for vector instructions; see `machine.rs`.
+
+/// How many classes of left characters there are: a bit of a byte each, in a few pairs of tables.
+const CLASSES: usize = 8 * GROUPS;
+/// How many pairs of tables there are.
+pub const GROUPS: usize = 4;
+
+/// A superset of the joinable pairs of ASCII characters: characters are joinable if the bytes of both have a bit in
+/// common in one of the pairs of tables.
+///
+/// Each character belongs, on the left, to one class. Characters of a class count as joinable with all that any of them
+/// can be joined with. So no joinable pair is missed, and the result is exact: a cut that is not made is only slower.
+/// There are less than a hundred classes before any are united, and those united are of rare characters.
+pub struct Classes {
+    /// For each pair of tables the class of each left character, and the classes of left characters that each right
+    /// character can be joined with.
+    pub tables: Box<[[[u8; 128]; 2]; GROUPS]>,
+}
+
+/// Some left characters, and the right ones that they can be joined with.
+type Class = (Vec<usize>, u128);
+
+impl Classes {
+    /// The classes of this relation: for `x y` at `x | y << 8`, 0 if joinable. `weights`: how often characters occur,
+    /// about.
+    pub fn new(cuts: &[u8; 1 << 16], weights: &[u32; 128]) -> Classes {
+        // 1. A class for each left character that can be joined with any.
+        let row = |x: usize| (0..128).fold(0, |row, y| row | u128::from(cuts[x | y << 8] == 0) << y);
+        let mut classes: Vec<Class> = (0..128).map(|x| (vec![x], row(x))).filter(|&(_, row)| row != 0).collect();
+        // 2. Unite the two that add the fewest pairs, until there are few enough. (The costs are kept: to compute all of
+        //    them for every two took 60 ms.)
+        let weight = |mut of: u128| {
+            let mut sum = 0;
+            while of != 0 {
+                sum += u64::from(weights[of.trailing_zeros() as usize]);
+                of &= of - 1;
+            }
+            sum
+        };
+        let left = |xs: &[usize]| xs.iter().map(|&x| u64::from(weights[x])).sum::<u64>();
+        let cost = |(xs, row): &Class, (others, other): &Class| {
+            left(xs) * weight(other & !row) + left(others) * weight(row & !other)
+        };
+        let mut costs: Vec<Vec<u64>> =
+            classes.iter().map(|class| classes.iter().map(|other| cost(class, other)).collect()).collect();
+        while classes.len() > CLASSES {
+            let pairs = (0..classes.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+            let Some((gone, kept)) = pairs.min_by_key(|&(i, j)| costs[i][j]) else { break };
+            let (xs, row) = classes.swap_remove(gone);
+            costs.swap_remove(gone);
+            for row in &mut costs {
+                row.swap_remove(gone);
+            }
+            classes[kept].0.extend(xs);
+            classes[kept].1 |= row;
+            for other in 0..classes.len() {
+                costs[kept][other] = cost(&classes[kept], &classes[other]);
+                costs[other][kept] = costs[kept][other];
+            }
+        }
+        // 3. Write the tables.
+        let mut tables = boxed([[0; 128]; 2]);
+        for (class, (xs, row)) in classes.iter().enumerate() {
+            let [left, right] = &mut tables[class / 8];
+            let bit = 1 << (class % 8);
+            xs.iter().for_each(|&x| left[x] |= bit);
+            right.iter_mut().enumerate().filter(|(y, _)| row >> y & 1 != 0).for_each(|(_, byte)| *byte |= bit);
+        }
+        Classes { tables }
+    }
+}
+
+// --- Without user-defined pieces -----------------------------------------------------------------
+//
+// Which characters are joined by pieces that are not user-defined. See `cut/keys.rs`.
+
+/// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone find enough
+/// cuts.
+const LONG_CHARACTER: u8 = 0xE0;
+
+/// The two tables of `Joinable`, for these pieces only.
+pub struct Unkeyed {
+    /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
+    pub bytes: Box<[u8; 1 << 16]>,
+    /// A bit for each pair of characters.
+    pub pairs: Box<[u64; 1 << 11]>,
+}
+
+impl Unkeyed {
+    /// Whether none of these pieces can contain the character at `last` and the next one, at `at`, side by side.
+    #[inline]
+    pub fn is_cut(&self, text: &[u8], last: usize, at: usize) -> bool {
+        if self.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1 {
+            return true;
+        }
+        if text[last] < LONG_CHARACTER && text[at] < LONG_CHARACTER {
+            return false;
+        }
+        let next = &text[at..at + utf8::length_at(text, at)];
+        let bit = pair_bit(character(&text[last..at]), character(next));
+        self.pairs[bit >> 6] >> (bit & 63) & 1 == 0
+    }
+}
+
+// --- Where user-defined pieces begin -------------------------------------------------------------
+//
+// Where user-defined pieces may begin.
+
+/// Where a text has two bytes that some user-defined piece begins with, it is asked whether it has the first four of
+/// one. (With 16,000 words as user-defined pieces, half of all places have the former, and an eighth the latter.)
+const LONG: usize = 4;
+/// The bits of a filter, as a power of two: 16 KiB.
+const BITS: u32 = 17;
+
+/// What user-defined pieces begin with, as `cut/keys.rs` needs it.
+pub struct KeyStarts {
+    /// A bit for the bytes `x y`, at `x | y << 8`: whether one may begin with them, or consists of `x` alone.
+    pairs: Box<[u64; 1 << 10]>,
+    /// The same for pieces of less than `LONG` bytes.
+    short_pairs: Box<[u64; 1 << 10]>,
+    /// A bit for the first `LONG` bytes of the others, by their hash.
+    long: Box<[u64; 1 << (BITS - 6)]>,
+}
+
+#[inline]
+fn bit(table: &[u64; 1 << 10], first: u8, second: u8) -> bool {
+    table[usize::from(second) << 2 | usize::from(first) >> 6] >> (first & 63) & 1 != 0
+}
+
+fn hash(bytes: [u8; LONG]) -> usize {
+    (u32::from_le_bytes(bytes).wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
+}
+
+impl KeyStarts {
+    /// `None` if there are no user-defined pieces.
+    pub fn new(user_defined: &Keys) -> Option<KeyStarts> {
+        if user_defined.is_empty() {
+            return None;
+        }
+        let mut starts = KeyStarts {
+            pairs: Box::new([0; 1 << 10]),
+            short_pairs: Box::new([0; 1 << 10]),
+            long: Box::new([0; 1 << (BITS - 6)]),
+        };
+        user_defined.each(|key| starts.add(key));
+        Some(starts)
+    }
+
+    fn add(&mut self, key: &[u8]) {
+        let (&first, seconds) = match key {
+            [] => return,
+            [first] => (first, 0..=u8::MAX),
+            [first, second, ..] => (first, *second..=*second),
+        };
+        let long = key.first_chunk().copied().map(hash);
+        for second in seconds {
+            let (place, bit) = (usize::from(second) << 2 | usize::from(first) >> 6, 1 << (first & 63));
+            self.pairs[place] |= bit;
+            self.short_pairs[place] |= if long.is_none() { bit } else { 0 };
+        }
+        if let Some(long) = long {
+            self.long[long >> 6] |= 1 << (long & 63);
+        }
+    }
+
+    /// Whether one may begin at `at`.
+    #[inline]
+    pub fn may_begin(&self, text: &[u8], at: usize) -> bool {
+        let [first, second, ..] = text[at..] else { return true };
+        bit(&self.pairs, first, second)
+            && (bit(&self.short_pairs, first, second)
+                || text[at..].first_chunk().is_some_and(|&bytes| {
+                    let long = hash(bytes);
+                    self.long[long >> 6] >> (long & 63) & 1 != 0
+                }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocab::piece_type::NORMAL;
+    use crate::vocab::pieces::piece_type::NORMAL;
 
     #[test]
     fn every_pair_of_characters_in_a_piece_is_joinable() {
@@ -117,7 +295,7 @@ mod tests {
         pieces.finish(|_| false).unwrap();
         let joinable = Joinable::new(
             &pieces,
-            Singles { ids: Box::new([0; 256]), planes: Box::new([[0; 128]; 3]), odd: None },
+            SingleBytes { ids: Box::new([0; 256]), planes: Box::new([[0; 128]; 3]), odd: None },
             Characters::all(0).unwrap(),
         );
         let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -131,5 +309,56 @@ mod tests {
             assert!(!inside.contains(&pair) && !joinable.pair(code(pair.0), code(pair.1)), "{pair:?}");
         }
         assert_eq!(joinable.bytes[usize::from(b'b') | usize::from(b'b') << 8], 1);
+    }
+
+    #[test]
+    fn no_joinable_pair_is_missed() {
+        for seed in 1..20u64 {
+            let mut cuts = boxed(1u8);
+            let mut state = seed;
+            for pair in cuts.iter_mut() {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                *pair = u8::from((state >> 33) % 20 < seed);
+            }
+            let classes = Classes::new(&cuts, &[1; 128]);
+            let mut exact = 0;
+            for x in 0..128 {
+                for y in 0..128 {
+                    let joinable = classes.tables.iter().any(|[left, right]| left[x] & right[y] != 0);
+                    assert!(joinable || cuts[x | y << 8] != 0);
+                    exact += usize::from(joinable == (cuts[x | y << 8] == 0));
+                }
+            }
+            assert!(exact > 0);
+        }
+    }
+
+    #[test]
+    fn no_key_is_passed_over() {
+        let mut state = 3u64;
+        let mut chance = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        for round in 0..50 {
+            let key = |chance: &mut dyn FnMut(usize) -> usize| {
+                (0..1 + chance([1, 2, 3, 4, 5, 20][round % 6])).map(|_| chance(256) as u8).collect::<Vec<u8>>()
+            };
+            let keys: Vec<Vec<u8>> = (0..1 + chance(200)).map(|_| key(&mut chance)).collect();
+            let starts = KeyStarts::new(&Keys::new(&keys).unwrap()).unwrap();
+            for key in &keys {
+                for more in [&b""[..], b"a", b"\xff\xff\xff"] {
+                    assert!(starts.may_begin(&[key, more].concat(), 0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_four_bytes_count() {
+        let starts = KeyStarts::new(&Keys::new(&[b"abcde".to_vec(), b"xyz".to_vec()]).unwrap()).unwrap();
+        let may_begin = |text: &[u8]| starts.may_begin(text, 0);
+        assert!(may_begin(b"abcd") && may_begin(b"xy__") && may_begin(b"a"));
+        assert!(!may_begin(b"ab__") && !may_begin(b"abc_") && !may_begin(b"abc") && !may_begin(b"xz__"));
     }
 }

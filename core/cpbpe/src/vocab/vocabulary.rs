@@ -4,26 +4,22 @@ use std::sync::Arc;
 
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
-use crate::memory::with_room;
-use crate::text::compact::swap_spaces;
-use crate::text::finder::Keys;
+use crate::memory::{collected, with_room};
+use crate::text::keys::Keys;
 use crate::text::utf8;
+use crate::text::utf8::swap_spaces;
 use crate::vocab::byte_level::ByteLevel;
-use crate::vocab::characters::Characters;
+use crate::vocab::characters::{Characters, SingleBytes};
 use crate::vocab::columns::Columns;
-use crate::vocab::joinable::Joinable;
-use crate::vocab::lengths::PieceLengths;
-use crate::vocab::piece_type;
-use crate::vocab::pieces::{has_byte, window, Pieces, NONE, WINDOW};
-use crate::vocab::singles::Singles;
-use crate::vocab::starts::KeyStarts;
+use crate::vocab::joinable::{Joinable, KeyStarts};
+use crate::vocab::pieces::{has_byte, piece_type, window, Pieces, NONE, WINDOW};
 
 /// sentencepiece refuses pieces with this many bytes or more.
 const MAX_PIECE: usize = 8000;
 
 /// A checked model.
 pub struct Vocab {
-    /// The pieces, with their texts swapped (see `text/compact.rs`).
+    /// The pieces, with their texts swapped (see `text/utf8.rs`).
     pub pieces: Pieces,
     /// The text that the UNKNOWN piece is decoded to.
     pub unk_surface: Vec<u8>,
@@ -170,7 +166,7 @@ impl Vocab {
         vocab.all_utf8 = vocab.pieces.are_utf8();
         vocab.utf8 = vocab.all_utf8 || vocab.pieces.mergeable_are_utf8();
         if vocab.utf8 && vocab.byte_level.is_none() {
-            let singles = Singles::new(&vocab);
+            let singles = SingleBytes::new(&vocab);
             let characters = Characters::new(&vocab, &singles)?;
             vocab.joinable = Some(Joinable::new(&vocab.pieces, singles, characters));
         }
@@ -305,6 +301,42 @@ pub fn byte_of(piece: &[u8]) -> Option<u8> {
         return None;
     }
     u8::from_str_radix(digits, 16).ok()
+}
+
+// --- Lengths of pieces ---------------------------------------------------------------------------
+//
+// The lengths of pieces, which is all that spans need to know about them.
+
+/// The length of each piece in compact text.
+pub struct PieceLengths(Vec<PieceLength>);
+
+/// The length of one piece.
+#[derive(Clone, Copy)]
+pub struct PieceLength {
+    /// In bytes; 0 if its tokens have other texts than the piece itself: BYTE and UNKNOWN pieces.
+    pub bytes: u16,
+    /// In characters; 0 likewise.
+    pub characters: u16,
+}
+
+impl PieceLengths {
+    /// Measure pieces. Those that can be merged are UTF-8.
+    pub fn new(pieces: &Pieces) -> Result<PieceLengths, Halt> {
+        let length = |id| {
+            if matches!(pieces.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
+                return PieceLength { bytes: 0, characters: 0 };
+            }
+            let text = pieces.text(id);
+            PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
+        };
+        Ok(PieceLengths(collected((0..pieces.len() as u32).map(length))?))
+    }
+
+    /// The length of a piece.
+    #[inline]
+    pub fn of(&self, id: u32) -> PieceLength {
+        self.0[id as usize]
+    }
 }
 
 #[cfg(test)]

@@ -4,18 +4,15 @@
 //! for, and copied at once; ASCII without looking at each. What is rewritten is a *segment*: some characters that are not
 //! stable, and the stable one before them, which may be composed with them.
 
-mod scan;
-mod segment;
-mod tables;
-
 use std::ops::Range;
 
 use crate::error::Halt;
 use crate::memory::Grow;
-use crate::text::origins::Origins;
 use crate::text::utf8::{character_at, is_continuation};
+use crate::text::Origins;
 use crate::watch::Check;
-use segment::Segment;
+
+mod tables;
 
 /// Whether to go on is checked once in this many bytes.
 const CHECK_BYTES: usize = 1 << 16;
@@ -214,6 +211,363 @@ impl Properties {
     }
 }
 
+// --- Finding what may change ---------------------------------------------------------------------
+//
+// Where a text may change: the first character that is not stable.
+//
+// A character is looked up only if it has to be. Blocks of bytes are compared with what is common and stable, all bytes
+// of a block together, without a branch: that is five to ten times as fast. What is common depends on the script, and a
+// text seldom changes its script, so the comparison that was right last is tried first.
+
+/// This many bytes are compared together.
+const BLOCK: usize = 32;
+/// What a block is compared with reaches beyond its end by this many bytes.
+const AHEAD: usize = 2;
+/// A block and what comes after it.
+type Block = [u8; BLOCK + AHEAD];
+/// After a block that may change, this many bytes are looked up. It becomes twice as many each time, up to `MOST`: in some
+/// scripts all blocks are such.
+const LOOKED_UP: usize = 2 * BLOCK;
+const MOST: usize = 1 << 10;
+
+/// The comparisons for NFC.
+const SCRIPTS: [fn(&Block) -> bool; 3] = [
+    |block| is_stable(block, changes_in_east_asia),
+    |block| is_stable(block, changes_in_europe),
+    |block| is_stable(block, changes_in_arabic),
+];
+
+impl Form {
+    /// The next place from `at` on, before which no character changes; the end if there is none.
+    ///
+    /// There is a character that is not stable. A mark after a stable character, and before another, is passed if only
+    /// its place among marks could change. (The text is UTF-8, and comes as bytes, because to check it again would take
+    /// longer than this.)
+    pub(super) fn next_change(self, text: &[u8], mut at: usize) -> usize {
+        // A character of two bytes is stable if the first of them is lower than this. (And bytes inside of characters are
+        // only looked at if the first byte is lower: then they are lower, too, or the characters before have been passed.)
+        let first = match self {
+            Form::Nfc => 0xCC,
+            Form::Nfd => 0xC3,
+            Form::Nfkc | Form::Nfkd => 0xC2,
+        };
+        let changes = &tables::CHANGES[self as usize];
+        let (mut script, mut looked_up) = (0, LOOKED_UP);
+        let mut mark = None; // where the mark before `at` is
+        loop {
+            // 1. Blocks in which nothing changes.
+            while let Some(block) = text[at..].first_chunk() {
+                if !is_low(block, first) {
+                    if self != Form::Nfc {
+                        break;
+                    }
+                    if !SCRIPTS[script](block) {
+                        let Some(other) = SCRIPTS.iter().position(|is_stable| is_stable(block)) else { break };
+                        script = other;
+                    }
+                }
+                (at, mark, looked_up) = (at + BLOCK, None, LOOKED_UP);
+            }
+            // 2. The characters of the next ones, or the last.
+            let end = text.len().min(at + looked_up);
+            looked_up = MOST.min(2 * looked_up);
+            while at < end {
+                if text[at] < first {
+                    (at, mark) = (at + 1, None);
+                    continue;
+                }
+                let Some((length, block, last)) = place(&text[at..]) else { return text.len() };
+                let block = tables::INDEX.get(block).map_or(0, |&block| changes[usize::from(block)]);
+                if block & 1 << (last & 0x3F) == 0 {
+                    mark = None;
+                } else if mark.is_some() || !character_at(text, at).is_some_and(|mark| self.only_moves(mark)) {
+                    return mark.unwrap_or(at);
+                } else {
+                    mark = Some(at);
+                }
+                at += length;
+            }
+            if at >= text.len() {
+                return text.len();
+            }
+        }
+    }
+
+    /// Whether a character changes at most its place among other marks.
+    fn only_moves(self, mark: char) -> bool {
+        Properties::of(mark).only_moves(self)
+    }
+}
+
+/// The length of the character of several bytes at the beginning of a text, its block in the tables, and its last byte.
+#[inline(always)]
+fn place(text: &[u8]) -> Option<(usize, usize, u8)> {
+    match *text {
+        [one @ ..0xE0, two, ..] => Some((2, usize::from(one & 0x1F), two)),
+        [one @ ..0xF0, two, three, ..] => Some((3, usize::from(one & 0xF) << 6 | usize::from(two & 0x3F), three)),
+        [one, two, three, four, ..] => {
+            let high = usize::from(one & 7) << 6 | usize::from(two & 0x3F);
+            Some((4, high << 6 | usize::from(three & 0x3F), four))
+        }
+        _ => None,
+    }
+}
+
+/// Whether all bytes of a block are lower than `first`.
+#[inline(always)]
+fn is_low(block: &Block, first: u8) -> bool {
+    !block[..BLOCK].iter().fold(false, |any, &byte| any | (byte >= first))
+}
+
+/// Whether no character that begins in a block may change. `changes` gets the first three bytes of a character, or its two
+/// bytes and one more, and must say no of bytes within a character. (It has `|` and `&`, because `||` and `&&` would be
+/// branches. A test looks at each character.)
+#[inline(always)]
+fn is_stable(block: &Block, changes: impl Fn(u8, u8, u8) -> bool) -> bool {
+    let mut any = false;
+    for at in 0..BLOCK {
+        any |= changes(block[at], block[at + 1], block[at + 2]);
+    }
+    !any
+}
+
+/// Chinese, Japanese, Korean, Latin, quotation marks and dashes, and most emoji are told apart.
+#[inline(always)]
+fn changes_in_east_asia(one: u8, two: u8, three: u8) -> bool {
+    let alphabets = one.wrapping_sub(0xCC) < 0x16;
+    let marks = (one == 0xE3) & ((two == 0x80) & (three >= 0xAA) | (two == 0x82) & (three.wrapping_sub(0x99) < 2));
+    let others = (one == 0xEA) & (two < 0xB0);
+    let variants = (one == 0xEF) & ((two < 0xAE) | (two == 0xB8) & (three >= 0xA0));
+    let four = (one == 0xF0) & (two != 0x9F);
+    alphabets | is_other_sign(one, two, three) | marks | others | variants | four
+}
+
+/// Latin (Vietnamese, too), Greek, Cyrillic, Armenian.
+#[inline(always)]
+fn changes_in_europe(one: u8, two: u8, three: u8) -> bool {
+    let accents = one & 0xFE == 0xCC;
+    let some = (one == 0xCE) & (two == 0x87) | (one == 0xD2) & (two < 0x88) | (one == 0xD6) & (two > 0x90);
+    let others = (one >= 0xD7) & (one != 0xE2) & !((one == 0xE1) & (two & 0xFE == 0xBA));
+    accents | some | others | is_other_sign(one, two, three)
+}
+
+/// Arabic, Persian, Hebrew.
+#[inline(always)]
+fn changes_in_arabic(one: u8, two: u8, three: u8) -> bool {
+    let others = (one.wrapping_sub(0xCC) < 0x0B) | (one >= 0xDC) & (one != 0xE2);
+    let hebrew = (one == 0xD7) & (two < 0x88);
+    let arabic = (one == 0xD8) & (two.wrapping_sub(0x90) < 0x0B)
+        | (one == 0xD9) & ((two.wrapping_sub(0x8B) < 0x15) | (two == 0xB0))
+        | (one == 0xDB) & (two.wrapping_sub(0x96) < 0x18);
+    others | hebrew | arabic | is_other_sign(one, two, three)
+}
+
+/// What begins with 0xE2, but for the usual dashes and quotation marks.
+#[inline(always)]
+fn is_other_sign(one: u8, two: u8, three: u8) -> bool {
+    (one == 0xE2) & ((two != 0x80) | (three < 0x82))
+}
+
+// --- Rewriting it --------------------------------------------------------------------------------
+//
+// A few characters, brought into a normal form.
+
+/// The first syllable of Hangul, and the first letter of each of its three parts (of the third, the one before).
+const HANGUL: u32 = 0xAC00;
+const L: u32 = 0x1100;
+const V: u32 = 0x1161;
+const T: u32 = 0x11A7;
+/// How many there are.
+const SYLLABLES: u32 = LETTERS_L * LETTERS_V * LETTERS_T;
+const LETTERS_L: u32 = 19;
+const LETTERS_V: u32 = 21;
+const LETTERS_T: u32 = 28;
+
+/// This many marks are sorted without memory.
+const FEW: usize = 16;
+
+/// A character on the way to a normal form.
+#[derive(Clone, Copy)]
+struct Part {
+    character: char,
+    /// Its combining class.
+    class: u8,
+    /// The first and the last character of the text that it came from, by where they begin.
+    first: usize,
+    last: usize,
+}
+
+/// Characters that are normalized together. Used again and again, for its memory.
+pub struct Segment {
+    form: Form,
+    parts: Vec<Part>,
+    /// Marks that are being ordered.
+    spare: Vec<Part>,
+    /// For each part, the first place that it or any later one came from.
+    lowest: Vec<usize>,
+}
+
+impl Segment {
+    /// An empty one.
+    pub fn new(form: Form) -> Segment {
+        Segment { form, parts: Vec::new(), spare: Vec::new(), lowest: Vec::new() }
+    }
+
+    /// Forget everything.
+    pub fn clear(&mut self) {
+        self.parts.clear();
+    }
+
+    /// Take a character apart, and keep the parts.
+    pub fn add(&mut self, character: char, at: usize) -> Result<(), Halt> {
+        let mut push = |character: char| {
+            let class = Properties::of(character).class;
+            self.parts.grow(1)?;
+            self.parts.push(Part { character, class, first: at, last: at });
+            Ok(())
+        };
+        let number = (character as u32).wrapping_sub(HANGUL);
+        if number < SYLLABLES {
+            let (rest, last) = (number / LETTERS_T, number % LETTERS_T);
+            let letters = [L + rest / LETTERS_V, V + rest % LETTERS_V, T + last];
+            let count = if last == 0 { 2 } else { 3 };
+            return letters[..count].iter().filter_map(|&code| char::from_u32(code)).try_for_each(push);
+        }
+        match Properties::of(character).decomposition(self.form.replaces()) {
+            Some(text) => text.chars().try_for_each(push),
+            None => push(character),
+        }
+    }
+
+    /// Bring what was added into the normal form.
+    pub fn make(&mut self) -> Result<(), Halt> {
+        // 1. Marks side by side get the order of their classes.
+        for marks in self.parts.split_mut(|part| part.class == 0) {
+            if !marks.is_sorted_by_key(|mark| mark.class) {
+                order(marks, &mut self.spare)?;
+            }
+        }
+        // 2. Compose.
+        if self.form.composes() {
+            self.compose();
+        }
+        Ok(())
+    }
+
+    /// Whether that is what was added: these characters, each from its own place.
+    pub fn is_same(&self, mut characters: impl Iterator<Item = (usize, char)>) -> bool {
+        let mut same = |part: &Part| part.first == part.last && characters.next() == Some((part.first, part.character));
+        self.parts.iter().all(&mut same) && characters.next().is_none()
+    }
+
+    /// Append it to `out`. `end` is that of the text that it was made of; see `Form::normalize`.
+    pub fn write<O: Origins>(
+        &mut self,
+        text: &[u8],
+        end: usize,
+        origin: impl Fn(usize) -> usize,
+        out: &mut Vec<u8>,
+        origins: &mut O,
+    ) -> Result<(), Halt> {
+        // (Between parts whose places are mixed nothing can be told apart.)
+        if O::KEEPS {
+            self.lowest.clear();
+            self.lowest.grow(self.parts.len() + 1)?;
+            self.lowest.resize(self.parts.len() + 1, end);
+            for (number, part) in self.parts.iter().enumerate().rev() {
+                self.lowest[number] = part.first.min(self.lowest[number + 1]);
+            }
+        }
+        let (mut highest, mut begin) = (None, 0);
+        for (number, part) in self.parts.iter().enumerate() {
+            let mut bytes = [0; 4];
+            let bytes = part.character.encode_utf8(&mut bytes).as_bytes();
+            out.grow(bytes.len())?;
+            out.extend_from_slice(bytes);
+            if !O::KEEPS {
+                continue;
+            }
+            let begins = highest < Some(self.lowest[number]);
+            highest = highest.max(Some(part.last));
+            let ends = highest < Some(self.lowest[number + 1]);
+            if begins {
+                begin = self.lowest[number];
+            }
+            if begins && ends && part.first == part.last && text[part.first..].starts_with(bytes) {
+                (begin..begin + bytes.len()).try_for_each(|at| origins.add(1, origin(at)))?;
+            } else {
+                origins.add(bytes.len(), origin(begin))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compose each letter with the marks after it that nothing blocks.
+    fn compose(&mut self) {
+        // Where the last letter is among those that are made, and the class of the last mark after it.
+        let (mut letter, mut before) = (None, 0);
+        let mut made = 0;
+        for number in 0..self.parts.len() {
+            let part = self.parts[number];
+            if let Some(at) = letter.filter(|_| before == 0 || before < part.class) {
+                let left: &mut Part = &mut self.parts[at];
+                if let Some(character) = composed(left.character, part.character) {
+                    left.character = character;
+                    (left.first, left.last) = (left.first.min(part.first), left.last.max(part.last));
+                    continue;
+                }
+            }
+            self.parts[made] = part;
+            if part.class == 0 {
+                letter = Some(made);
+            }
+            before = part.class;
+            made += 1;
+        }
+        self.parts.truncate(made);
+    }
+}
+
+/// Put marks into the order of their classes; those of one class keep theirs. The time is linear, however many there are.
+fn order(marks: &mut [Part], spare: &mut Vec<Part>) -> Result<(), Halt> {
+    if marks.len() <= FEW {
+        marks.sort_by_key(|mark| mark.class);
+        return Ok(());
+    }
+    spare.clear();
+    spare.grow(marks.len())?;
+    spare.extend_from_slice(marks);
+    let mut places = [0; 256];
+    for mark in spare.iter() {
+        places[usize::from(mark.class)] += 1;
+    }
+    let mut next = 0;
+    for place in &mut places {
+        (*place, next) = (next, next + *place);
+    }
+    for &mark in spare.iter() {
+        let place = &mut places[usize::from(mark.class)];
+        marks[*place] = mark;
+        *place += 1;
+    }
+    Ok(())
+}
+
+/// The character that two are composed to, if there is one.
+fn composed(left: char, right: char) -> Option<char> {
+    let (left, right) = (left as u32, right as u32);
+    let (first, middle, last) = (left.wrapping_sub(L), right.wrapping_sub(V), right.wrapping_sub(T));
+    if first < LETTERS_L && middle < LETTERS_V {
+        return char::from_u32(HANGUL + (first * LETTERS_V + middle) * LETTERS_T);
+    }
+    let number = left.wrapping_sub(HANGUL);
+    if number < SYLLABLES && number % LETTERS_T == 0 && (1..LETTERS_T).contains(&last) {
+        return char::from_u32(left + last);
+    }
+    let at = tables::PAIRS.binary_search_by_key(&(left, right), |&(left, right, _)| (left, right)).ok()?;
+    char::from_u32(tables::PAIRS[at].2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +607,27 @@ mod tests {
         for (_, form) in Form::ALL {
             assert!(normalized(form, &text).0 == sorted);
         }
+    }
+
+    #[test]
+    fn blocks_miss_no_character() {
+        let mut stable = [0; SCRIPTS.len()];
+        for character in '\0'..=char::MAX {
+            let mut bytes = [0; 4];
+            let bytes = character.encode_utf8(&mut bytes).as_bytes();
+            for (number, is_stable) in SCRIPTS.iter().enumerate() {
+                // In each place, also where the block ends within the character.
+                let found = [0, BLOCK - bytes.len(), BLOCK - 1].map(|at| {
+                    let mut block = [b'a'; BLOCK + AHEAD];
+                    let length = bytes.len().min(block.len() - at);
+                    block[at..at + length].copy_from_slice(&bytes[..length]);
+                    is_stable(&block)
+                });
+                assert!(found == [found[0]; 3], "{character:?}");
+                assert!(!found[0] || Properties::of(character).changes & Form::Nfc.bit() == 0, "{character:?}");
+                stable[number] += usize::from(found[0]);
+            }
+        }
+        assert!(stable.iter().all(|&stable| stable > 1000), "{stable:?}");
     }
 }

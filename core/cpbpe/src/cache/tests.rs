@@ -1,6 +1,6 @@
 use super::*;
-use crate::cache::key::MAX_CHUNK;
-use crate::cache::source::Bytes;
+use crate::cache::entry::Bytes;
+use crate::cache::entry::MAX_CHUNK;
 
 fn key(chunk: &[u8]) -> Key {
     let (low, high) = if chunk.len() > MAX_CHUNK {
@@ -104,4 +104,26 @@ fn the_same_hash_is_not_enough() {
     cache.put(key(&one), &one, &[1], false);
     let entry = cache.get(key(&one));
     assert!(entry != PackedIds::ABSENT && !cache.append(entry, &other, &mut Vec::new()));
+}
+
+#[test]
+fn the_second_time_is_known_and_nearly_every_first_time_too() {
+    let (mut once, mut early) = (Once::default(), 0);
+    let key = |i: u32| Key::of(format!("a chunk of many bytes, {i}").as_bytes());
+    for i in 0..MANY {
+        early += u32::from(!once.is_new(key(i)));
+        assert!(!once.is_new(key(i)) || once.count == 1, "{i}");
+    }
+    assert!(early < MANY / 20, "{early}");
+    // Texts with ever new chunks do not fill it for good.
+    let news = (MANY..9 * MANY).filter(|&i| once.is_new(key(i))).count() as u32;
+    assert!(news > 8 * MANY / 10 * 9, "{news}");
+}
+
+#[test]
+fn thousands_of_chunks_in_turn_are_remembered() {
+    let mut once = Once::default();
+    let keys: Vec<Key> = (0..20_000u32).map(|i| Key::of(format!("one that comes again: {i}").as_bytes())).collect();
+    keys.iter().for_each(|&key| _ = once.is_new(key));
+    assert!(!keys.iter().any(|&key| once.is_new(key)));
 }
