@@ -15,8 +15,7 @@ import mistral_common
 
 import cpbpe
 from benchmarks.corpora import DATA, Reader, html_text, unpack
-from cpbpe.comparing.comparison import Comparison
-from cpbpe.comparing.page import GROUPS, REFERENCES
+from cpbpe.tools.comparison import GROUPS, REFERENCES, Comparison
 
 LANGUAGES = {
     "en": "English",

@@ -14,10 +14,6 @@ from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
-    from cpbpe.comparing.compare import compare
-    from cpbpe.comparing.comparison import Comparison
-    from cpbpe.differing.diff import diff
-    from cpbpe.differing.model_diff import ModelDiff
     from cpbpe.engine.choice import engine_name
     from cpbpe.lint.values import Finding, Lint
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
@@ -37,6 +33,9 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.stream_encoder import StreamEncoder
     from cpbpe.tokenizer.tokenizer import Tokenizer
     from cpbpe.tokenizer.vocabulary import Vocabulary
+    from cpbpe.tools.compare import compare
+    from cpbpe.tools.comparison import Comparison
+    from cpbpe.tools.diff import ModelDiff, diff
     from cpbpe.training.options import BYTE_PRESETS, PRESETS, ByteTrainOptions, TrainOptions
     from cpbpe.training.report import Report
     from cpbpe.training.result import TrainingResult
@@ -110,10 +109,10 @@ _LATER = {
     "Inspection": "tokenizer.inspection",
     "Finding": "lint.values",
     "Lint": "lint.values",
-    "compare": "comparing.compare",
-    "Comparison": "comparing.comparison",
-    "diff": "differing.diff",
-    "ModelDiff": "differing.model_diff",
+    "compare": "tools.compare",
+    "Comparison": "tools.comparison",
+    "diff": "tools.diff",
+    "ModelDiff": "tools.diff",
     "Completions": "tokenizer.completions",
     "Conversion": "tokenizer.converting",
     "convert": "tokenizer.converting",

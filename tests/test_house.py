@@ -29,9 +29,9 @@ ROOMS = [
     ("training",),
     ("transcode", "packing"),
     ("arrow",),
-    ("compat", "look", "scale"),
-    ("comparing", "differing"),
-    ("view",),
+    ("tools",),
+    ("compat", "scale"),
+    ("look", "view"),
     ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

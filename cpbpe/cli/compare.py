@@ -16,8 +16,8 @@ from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
 from cpbpe.cli.reading import add_reading
 
 if TYPE_CHECKING:
-    from cpbpe.comparing.comparison import Comparison
     from cpbpe.corpus.documents import Documents
+    from cpbpe.tools.comparison import Comparison
 
 SPELLING = Flags(renamed={**RENAMED, "format": "text_format"})
 """How messages spell options."""
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(
             f"--base must be one of the texts ({', '.join(named)}), not {arguments.base}"
         )
-    from cpbpe.comparing.compare import compare
+    from cpbpe.tools.compare import compare
 
     loaded = _models(arguments, models)
     found = compare(
@@ -163,7 +163,7 @@ def _split(given: str) -> _Named:
     >>> _split("en=a.txt"), _split("x/lang=en/*.txt")
     (_Named(name='en', path='a.txt'), _Named(name=None, path='x/lang=en/*.txt'))
     """
-    from cpbpe.comparing.subjects import is_of_another_library
+    from cpbpe.tools.compared_models import is_of_another_library
 
     name, equals, path = given.partition("=")
     is_name = bool(name and path) and not {"/", os.sep} & set(name)
@@ -174,7 +174,7 @@ def _split(given: str) -> _Named:
 
 def _models(arguments: argparse.Namespace, models: list[_Named]) -> dict[str, Any]:
     """The models by name, ours loaded."""
-    from cpbpe.comparing.compare import names_of
+    from cpbpe.tools.compare import names_of
 
     needy = _in_need([model.path for model in models])
     others = iter(names_of([model.path for model in models if model.name is None]))
@@ -199,7 +199,7 @@ def _in_need(paths: list[str]) -> list[str]:
 
 def _loaded(arguments: argparse.Namespace, path: str, is_in_need: bool) -> Any:
     """A model of ours; of other libraries the name."""
-    from cpbpe.comparing.subjects import is_of_another_library, way_out
+    from cpbpe.tools.compared_models import is_of_another_library, way_out
 
     if is_of_another_library(path):
         return path
@@ -216,7 +216,7 @@ def is_model(name: str) -> bool:
     >>> [is_model(name) for name in ("a/tokenizer.json", "tiktoken:gpt2", "records.json", "en=a.txt")]
     [True, True, False, False]
     """
-    from cpbpe.comparing.subjects import is_of_another_library
+    from cpbpe.tools.compared_models import is_of_another_library
 
     if is_of_another_library(name):
         return True
@@ -265,7 +265,7 @@ def _write(arguments: argparse.Namespace, found: Comparison) -> None:
             os.path.splitext(arguments.out)[1], form
         )
     if form == "json":
-        from cpbpe.look.vocabulary_file import visible
+        from cpbpe.tools.vocabulary_file import visible
 
         text = visible(found.to_json()) + "\n"
     elif form == "csv":
@@ -273,9 +273,7 @@ def _write(arguments: argparse.Namespace, found: Comparison) -> None:
     elif form == "html":
         text = found.html()
     else:
-        from cpbpe.comparing.page import lines
-
-        text = "\n".join(lines(found, get_terminal_size((100, 24)).columns)) + "\n"
+        text = "\n".join(found.lines(get_terminal_size((100, 24)).columns)) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
         return

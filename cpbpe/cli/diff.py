@@ -68,20 +68,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         check_outputs([arguments.out], arguments.models)
     first, second = (load(argparse.Namespace(**{**vars(arguments), "model": path})) for path in (old, new))
-    from cpbpe.differing.diff import diff
+    from cpbpe.tools.diff import diff
 
     found = diff(first, second, _documents(arguments, files), search=not arguments.no_search)
     if not arguments.quiet:
         if arguments.json:
-            from cpbpe.look.vocabulary_file import visible
+            from cpbpe.tools.vocabulary_file import visible
 
             text = visible(found.to_json()) + "\n"
         else:
-            from cpbpe.differing.page import lines
-
-            text = "".join(
-                f"{line}\n" for line in lines(found, get_terminal_size((100, 24)).columns, arguments.limit)
-            )
+            columns = get_terminal_size((100, 24)).columns
+            text = "".join(f"{line}\n" for line in found.lines(columns, arguments.limit))
         _write(arguments.out, text)
     return int(arguments.exit_code and bool(found))
 

@@ -17,8 +17,8 @@ from cpbpe.cli.output import check_outputs, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of, whole_number
 
 if TYPE_CHECKING:
-    from cpbpe.look.built import Built
     from cpbpe.tokenizer.tokenizer import Tokenizer
+    from cpbpe.tools.built import Built
 
 SPELLING = Flags(renamed=RENAMED)
 """How messages spell options."""
@@ -115,13 +115,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
-    from cpbpe.look.page import page
+    from cpbpe.tools.reports import inspection_lines
 
     seen = tok.inspect(sample=arguments.sample)
     if arguments.json:
         yield _json(seen.to_dict())
     else:
-        yield from page(seen, arguments.model, *_terminal(arguments), _notes(arguments))
+        yield from inspection_lines(seen, arguments.model, *_terminal(arguments), _notes(arguments))
 
 
 def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -138,8 +138,8 @@ def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
-    from cpbpe.look.built import built
-    from cpbpe.look.page import built_page
+    from cpbpe.tools.built import built
+    from cpbpe.tools.reports import built_lines
 
     id = arguments.id if arguments.piece is None else _id_of(tok, arguments.piece)
     if not 0 <= id < len(tok) or id not in tok.vocab:
@@ -153,7 +153,7 @@ def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield _json(found.to_dict())
     else:
-        yield from built_page(found, *_terminal(arguments), spaces=_has_spaces(tok))
+        yield from built_lines(found, *_terminal(arguments), spaces=_has_spaces(tok))
 
 
 def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield _json({name: templates[name]})
     else:
-        from cpbpe.look.vocabulary_file import visible
+        from cpbpe.tools.vocabulary_file import visible
 
         for line in templates[name].split("\n"):
             yield visible(line) if _on_terminal(arguments) else line
@@ -188,8 +188,8 @@ def _id_of(tok: Tokenizer, piece: str) -> int:
 
 
 def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
-    from cpbpe.look.page import piece_lines
-    from cpbpe.look.vocabulary_file import rows, to_json_rows
+    from cpbpe.tools.reports import piece_lines
+    from cpbpe.tools.vocabulary_file import rows, to_json_rows
 
     try:
         matches = re.compile(arguments.search).search
@@ -212,13 +212,13 @@ def _has_spaces(tok: Tokenizer) -> bool:
 
 
 def _exported(tok: Tokenizer, format: str) -> Iterator[str]:
-    from cpbpe.look.vocabulary_file import to_json, to_tsv
+    from cpbpe.tools.vocabulary_file import to_json, to_tsv
 
     return to_json(tok) if format == "json" else to_tsv(tok)
 
 
 def _json(value: Any) -> str:
-    from cpbpe.look.vocabulary_file import visible
+    from cpbpe.tools.vocabulary_file import visible
 
     return visible(json.dumps(value, ensure_ascii=False, indent=1))
 

@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             lines += [*([""] if lines else []), *_page(arguments, report, path)]
     if arguments.json:
-        from cpbpe.look.vocabulary_file import visible
+        from cpbpe.tools.vocabulary_file import visible
 
         lines = [visible(json.dumps(reports, ensure_ascii=False, indent=1))]
     _write(arguments.out, lines)
@@ -140,7 +140,7 @@ def _report(arguments: argparse.Namespace, path: str) -> Lint:
         return Lint((Finding("not-loaded", "error", f"it is no valid model: {error}", cure),), 0, 0)
     matrix = None
     if arguments.embeddings is not None:
-        from cpbpe.look.embeddings import read_embeddings
+        from cpbpe.tools.embeddings import read_embeddings
 
         matrix = read_embeddings(arguments.embeddings, arguments.tensor)
     report = tok.lint(_texts(arguments), embeddings=matrix)
@@ -171,11 +171,11 @@ def _no_such_code(code: str, codes: Any) -> str:
 
 
 def _page(arguments: argparse.Namespace, report: Lint, path: str) -> list[str]:
-    from cpbpe.look.lint_page import lint_page
+    from cpbpe.tools.reports import lint_lines
 
     terminal = arguments.out is None and sys.stdout is not None and sys.stdout.isatty()
     columns = get_terminal_size((_WIDTH, 24)).columns
-    return lint_page(report, path, columns, terminal and "NO_COLOR" not in os.environ)
+    return lint_lines(report, path, columns, terminal and "NO_COLOR" not in os.environ)
 
 
 def _write(path: str | None, lines: list[str]) -> None:

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("a file shows one or two models; without --out there can be more")
     check_outputs([arguments.out], [*arguments.models, arguments.text])
     from cpbpe.model.writing import write_all
-    from cpbpe.view.standalone import static_page
+    from cpbpe.view import static_page
 
     html = static_page(_models(arguments), _text(arguments.text))
     make_folder(arguments.out)
@@ -98,10 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from cpbpe.view.server import app, listening, serve
+    from cpbpe.view import app
 
     text = "" if arguments.text is None else _text(arguments.text)
     application = app(_models(arguments), text=text)
+    from cpbpe.tools.server import listening, serve
+
     port = PORT if arguments.port is None else arguments.port
     try:
         on = listening(port)
@@ -146,7 +148,7 @@ def _models(arguments: argparse.Namespace) -> dict[str, Tokenizer]:
 
 def _text(path: str) -> str:
     """The text of a file. What is not UTF-8 reads as U+FFFD, and is counted."""
-    from cpbpe.view.answers import MAX_TEXT
+    from cpbpe.tools.answers import MAX_TEXT
 
     if path == "-":
         if sys.stdin is None:

@@ -167,7 +167,9 @@ class Bytes:
         both = text + after
         # (The first question only spares most of the others.)
         return (
-            both not in self._spec.ids and self.merging.run(both)[1] == [text, after] and self._may_be(both)
+            both not in self._spec.ids
+            and [symbol.end for symbol in self.merging.run(both)] == [len(text), len(both)]
+            and self._may_be(both)
         )
 
     def _may_be(self, text: bytes) -> bool:
@@ -202,7 +204,7 @@ class Bytes:
         merged = {id for id, answer in zip(whole_ids, answers, strict=True) if answer}
         told = set(whole_ids)
         for id in normal:
-            if id not in told and len(self.merging.run(self._texts[id])[1]) == 1:
+            if id not in told and len(self.merging.run(self._texts[id])) == 1:
                 merged.add(id)
         return frozenset(merged)
 

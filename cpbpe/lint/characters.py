@@ -13,7 +13,7 @@ from itertools import chain, islice
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
-from cpbpe.lint.merging import MOST_CHARACTERS, Merging
+from cpbpe.lint.merging import Merging
 from cpbpe.lint.probing import becomes_itself, first_that_yields, remaining, yields
 from cpbpe.lint.sources import Sources, Undecided
 from cpbpe.lint.values import Reach, Reason
@@ -29,6 +29,7 @@ _SEPARATORS = (*range(0x10FFFD, 0x10F000, -1), *range(0xF0000, 0xF1000), *range(
 _BASIC = (*range(0x800, 0xD800), *range(0xE000, 0x10000))
 _HIGH = range(0x10000, 0x110000)
 _FIRST = (*range(0x800), *_BASIC[::97], *_HIGH[::4099])
+MOST_CHARACTERS = 1000
 MakeEngine = Callable[[ModelSpec], Engine]
 
 
@@ -87,10 +88,10 @@ class Characters:
             return frozenset()
         ids, depth = self._spec.ids, dict.fromkeys(unused, 0)
         for id in sorted(unused, key=lambda id: -len(self._texts[id])):
-            steps, _ = self.merging.run(self._texts[id])
             text = self._texts[id]
-            for half in (text[: steps[-1].border], text[steps[-1].border :]) if steps else ():
-                inner = ids.get(half)
+            whole = self.merging.run(text)[0]
+            for part in whole.parts:
+                inner = ids.get(text[part.begin : part.end])
                 if inner in depth:
                     depth[inner] = max(depth[inner], depth[id] + 1)
         return frozenset(id for id, below in depth.items() if below > MAX_SPLIT_DEPTH)
@@ -234,11 +235,10 @@ class Characters:
             return Reason("unused", "its type is UNUSED: it is taken apart again in the end")
         if kind == PieceType.USER_DEFINED:
             return Reason("crowded", "64 shorter user-defined pieces begin like it, and one of them is found")
-        inside = [text[begin:end] for begin, end, frozen in self.merging.symbols(text) if frozen]
-        if inside:
-            return Reason(
-                "shadowed", f"the user-defined piece {text_of(inside[0])!r} in it is found first and kept"
-            )
+        for symbol in self.merging.symbols(text):
+            if symbol.is_user_defined:
+                inside = text_of(text[symbol.begin : symbol.end])
+                return Reason("shadowed", f"the user-defined piece {inside!r} in it is found first and kept")
         return blocked(self.merging, self._spec, self.merged, text)
 
     def _hard(self, id: int) -> tuple[str | None, Reason, bool]:
@@ -392,22 +392,25 @@ def blocked(merging: Merging, spec: ModelSpec, merged: Iterable[int], text: byte
     there = merged if isinstance(merged, frozenset) else frozenset(merged)
     ids = spec.ids
     symbols = merging.symbols(text)
-    bounds = {(begin, end) for begin, end, _ in symbols}
+    spans = {symbol[:2] for symbol in symbols}
 
     def is_made(begin: int, end: int) -> bool:
-        return (begin, end) in bounds or ids.get(text[begin:end]) in there
+        return (begin, end) in spans or ids.get(text[begin:end]) in there
 
-    pairs = [border for border, _, _ in symbols[1:] if is_made(0, border) and is_made(border, len(text))]
-    if not pairs:
+    borders = (symbol.begin for symbol in symbols[1:])
+    border = next((b for b in borders if is_made(0, b) and is_made(b, len(text))), None)
+    if border is None:
         return Reason("orphan", "no two symbols make it: no pair of its parts ever comes about")
     if len(text) > MOST_CHARACTERS:
         return Reason("blocked", "its symbols merge into others first")
-    steps, left = merging.run(text)
-    ends = " ".join(repr(text_of(symbol)) for symbol in left)
-    border = pairs[0]
-    over = next((step for step in steps if step.begin < border < step.end), None)
-    if over is None:
+    left = merging.run(text)
+    ends = " ".join(repr(text_of(text[symbol.begin : symbol.end])) for symbol in left)
+    # The first merge across the border is the innermost one.
+    across = [symbol for symbol in left if symbol.begin < border < symbol.end]
+    while across and (inner := [part for part in across[-1].parts if part.begin < border < part.end]):
+        across = inner
+    if not across:
         return Reason("blocked", f"its symbols end as {ends}")
-    made = text_of(text[over.begin : over.end])
+    made = text_of(text[across[0].begin : across[0].end])
     parts = f"{text_of(text[:border])!r} and {text_of(text[border:])!r}"
     return Reason("blocked", f"{parts} would make it, but {made!r} is merged first, and it ends as {ends}")

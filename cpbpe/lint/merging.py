@@ -1,4 +1,4 @@
-"""What a text merges into by itself, step by step: for the few pieces of which more is to be said.
+"""What a text merges into by itself, and how: for the few pieces of which more is to be said.
 
 (The core answers whether a piece merges into itself for all pieces at once; it does not say how.)
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from cpbpe.lazy import kept
@@ -16,25 +16,18 @@ from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, MERGEABLE, score_
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length
 
-MOST_CHARACTERS = 1000
-"""A longer text is not merged here."""
 
-
-class Step(NamedTuple):
-    """One merge."""
+class Symbol(NamedTuple):
+    """A part of a text, and what it was merged from."""
 
     begin: int
-    """Where the merged symbol begins in the text, in bytes."""
-    border: int
-    """Where its left part ends."""
+    """Where it begins in the text, in bytes."""
     end: int
     """Where it ends."""
-
-
-class _Symbol(NamedTuple):
-    begin: int
-    end: int
-    frozen: bool
+    is_user_defined: bool
+    """Whether it is a user-defined piece, which never merges."""
+    parts: tuple[Symbol, ...] = ()
+    """The two symbols that it was merged from; none for those that the text began as."""
 
 
 class Merging:
@@ -43,11 +36,15 @@ class Merging:
     def __init__(self, spec: ModelSpec):
         self._spec = spec
         texts, types = spec.pieces.texts, spec.pieces.types
-        self.user_defined = Finder(
-            (text for text, type in zip(texts, types, strict=True) if type == PieceType.USER_DEFINED),
+        # (A piece that is one NUL character is never found.)
+        self._user_defined = Finder(
+            (
+                text
+                for text, type in zip(texts, types, strict=True)
+                if type == PieceType.USER_DEFINED and text != b"\0"
+            ),
             MAX_USER_DEFINED_MATCHES,
         )
-        """Finds user-defined pieces."""
 
     @kept
     def ranks(self) -> dict[bytes, int]:
@@ -65,48 +62,57 @@ class Merging:
                 ranks[text] = key
         return ranks
 
-    def symbols(self, text: bytes) -> list[tuple[int, int, bool]]:
-        """Where the first symbols of a text begin and end, and whether each is a user-defined piece."""
+    def symbols(self, text: bytes) -> list[Symbol]:
+        """The symbols that a text begins as: characters or bytes, and user-defined pieces."""
         if self._spec.alphabet == "bytes":
-            return [(at, at + 1, False) for at in range(len(text))]
+            return [Symbol(at, at + 1, False) for at in range(len(text))]
         found = []
         at = 0
         while at < len(text):
-            length = self.user_defined.longest(text, at)
+            length = self._user_defined.longest(text, at)
             end = min(at + (length or character_length(text, at)), len(text))
-            found.append((at, end, bool(length)))
+            found.append(Symbol(at, end, bool(length)))
             at = end
         return found
 
-    def run(self, text: bytes) -> tuple[list[Step], list[bytes]]:
-        """The merges of a text in their order, and the symbols that are left."""
+    def run(self, text: bytes) -> list[Symbol]:
+        """The symbols that are left when nothing can merge any more, each with what it was merged from."""
         ranks = self.ranks
-        begin = [_Symbol(*symbol) for symbol in self.symbols(text)]
 
-        def joined(left: _Symbol, right: _Symbol) -> tuple[int, _Symbol] | None:
-            if left.frozen or right.frozen or left.end != right.begin:
+        def joined(left: Symbol, right: Symbol) -> tuple[int, Symbol] | None:
+            if left.is_user_defined or right.is_user_defined:
                 return None
             rank = ranks.get(text[left.begin : right.end])
-            return None if rank is None else (rank, _Symbol(left.begin, right.end, False))
+            return None if rank is None else (rank, Symbol(left.begin, right.end, False, (left, right)))
 
-        left = merge(begin, joined)
-        return self._steps(text, begin, left), [text[symbol.begin : symbol.end] for symbol in left]
+        return merge(self.symbols(text), joined)
 
-    def _steps(self, text: bytes, begin: Sequence[_Symbol], left: Sequence[_Symbol]) -> list[Step]:
-        """The merges, by doing them once more, one after the other."""
-        if len(text) > MOST_CHARACTERS:
-            return []
-        ranks = self.ranks
-        now = list(begin)
-        steps: list[Step] = []
-        while len(now) > len(left):
-            pairs = (
-                (ranks[text[one.begin : other.end]], place)
-                for place, (one, other) in enumerate(pairwise(now))
-                if not one.frozen and not other.frozen and text[one.begin : other.end] in ranks
-            )
-            _, place = min(pairs)
-            one, other = now[place : place + 2]
-            steps.append(Step(one.begin, one.end, other.end))
-            now[place : place + 2] = [_Symbol(one.begin, other.end, False)]
-        return steps
+    def in_order(self, text: bytes, left: Sequence[Symbol]) -> list[Symbol]:
+        """The merged symbols in the order in which `run` made them: always the best that can be made."""
+        # 1. What each symbol becomes a part of, and for how many merged parts each one waits.
+        ranks, waiting = self.ranks, list(left)
+        whole: dict[tuple[int, int], Symbol] = {}
+        missing: dict[tuple[int, int], int] = {}
+        ready: list[tuple[int, int, Symbol]] = []
+
+        def entry(symbol: Symbol) -> tuple[int, int, Symbol]:
+            return ranks[text[symbol.begin : symbol.end]], symbol.begin, symbol
+
+        while waiting:
+            symbol = waiting.pop()
+            waiting += symbol.parts
+            whole.update((part[:2], symbol) for part in symbol.parts)
+            missing[symbol[:2]] = sum(bool(part.parts) for part in symbol.parts)
+            if symbol.parts and not missing[symbol[:2]]:
+                ready.append(entry(symbol))
+        # 2. Of those whose parts are there, the one with the lowest rank is made, the leftmost of equals.
+        heapify(ready)
+        order = []
+        while ready:
+            made = heappop(ready)[2]
+            order.append(made)
+            if upper := whole.get(made[:2]):
+                missing[upper[:2]] -= 1
+                if not missing[upper[:2]]:
+                    heappush(ready, entry(upper))
+        return order

@@ -6,15 +6,14 @@ The rules of drawing are those of `cpbpe/text/drawn.py`. There are no scripts an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from cpbpe.reference.tree import AnyStep, Node
-from cpbpe.text.drawn import HTML_COLOURS, MORE, direction, escaped, in_html, parts_of
+from cpbpe.text.drawn import FONT, HTML_COLOURS, MORE, chip, direction, html_table, in_html, parts_of
 from cpbpe.text.utf8 import text_of
 
 _MOST_SYMBOLS = 60
 """Of a text with more symbols, those near the place of the step are drawn."""
-_FONT = "font-family:ui-monospace,Menlo,Consolas,monospace"
-_CELL = "text-align:left;vertical-align:top;padding:1px .7em 1px 0"
 _CHOSEN = f"background-color:{HTML_COLOURS[1]};border-radius:3px;padding:0 2px;white-space:nowrap"
 _MAX_DEPTH = 50
 """A deeper tree is cut: nobody can read it, and browsers are slow with it."""
@@ -30,16 +29,16 @@ def step_html(step: AnyStep) -> str:
 def steps_html(drawn: Sequence[AnyStep], more: str, roots: Sequence[Node], ids: Sequence[int]) -> str:
     """Steps, what is to be said about those that are not drawn, and the tree."""
     if not drawn:
-        return f"<div>{escaped(more)}</div>"
+        return f"<div>{escape(more)}</div>"
     if more:
         table = _table(drawn[:-1], list(map(str, range(len(drawn) - 1))))
-        table += f"<div>{escaped(more)}</div>" + _table(drawn[-1:], [""])
+        table += f"<div>{escape(more)}</div>" + _table(drawn[-1:], [""])
     else:
         table = _table(drawn, list(map(str, range(len(drawn)))))
     if not roots:
         return f"<div>{table}</div>"
     trees = "".join(_tree(root, str(id)) for root, id in zip(roots, ids, strict=True))
-    style = f"{_FONT};overflow-x:auto;white-space:nowrap;margin-top:.7em"
+    style = f"{FONT};overflow-x:auto;white-space:nowrap;margin-top:.7em"
     role = 'role="group" aria-label="how the symbols merged, and the ids"'
     return f'<div>{table}<div {role} dir="{_way(drawn[0])}" style="{style}">{trees}</div></div>'
 
@@ -53,16 +52,17 @@ def _way(step: AnyStep) -> str:
 
 
 def _table(steps: Sequence[AnyStep], numbers: Sequence[str]) -> str:
-    head = "".join(f'<th style="{_CELL}">{name}</th>' for name in ("", "step", "symbols", "why"))
-    rows = "".join(_row(step, number) for step, number in zip(steps, numbers, strict=True))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _row(step: AnyStep, number: str) -> str:
-    """A step: its number, its kind, the symbols before it, and the reason."""
-    symbols = f'<td dir="{_way(step)}" style="{_CELL};{_FONT}">{_symbols(step)}</td>'
-    why = f'<td style="{_CELL}"><bdi>{escaped(step.explained())}</bdi></td>'
-    return f'<tr><td style="{_CELL}">{number}</td><td style="{_CELL}">{step.kind}</td>{symbols}{why}</tr>'
+    """The steps: the number of each, its kind, the symbols before it, and the reason."""
+    rows = (
+        [
+            number,
+            step.kind,
+            f'<div dir="{_way(step)}" style="{FONT}">{_symbols(step)}</div>',
+            f"<bdi>{escape(step.explained())}</bdi>",
+        ]
+        for step, number in zip(steps, numbers, strict=True)
+    )
+    return html_table(("", "step", "symbols", "why"), rows)
 
 
 def _symbols(step: AnyStep) -> str:
@@ -91,10 +91,9 @@ def _tree(node: Node, id: str = "", depth: int = 0) -> str:
     title = f"{node.number}: {node.why}" if made else "a symbol at the beginning"
     head = f'<small style="display:block;opacity:.7">{id}</small>' if id else ""
     number = f"<small>&nbsp;{node.number}</small>" if made else ""
-    symbol = f"<bdi>{in_html(parts_of(node.symbol))}</bdi>"
     if depth < _MAX_DEPTH:
         parts = "".join(_tree(part, "", depth + 1) for part in node.parts)
     else:
         parts = MORE if node.parts else ""
-    box = f'<span style="{style}" title="{escaped(title)}">{symbol}{number}</span>'
+    box = chip(node.symbol, style, title, "bdi", number)
     return f'<span style="{_NODE}{";margin:0 .3em" if id else ""}">{head}{box}{parts}</span>'

@@ -14,14 +14,18 @@ of a line, halves of characters, and markup. So nothing is written as it is:
 
 `spelled` is that as one text, in which `\`, `␣` and `◌` themselves have escapes, too: different bytes are
 never drawn alike. In HTML and in colours, what stands for something else is marked instead.
+
+Below are what the drawings consist of: for terminals `Lines` (titles, labelled rows, bars, tables), for HTML
+chips and tables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
-from unicodedata import bidirectional, category, east_asian_width
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any, Literal, NamedTuple
+from unicodedata import bidirectional, category, combining, east_asian_width
 
 from cpbpe.text.utf8 import is_inside, valid_character
 
@@ -37,6 +41,12 @@ MAX_CHARACTERS = 200
 """A longer token is cut when it is drawn: one that is unknown can be as long as the text."""
 MAX_SPELLED = 12
 """This many characters are drawn of what several tokens spell together."""
+MOST_LISTED = 20
+"""This many entries of a list are drawn."""
+_LABEL = 14
+"""How many columns the labels of rows take."""
+_MOST_CELL = 28
+"""The most columns of a cell of a table."""
 
 TERMINAL_COLOURS = ("30;48;5;152", "30;48;5;223", "30;48;5;151", "30;48;5;182", "30;48;5;187", "30;48;5;217")
 """Black on pale colours, which can be read in light and in dark terminals."""
@@ -190,11 +200,25 @@ def in_one(part: Part) -> str:
     """A part as `spelled` has it."""
     if part.is_substitute or not _ESCAPED.search(part.text):
         return part.text
-    return _ESCAPED.sub(lambda match: "\\\\" if match[0] == "\\" else _code(match[0]), part.text)
+    return _ESCAPED.sub(lambda match: "\\\\" if match[0] == "\\" else f"\\u{ord(match[0]):04x}", part.text)
 
 
-def _code(character: str) -> str:
-    return f"\\u{ord(character):04x}"
+def shown(text: str, spaces: bool = False) -> str:
+    r"""A text, such as a message or a name, with escapes for what is not visible.
+
+    A combining mark in front gets a circle to stand on. `spaces`: a space is drawn as `␣`, too, as in pieces.
+
+    >>> shown("▁a\tb"), shown("\x1b[2J"), shown("\u202egnp"), shown("\\"), shown("\u0301")
+    ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\', '◌́')
+    >>> shown(" hello", spaces=True)
+    '␣hello'
+    """
+    text = text.replace("\\", "\\\\")
+    if not text.isprintable():
+        text = _SEVERAL.sub(lambda match: match[0] if match[0].isprintable() else ascii(match[0])[1:-1], text)
+    if spaces:
+        text = text.replace(" ", SPACE)
+    return f"{CIRCLE}{text}" if text and combining(text[0]) else text
 
 
 # --- Tokens that share a character ----------------------------------------------------------------
@@ -283,19 +307,133 @@ def in_terminal(parts: Sequence[Part], colour: str = "") -> str:
     return f"\x1b[{colour}m{line}\x1b[0m"
 
 
+class Lines:
+    """Lines that fit a terminal."""
+
+    def __init__(self, columns: int = 100, bold: bool = False):
+        self.columns = max(columns, 40)
+        self.bold = bold
+        self.lines: list[str] = []
+
+    def title(self, text: str) -> None:
+        """A line that begins a section."""
+        if self.lines:
+            self.lines.append("")
+        text = fitted(text, self.columns)
+        self.lines.append(f"\x1b[1m{text}\x1b[0m" if self.bold else text)
+
+    def row(self, label: str, text: str) -> None:
+        """A label with a text, which is wrapped."""
+        first = f"  {fitted(label, _LABEL - 1)}"
+        first += " " * (_LABEL + 2 - width(first))
+        self.text(text, first, " " * (_LABEL + 2))
+
+    def text(self, text: str, first: str = "  ", others: str = "  ") -> None:
+        """A text, wrapped: `first` stands before its first line, `others` before the others."""
+        at = first
+        left = self.columns - width(first)
+        line = ""
+        for word in text.split(" "):
+            for part in slices(word, max(self.columns - width(others), 8)):
+                if line and width(line) + 1 + width(part) > left:
+                    self.lines.append(at + line)
+                    at, left, line = others, self.columns - width(others), part
+                else:
+                    line = f"{line} {part}" if line else part
+        self.lines.append((at + line).rstrip())
+
+    def bars(self, counts: Mapping[Any, int], names: Mapping[Any, str] | None = None) -> None:
+        """Counts, each with its share of all."""
+        total = sum(counts.values()) or 1
+        rows = [(str((names or {}).get(name, name)), count) for name, count in counts.items()]
+        if rest := rows[MOST_LISTED:]:
+            rows[MOST_LISTED:] = [(f"{len(rest)} others", sum(count for _, count in rest))]
+        for label, count in rows:
+            self.text(label, f"  {count:>9,} {100 * count / total:>5.1f} %  ", " " * 22)
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Rows, the first of them the head; columns that do not fit go into further tables."""
+        drawn = [[fitted(shown(cell), _MOST_CELL) for cell in row] for row in rows]
+        widths = [max(map(width, column)) for column in zip(*drawn, strict=True)]
+        begin = 1
+        while begin < len(widths) or begin == 1:
+            end, room = begin + 1, self.columns - widths[0] - sum(widths[begin : begin + 1]) - 2
+            while end < len(widths) and (room := room - widths[end] - 2) >= 0:
+                end += 1
+            for first, *others in drawn:
+                line = first + " " * (widths[0] - width(first))
+                for size, cell in zip(widths[begin:end], others[begin - 1 : end - 1], strict=True):
+                    line += " " * (2 + size - width(cell)) + cell
+                self.lines.append(line.rstrip())
+            begin = end
+            if begin < len(widths):
+                self.lines.append("")
+
+
+def fitted(text: str, columns: int) -> str:
+    """A text without controls, cut if it takes more columns.
+
+    >>> fitted("abcdef", 4), fitted("日本語", 5)
+    ('abc…', '日本…')
+    """
+    return text if width(text) <= columns else f"{next(slices(text, columns - 1))}{MORE}"
+
+
+def slices(text: str, columns: int) -> Iterator[str]:
+    """A text in parts that each fit a line. (A character that does not fit is a part by itself.)
+
+    >>> list(slices("abcdef", 4)), list(slices("日本語", 4))
+    (['abcd', 'ef'], ['日本', '語'])
+    """
+    part, used = "", 0
+    for character in text:
+        size = _columns(character)
+        if part and used + size > columns:
+            yield part
+            part, used = "", 0
+        part += character
+        used += size
+    yield part
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first items of a list, and how many there are more."""
+    rest = len(items) - MOST_LISTED
+    return ", ".join(items[:MOST_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
 # --- HTML -----------------------------------------------------------------------------------------
 
-_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SUBSTITUTE = '<span style="opacity:.6">'
+FONT = "font-family:ui-monospace,Menlo,Consolas,monospace"
+"""The style of what consists of tokens."""
+CELL = ' style="text-align:left;vertical-align:top;padding:1px .7em 1px 0"'
+"""The attributes of cells of tables in notebooks."""
 
 
-def escaped(text: str) -> str:
-    """A text that means itself in HTML, in content as well as in an attribute.
+def html_table(head: Iterable[str], rows: Iterable[Sequence[str]], cell: str = CELL, table: str = "") -> str:
+    """A table of cells that are HTML; the first one of each row names the row.
 
-    >>> escaped('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
+    `cell` and `table` are attributes: of each cell, or of the whole table where there are many cells.
+
+    >>> html_table(["id"], [["a", "5"]], "").removesuffix("<td>5</td></tr></tbody></table>")
+    '<table><thead><tr><th scope="col">id</th></tr></thead><tbody><tr><th scope="row">a</th>'
     """
-    return text.translate(_MARKUP)
+    columns = "".join(f'<th scope="col"{cell}>{name}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row"{cell}>{first}</th>{"".join(f"<td{cell}>{one}</td>" for one in others)}</tr>'
+        for first, *others in rows
+    )
+    return f"<table{table}><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def chip(data: bytes, style: str, title: str, tag: str = "bdi", after: str = "") -> str:
+    """Bytes in a frame, with a remark that is shown where the mouse is; `after` is HTML behind them.
+
+    >>> chip(b"a ", "margin:1px", 'a "word"')
+    '<bdi style="margin:1px" title="a &quot;word&quot;">a<span style="opacity:.6">␣</span></bdi>'
+    """
+    return f'<{tag} style="{style}" title="{escape(title)}">{in_html(parts_of(data))}{after}</{tag}>'
 
 
 def in_html(parts: Sequence[Part]) -> str:
@@ -310,5 +448,5 @@ def in_html(parts: Sequence[Part]) -> str:
         if part.is_substitute != pale:
             made += _SUBSTITUTE if part.is_substitute else "</span>"
             pale = part.is_substitute
-        made += escaped(part.text)
+        made += escape(part.text)
     return f"{made}</span>" if pale else made

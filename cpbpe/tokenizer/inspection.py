@@ -1,6 +1,6 @@
 """What a model is, counted and listed: the value that `Tokenizer.inspect` returns.
 
-`cpbpe.look` shows it to people, and says what the settings mean.
+`cpbpe/tools/reports.py` shows it to people, and says what the settings mean.
 """
 
 from __future__ import annotations

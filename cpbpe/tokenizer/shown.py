@@ -1,54 +1,123 @@
-"""`Shown`, which `Tokenizer.show` returns: the tokens of a text, drawn for a terminal and for a notebook."""
+"""`Shown`, which `Tokenizer.show` returns: the tokens of a text, drawn for a terminal and for a notebook.
+
+There is a cell for each token, and for each part of the text that has no token; tokens that share a character
+are drawn together. The rules of drawing are those of `cpbpe/text/drawn.py`.
+
+In a terminal the cells are lines, with the ids below them. The HTML is a fragment without scripts, style
+sheets or requests. Every token is isolated in its direction there, as the rules of bidirectional text have
+it, and neighbours whose letters run from right to left are put in one element that does. Everything about a
+token is in its `title`, which is shown where the mouse is, and in a table, for keyboards, screen readers and
+touch.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import groupby, pairwise
 from shutil import get_terminal_size
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, Protocol, SupportsIndex, runtime_checkable
 
 from cpbpe.checks import checked_limit
-from cpbpe.lazy import imported, kept
+from cpbpe.lazy import kept
+from cpbpe.model.spec import PieceType
 from cpbpe.spelling import counted
 from cpbpe.text.drawn import (
+    FONT,
+    HTML_COLOURS,
     MAX_SPELLED,
     TERMINAL_COLOURS,
+    Direction,
+    chip,
+    direction,
+    html_table,
+    in_html,
     in_one,
     in_terminal,
     isolated,
     parts_of,
+    share_a_character,
+    slices,
     spelled,
     width,
 )
-from cpbpe.tokenizer.cells import Cell, Drawable, Drawing, Group, groups_of
+from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.facts import ModelFacts
 
 LIMIT = 300
 """This many tokens are drawn, unless asked otherwise."""
 COLUMNS = 100
 """The width of a drawing that is not for a terminal."""
 _LEAST_COLUMNS = 20
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 
-_BORDER = "│"
-_INNER = "┊"
-"""The border between tokens that share a character."""
-_REMOVED = "2;9"
-"""Faint and crossed out."""
-_SPECIAL = "7"
-"""With the colours of the terminal exchanged."""
+Kind = Literal["text", "byte", "special", "unknown", "removed"]
 
 
-class _Column(NamedTuple):
-    """A cell in a line: what is above, what is below, and how wide both are."""
+@runtime_checkable
+class Drawable(Protocol):
+    """What can be drawn: an `Encoding`. (It draws itself, so nothing here may import it.)"""
 
-    above: str
-    below: str
-    size: int
-    joined: bool
-    """Whether it shares a character with the column before it."""
-    ends_line: bool
-    """Whether it is a line break."""
+    @property
+    def ids(self) -> list[int]:
+        """The ids."""
+
+    @property
+    def pieces(self) -> list[str]:
+        """Their pieces."""
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """The span of the text that each came from."""
+
+    @property
+    def text(self) -> str | bytes:
+        """The text."""
+
+    @property
+    def unit(self) -> Literal["char", "byte"]:
+        """What the offsets count."""
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The ids that are special tokens."""
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """The model, if it is known."""
+
+
+class Cell(NamedTuple):
+    """One token; or a part of the text from which no token came."""
+
+    kind: Kind
+    """"text"; "byte", a byte that stands for itself because its character has no piece; "special"; "unknown";
+    "removed", which is no token."""
+    number: int
+    """The place of the token in the encoding; -1 if there is none."""
+    id: int
+    """The id of the token; -1 if there is none."""
+    data: bytes
+    """What is drawn: the piece, or the text that was copied or removed."""
+    span: tuple[int, int]
+    """The part of the text that it came from, in the units of the encoding."""
+    surface: bytes
+    """That part."""
+    score: float | None = None
+    """The score of the piece, if it is known and means something."""
+
+
+class Group(NamedTuple):
+    """Cells that are drawn together."""
+
+    cells: tuple[Cell, ...]
+    """One token; or all tokens that share characters."""
+    together: bytes
+    """What several spell together, in the order of the text; nothing for one."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +157,7 @@ class Shown:
 
     def html(self) -> str:
         """A fragment of HTML that can be put in any page: without scripts, styles for others, or requests."""
-        made: str = imported("cpbpe.tokenizer.shown_html").html_of(
-            Drawing(self.encoding, self.groups, self.rest)
-        )
-        return made
+        return _html(self)
 
     def text(
         self, *, colours: bool | None = None, columns: SupportsIndex | None = None, ids: bool = True
@@ -123,7 +189,7 @@ class Shown:
     @kept
     def groups(self) -> list[Group]:
         """The cells that are drawn: one for each token, and for each part of the text that has no token."""
-        return groups_of(self.encoding, self.limit)
+        return _groups_of(self.encoding, self.limit)
 
     @kept
     def rest(self) -> str:
@@ -134,7 +200,127 @@ class Shown:
         return f"… and {counted(more, 'more token')}; show(text, limit=None) draws all {len(self):,}"
 
 
+# --- Cells ----------------------------------------------------------------------------------------
+
+
+def _groups_of(encoding: Drawable, limit: int | None) -> list[Group]:
+    """The cells of the first tokens of an encoding, in their order."""
+    # 1. The tokens in the order of the text: `reverse` turns them round.
+    ends = [end for _, end in encoding.offsets]
+    turned = any(following < end for end, following in pairwise(ends))
+    numbers: Sequence[int] = range(len(ends) if limit is None else min(limit, len(ends)))
+    all_there = len(numbers) == len(ends)
+    if turned:
+        numbers = numbers[::-1]
+    # 2. Their cells, and those of the text between them. What comes before or after tokens that are not drawn
+    #    is not removed text.
+    cells = list(_cells(encoding, numbers, turned and not all_there, all_there or turned))
+    # 3. Tokens that share a character.
+    groups = list(_grouped(cells))
+    if turned:
+        groups = [Group(group.cells[::-1], group.together) for group in groups[::-1]]
+    return groups
+
+
+def _cells(encoding: Drawable, numbers: Sequence[int], from_first: bool, to_end: bool) -> Iterator[Cell]:
+    """The cells of tokens in the order of the text."""
+    text = _given_text(encoding)
+    offsets, ids = encoding.offsets, encoding.ids
+    # Special tokens around the text have no part of it, so removed text is not counted from them.
+    inner = [n for n in numbers if ids[n] not in encoding.special or offsets[n][0] < offsets[n][1]]
+    last = inner[-1] if inner else -1
+    at = offsets[inner[0]][0] if from_first and inner else 0
+    if not inner and to_end:
+        yield from _removed(text, at, len(text))
+        at = len(text)
+    is_inner = set(inner)
+    for number in numbers:
+        begin, end = offsets[number]
+        if number in is_inner:
+            yield from _removed(text, at, begin)
+            at = max(at, end)
+        yield _cell(encoding, number, text)
+        if number == last and to_end:
+            yield from _removed(text, at, len(text))
+
+
+def _given_text(encoding: Drawable) -> str | bytes:
+    """The text as what the offsets count: characters or bytes."""
+    text = encoding.text
+    if encoding.unit == "char":
+        return text if isinstance(text, str) else text_of(text)
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _removed(text: str | bytes, begin: int, end: int) -> Iterator[Cell]:
+    if begin < end:
+        data = _bytes(text[begin:end])
+        yield Cell("removed", -1, -1, data, (begin, end), data)
+
+
+def _cell(encoding: Drawable, number: int, text: str | bytes) -> Cell:
+    """The cell of a token."""
+    id, span, name = encoding.ids[number], encoding.offsets[number], encoding.pieces[number]
+    surface = _bytes(text[span[0] : span[1]])
+    if id in encoding.special:
+        return Cell("special", number, id, name.encode(), span, surface)
+    facts = encoding.facts
+    if facts is None:  # an encoding that was pickled, or made by hand
+        byte = _BYTE.fullmatch(name)
+        if byte:
+            return Cell("byte", number, id, bytes((int(byte[1], 16),)), span, surface)
+        return Cell("text", number, id, name.encode(), span, surface)
+    kind = facts.engine.kind(id) if id < facts.engine.size else PieceType.CONTROL
+    if kind == PieceType.CONTROL:
+        return Cell("special", number, id, name.encode(), span, surface)
+    if kind == PieceType.UNKNOWN:
+        return Cell("unknown", number, id, name.encode(), span, surface)
+    if kind == PieceType.BYTE:
+        return Cell("byte", number, id, facts.bytes_of(id), span, surface)
+    return Cell("text", number, id, facts.engine.piece(id), span, surface, facts.engine.score(id))
+
+
+def _grouped(cells: list[Cell]) -> Iterator[Group]:
+    """Cells in groups: tokens that share a character come together."""
+    shared = share_a_character([b"" if _stands_alone(cell) else cell.data for cell in cells])
+    begin = 0
+    for at in range(1, len(cells) + 1):
+        if at < len(cells) and shared[at] and not _stands_alone(cells[at - 1]):
+            continue
+        members = tuple(cells[begin:at])
+        yield Group(members, b"".join(cell.data for cell in members) if len(members) > 1 else b"")
+        begin = at
+
+
+def _stands_alone(cell: Cell) -> bool:
+    return cell.kind not in ("text", "byte")
+
+
 # --- Lines ----------------------------------------------------------------------------------------
+
+_BORDER = "│"
+_INNER = "┊"
+"""The border between tokens that share a character."""
+_REMOVED = "2;9"
+"""Faint and crossed out."""
+_SPECIAL = "7"
+"""With the colours of the terminal exchanged."""
+
+
+class _Column(NamedTuple):
+    """A cell in a line: what is above, what is below, and how wide both are."""
+
+    above: str
+    below: str
+    size: int
+    joined: bool
+    """Whether it shares a character with the column before it."""
+    ends_line: bool
+    """Whether it is a line break."""
 
 
 def _columns(groups: list[Group], ids: bool, colours: bool, most: int) -> Iterator[_Column]:
@@ -154,24 +340,11 @@ def _columns(groups: list[Group], ids: bool, colours: bool, most: int) -> Iterat
                 above = head + in_terminal(parts, colour)
                 yield _Column(above, below, max(size, width(below)), place > 0, ends_line)
             else:
-                pieces = list(_slices(head + text, most))
+                pieces = list(slices(head + text, most))
                 for number, piece in enumerate(pieces):
                     above = f"\x1b[{colour}m{piece}\x1b[0m" if colour else isolated(piece)
                     is_last = number + 1 == len(pieces)
                     yield _Column(above, "" if number else below, most, False, is_last and ends_line)
-
-
-def _slices(text: str, most: int) -> Iterator[str]:
-    """A text in parts that fit a line."""
-    part, used = "", 0
-    for character in text:
-        size = width(character)
-        if used + size > most:
-            yield part
-            part, used = "", 0
-        part += character
-        used += size
-    yield part
 
 
 def _colour(cell: Cell, index: int) -> str:
@@ -225,3 +398,160 @@ def _drawn_width(line: str) -> int:
         parts = line.split("\x1b[")
         line = parts[0] + "".join(part.partition("m")[2] for part in parts[1:])
     return width(line)
+
+
+# --- HTML -----------------------------------------------------------------------------------------
+
+_WHOLE = f"line-height:1.8;{FONT};overflow-wrap:anywhere"
+_TOKEN = "display:inline-block;max-width:100%;line-height:1.4;border-radius:3px;padding:0 2px;margin:1px"
+_STYLES = {
+    "text": "",
+    "byte": "",
+    "special": ";outline:1px solid currentColor;outline-offset:-1px;font-weight:bold",
+    "unknown": ";outline:1px dashed currentColor;outline-offset:-1px",
+    "removed": ";opacity:.6;text-decoration:line-through",
+}
+_GROUP = "display:inline-block;max-width:100%;line-height:1.4;border-radius:3px;margin:1px;padding:0 2px"
+_NOTES = {
+    "text": "",
+    "byte": "a byte of a character that has no piece",
+    "special": "special token",
+    "unknown": "unknown: no piece has this text",
+    "removed": "no token came from this text",
+}
+_UNITS = {"char": ("character", "characters"), "byte": ("byte", "bytes")}
+_MOST_IN_TITLE = 60
+
+
+def _html(shown: Shown) -> str:
+    """The fragment."""
+    encoding = shown.encoding
+    text = _given_text(encoding)
+    summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
+    if not shown.groups:
+        rest = escape(shown.rest or "no tokens")
+        return f'<div role="group" aria-label="{summary}">{rest}</div>'
+    drawn = _drawn(shown)
+    given = encoding.text if isinstance(encoding.text, str) else text_of(encoding.text[:1000])
+    base = direction(given[:1000]) or "ltr"
+    rest = f"<div>{escape(shown.rest)}</div>" if shown.rest else ""
+    return (
+        f'<div role="group" aria-label="{summary}"><div dir="{base}" style="{_WHOLE}">{drawn}</div>{rest}'
+        f"<details><summary>{summary}</summary>{_table(shown)}</details></div>"
+    )
+
+
+# --- Tokens ---------------------------------------------------------------------------------------
+
+
+def _drawn(shown: Shown) -> str:
+    """All tokens; neighbours of one direction in an element of that direction."""
+    groups = shown.groups
+    directions = _directions([_direction(group) for group in groups])
+    rows = zip(groups, directions, range(len(groups)), strict=True)
+    several = len(set(directions)) > 1
+    made = ""
+    for way, members in groupby(rows, key=lambda row: row[1]):
+        line = "".join(_group(shown, group, index) for group, _, index in members)
+        made += f'<bdi dir="{way}">{line}</bdi>' if several else line
+    return made
+
+
+def _direction(group: Group) -> Direction:
+    """The direction of a group. A special token, whatever it is called, has none."""
+    if group.cells[0].kind == "special":
+        return ""
+    text = text_of(b"".join(cell.data for cell in group.cells))
+    return direction(text) or ("ltr" if any(map(str.isdigit, text)) else "")
+
+
+def _directions(found: list[Direction]) -> list[Direction]:
+    """The direction that each token is read in. (Digits run from left to right in every script.)
+
+    One without a letter goes with its neighbours if these agree, and otherwise with the text.
+    """
+    left: Direction = "ltr"
+    base = next((way for way in found if way), left)
+    before, after = _last_known(found, base), _last_known(found[::-1], base)[::-1]
+    return [one if one == other else base for one, other in zip(before, after, strict=True)]
+
+
+def _last_known(found: list[Direction], way: Direction) -> list[Direction]:
+    """Each direction, or the last one that there was."""
+    return [way := one or way for one in found]
+
+
+def _group(shown: Shown, group: Group, index: int) -> str:
+    """One token, or several that share characters, in a frame with what they spell together."""
+    colour = HTML_COLOURS[index % len(HTML_COLOURS)]
+    if len(group.cells) == 1:
+        return _token(shown, group.cells[0], colour, "")
+    label = spelled(group.together, MAX_SPELLED)
+    inner = "".join(_token(shown, cell, colour, label) for cell in group.cells)
+    together = in_html(parts_of(group.together, MAX_SPELLED))
+    head = f'<bdi style="padding:0 2px">{together}</bdi>'
+    outline = f"{_GROUP};outline:1px solid {colour}"
+    breaks = "<br>" if group.cells[-1].data.endswith(b"\n") else ""
+    return f'<span style="{outline}">{head}{inner}</span>{breaks}'
+
+
+def _token(shown: Shown, cell: Cell, colour: str, label: str) -> str:
+    background = "" if cell.kind == "removed" else f";background-color:{colour}"
+    style = f"{_TOKEN}{background}{_STYLES[cell.kind]}"
+    tag = "del" if cell.kind == "removed" else "bdi"
+    breaks = "<br>" if cell.data.endswith(b"\n") and not label else ""
+    return chip(cell.data, style, " · ".join(_facts(shown, cell, label)), tag) + breaks
+
+
+def _facts(shown: Shown, cell: Cell, label: str) -> list[str]:
+    """What is known about a token, for its title."""
+    facts = [] if cell.number < 0 else [f"id {cell.id}", f"piece {_name(shown, cell)}"]
+    if cell.number >= 0:
+        facts.append(f"text {isolated(spelled(cell.surface, _MOST_IN_TITLE)) or '(none)'}")
+    begin, end = cell.span
+    facts.append(f"{_UNITS[shown.encoding.unit][1]} {begin}–{end}")
+    facts += [_score(shown, cell)] if cell.score is not None else []
+    facts += [_NOTES[cell.kind]] if _NOTES[cell.kind] else []
+    return [*facts, f"a part of {isolated(label)}"] if label else facts
+
+
+def _name(shown: Shown, cell: Cell) -> str:
+    """The piece as the vocabulary spells it; of bytes that are no text, their escapes."""
+    if cell.kind == "byte":
+        return shown.encoding.pieces[cell.number]
+    return isolated(spelled(cell.data, _MOST_IN_TITLE))
+
+
+def _score(shown: Shown, cell: Cell) -> str:
+    """The score; in a byte-level model, where it is a rank with a minus sign, the rank."""
+    facts, score = shown.encoding.facts, cell.score or 0.0
+    return f"rank {0 - score:.0f}" if facts is not None and facts.is_byte_level else f"score {score}"
+
+
+# --- The table ------------------------------------------------------------------------------------
+
+
+def _table(shown: Shown) -> str:
+    """The tokens with everything about them, a row each."""
+    unit = _UNITS[shown.encoding.unit][1]
+    facts = shown.encoding.facts
+    score = "rank" if facts is not None and facts.is_byte_level else "score"
+    rows = (_row(shown, cell) for group in shown.groups for cell in group.cells)
+    style = ' style="border-spacing:.7em 0;text-align:left"'
+    return html_table(("", "id", "piece", "text", unit, score, ""), rows, "", style)
+
+
+def _row(shown: Shown, cell: Cell) -> list[str]:
+    begin, end = cell.span
+    score = "" if cell.score is None else _score(shown, cell).partition(" ")[2]
+    is_token = cell.number >= 0
+    columns = (
+        str(cell.number) if is_token else "",
+        str(cell.id) if is_token else "",
+        escape(_name(shown, cell)) if is_token else "",
+        in_html(parts_of(cell.surface, _MOST_IN_TITLE)),
+        f"{begin}–{end}",
+        score,
+        escape(_NOTES[cell.kind]),
+    )
+    return [f"<bdi>{column}</bdi>" for column in columns]

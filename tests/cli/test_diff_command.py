@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cpbpe.cli import main
-from tests.differing.test_diff import small
+from tests.tools.test_diff import small
 
 
 @pytest.fixture(autouse=True)

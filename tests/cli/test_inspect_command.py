@@ -10,8 +10,8 @@ import pytest
 
 import cpbpe
 from cpbpe.cli import main
-from cpbpe.look.shown import width
-from cpbpe.look.vocabulary_file import read_json, read_tsv, rows
+from cpbpe.text.drawn import width
+from cpbpe.tools.vocabulary_file import read_json, read_tsv, rows
 from tests.support import processes, zoo
 
 

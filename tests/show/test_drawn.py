@@ -122,7 +122,9 @@ def test_directions() -> None:
 
 
 def test_markup_is_text() -> None:
-    assert drawn.escaped("<b a='1' c=\"2\">&amp;") == "&lt;b a=&#x27;1&#x27; c=&quot;2&quot;&gt;&amp;amp;"
+    drawn_title = drawn.chip(b"", "", "<b a='1' c=\"2\">&amp;").split('title="')[1]
+    assert drawn_title == '&lt;b a=&#x27;1&#x27; c=&quot;2&quot;&gt;&amp;amp;"></bdi>'
+    assert drawn.in_html(drawn.parts_of(b"<b'\"&")) == "&lt;b&#x27;&quot;&amp;"
     assert drawn.in_html(drawn.parts_of(b"<a>\n\n&")) == (
         '&lt;a&gt;<span style="opacity:.6">\\n\\n</span>&amp;'
     )

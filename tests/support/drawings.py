@@ -23,8 +23,8 @@ ALLOWED = {
     "thead": set(),
     "tbody": set(),
     "tr": set(),
-    "th": {"style"},
-    "td": {"style", "dir"},
+    "th": {"style", "scope"},
+    "td": {"style"},
 }
 """The elements of drawings, and their attributes."""
 _STYLE = re.compile(r"[-a-zA-Z0-9:;.,() %]*")

@@ -1,0 +1,10 @@
+"""What people want to see of models, as plain functions, values and pages.
+
+- `reports.py`: what a model is, how a piece is built, what is wrong with a model, as lines for a terminal;
+- `built.py`: how a piece is built from single characters;
+- `vocabulary_file.py`, `embeddings.py`: the vocabulary as a file; embedding matrices from files;
+- `compare.py`, `compared_models.py`, `comparison.py`: `cpbpe.compare`, the models, and its result;
+- `diff.py`, `differing_text.py`, `orders.py`: `cpbpe.diff`, the search for a short text whose tokens differ,
+  and whether two models merge alike;
+- `answers.py`, `page.py`, `server.py`, `browser/`: the page that shows what models do with a text.
+"""

@@ -1,0 +1,190 @@
+"""How a piece is built from single characters: which two parts merge, and in which order.
+
+A piece comes about in a text only if its characters merge among themselves, in the order in which they do in
+a text that is nothing but the piece. (A merge across its border would take away a part of it.) So it is
+enough to encode the piece itself, without normalizing it. If that ends with several symbols, no text yields
+the piece.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cpbpe.lint.merging import Merging, Symbol
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.reference.encoding import MERGEABLE
+from cpbpe.text.utf8 import character_length, text_of
+
+MAX_CHARACTERS = 10_000
+"""A longer piece is not taken apart: sentencepiece trains none of more than 512 characters."""
+MAX_SYMBOLS = 200
+"""A tree with more leaves is not drawn: nobody could look at it."""
+
+
+class Merge(NamedTuple):
+    """One step: two neighbouring symbols become a piece."""
+
+    left: str
+    """The left part."""
+    right: str
+    """The right part."""
+    made: str
+    """The piece that they become."""
+    id: int
+    """Its id."""
+    rank: int
+    """Its place among all merges, the one with the highest score being 1; equal scores have one rank."""
+    score: float
+    """Its score."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """How one piece is built."""
+
+    piece: str
+    """The piece."""
+    id: int
+    """Its id."""
+    type: str
+    """Its type, as `PieceType` names it."""
+    score: float
+    """Its score."""
+    symbols: tuple[str, ...]
+    """What it begins as: characters, and user-defined pieces."""
+    merges: tuple[Merge, ...]
+    """The merges, in the order in which they happen."""
+    ends_as: tuple[str, ...]
+    """What is left when nothing can merge any more: the piece itself, or several symbols."""
+    note: str
+    """What else is to be said, in a sentence; or nothing."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether a text can yield the piece."""
+        return self.type in ("NORMAL", "USER_DEFINED") and self.ends_as == (self.piece,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as values that JSON has."""
+        return {
+            "piece": self.piece,
+            "id": self.id,
+            "type": self.type,
+            "score": json_number(self.score),
+            "reachable": self.reachable,
+            "symbols": list(self.symbols),
+            "merges": [{**merge._asdict(), "score": json_number(merge.score)} for merge in self.merges],
+            "ends_as": list(self.ends_as),
+            "note": self.note,
+        }
+
+
+def json_number(score: float | None) -> float | str | None:
+    """A score, if there is one; as a text if JSON has no such number.
+
+    >>> json_number(-1.5), json_number(float("inf"))
+    (-1.5, 'inf')
+    """
+    return score if score is None or abs(score) < float("inf") else str(score)
+
+
+_NOTES = {
+    PieceType.UNKNOWN: "It stands for whatever has no piece, and is not built from its text.",
+    PieceType.CONTROL: "A program inserts it; text that spells it out is cut into other pieces.",
+    PieceType.BYTE: "It stands for a byte of a character that has no piece, and is not built from its text.",
+    PieceType.USER_DEFINED: "It is found in the text, whole, before anything merges.",
+    PieceType.UNUSED: "It is UNUSED: it takes part in merging, but is taken apart again in the end.",
+}
+
+
+def built(spec: ModelSpec, id: int) -> Built:
+    """How the piece with an id is built.
+
+    >>> from cpbpe.model.spec import Piece, Pieces
+    >>> texts = ["ab", "ra", "abra", "a", "b", "r"]
+    >>> toy = ModelSpec(Pieces.of([Piece(text.encode(), -rank) for rank, text in enumerate(texts)]))
+    >>> [merge[:5] for merge in built(toy, 2).merges]
+    [('a', 'b', 'ab', 0, 1), ('r', 'a', 'ra', 1, 2), ('ab', 'ra', 'abra', 2, 3)]
+    """
+    return Builder(spec).built(id)
+
+
+class Builder:
+    """The tables of one model, for looking at many of its pieces."""
+
+    def __init__(self, spec: ModelSpec):
+        self._scores = spec.pieces.numbers()
+        self._spec = spec
+        self._merging = Merging(spec)
+        ranks, characters = self._merging.ranks, spec.alphabet != "bytes"
+        self._made = sorted(
+            rank
+            for text, rank in ranks.items()
+            if len(text) > (character_length(text, 0) if characters else 1)
+        )
+        """The ranks of all pieces that are made by merging, in their order."""
+
+    def built(self, id: int) -> Built:
+        """How the piece with an id is built."""
+        return self._merged(id)[0]
+
+    def tree(self, id: int) -> dict[str, Any]:
+        """The same as trees of JSON, a tree for each symbol that is left.
+
+        A node is `[text, id, score, children, number of the merge]`.
+        """
+        found, left = self._merged(id)
+        roots: list[Any] = []
+        note = found.note
+        if len(found.symbols) > MAX_SYMBOLS:
+            note = f"It begins as {len(found.symbols):,} symbols, too many to be drawn."
+        elif found.merges or len(found.symbols) == 1:
+            text = self._spec.pieces.texts[id]
+            order = self._merging.in_order(text, left)
+            numbers = {symbol[:2]: number for number, symbol in enumerate(order, 1)}
+            roots = [self._node(text, symbol, numbers) for symbol in left]
+        return {"roots": roots, "note": note, "reachable": found.reachable}
+
+    def _node(self, text: bytes, symbol: Symbol, numbers: dict[tuple[int, int], int]) -> list[Any]:
+        piece = text[symbol.begin : symbol.end]
+        id = self._spec.ids.get(piece)
+        score = json_number(None if id is None else self._scores[id])
+        parts = [self._node(text, part, numbers) for part in symbol.parts]
+        return [text_of(piece), id, score, parts, numbers.get(symbol[:2], 0)]
+
+    def _merged(self, id: int) -> tuple[Built, list[Symbol]]:
+        """How a piece is built, and the symbols that are left of its text."""
+        spec = self._spec
+        text, type = spec.pieces.texts[id], PieceType(spec.pieces.types[id])
+        shown, score, note = text_of(text), self._scores[id], _NOTES.get(type, "")
+        if type in MERGEABLE and len(shown) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
+            note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
+            return Built(shown, id, type.name, score, (), (), (), note), []
+        if type not in MERGEABLE:
+            return Built(shown, id, type.name, score, (), (), (shown,), note), []
+
+        def named(symbols: Iterable[Symbol]) -> tuple[str, ...]:
+            return tuple(text_of(text[symbol.begin : symbol.end]) for symbol in symbols)
+
+        symbols, left = self._merging.symbols(text), self._merging.run(text)
+        merges = []
+        for symbol in self._merging.in_order(text, left):
+            piece = text[symbol.begin : symbol.end]
+            made, place = spec.ids[piece], bisect_left(self._made, self._merging.ranks[piece]) + 1
+            left_text, right_text = named(symbol.parts)
+            merges.append(Merge(left_text, right_text, text_of(piece), made, place, self._scores[made]))
+        ends_as = named(left)
+        if spec.ids.get(text) != id:
+            note = "No text yields it: another piece has the same text, or none is ever found."
+            ends_as = ()
+        elif type == PieceType.USER_DEFINED and len(symbols) > 1:
+            note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
+        elif len(left) > 1 and spec.whole:
+            note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
+        elif len(left) > 1:
+            kind = "bytes" if spec.alphabet == "bytes" else "characters"
+            note = f"No text yields it: its {kind} merge into other pieces, and these do not merge."
+        return Built(shown, id, type.name, score, named(symbols), tuple(merges), ends_as, note), left

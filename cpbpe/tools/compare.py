@@ -1,0 +1,373 @@
+"""`cpbpe.compare`: every text with every model, and texts of our own that ask one question each."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.corpus.documents import Documents
+from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tools.compared_models import BYTE, UNKNOWN, Subject, name_of, subject_of
+from cpbpe.tools.comparison import Cell, ComparedModel, ComparedText, Comparison, Probed
+
+Model: TypeAlias = "str | os.PathLike[str] | Tokenizer"
+Texts: TypeAlias = "str | os.PathLike[str] | Iterable[str | bytes]"
+
+CHECKED_BYTES = 1_000_000
+"""This much of each text is decoded again, and timed."""
+BLOCK_BYTES = 4_000_000
+ENGLISH = ("en", "eng", "english", "en_US", "en-US")
+"""Names of texts that prices are relative to, if nobody has said it."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+EXAMPLE = 12
+"""This many tokens of a probe are shown."""
+ALPHA = 2.5
+"""The order of the Rényi entropy that Zouhar et al., "Tokenization and the Noiseless Channel" (2023), found
+to go together with the quality of translations."""
+
+
+def compare(
+    models: Model | Sequence[Model] | Mapping[str, Model],
+    texts: Texts | Sequence[str | os.PathLike[str]] | Mapping[str, Texts],
+    *,
+    base: str | None = None,
+    rounds: int = 3,
+    probe: bool = True,
+) -> Comparison:
+    """What texts cost with several models: tokens, shares of bytes, speed.
+
+    `models`: paths of whatever `load` takes, tokenizers, and encodings of other libraries, such as
+    "tiktoken:cl100k_base", "tokenizers:tokenizer.json" or "sentencepiece:unigram.model"; a mapping gives
+    them names. `texts`: paths of files and folders, of the kinds that `train` takes; or a mapping of names,
+    such as languages, to a text, to several texts, or to a `Path`. If the texts say the same in several
+    languages, prices are relative to the text `base`; by default to the one called "en". `rounds`: how often
+    encoding is timed, 0 for not at all. `probe`: whether the same data in several formats, numbers and
+    indented code are compared, too.
+
+    >>> import cpbpe
+    >>> found = cpbpe.compare(["tokenizer.model"], {"en": "one word", "ja": "日本語"}, rounds=0)
+    >>> found["tokenizer.model", "ja"].tokens
+    4
+    """
+    # 1. What was given.
+    if isinstance(models, (str, os.PathLike, Tokenizer)):
+        models = [models]
+    by_name = dict(models) if isinstance(models, Mapping) else names_of(list(models))
+    if not by_name:
+        raise ValueError("there is no model to compare; give at least one")
+    subjects = [subject_of(str(name), model) for name, model in by_name.items()]
+    named = _named(texts)
+    if base is not None and base not in named:
+        raise ValueError(f"base must be one of the texts ({', '.join(map(repr, named))}), not {base!r}")
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
+        raise ValueError(f"rounds must be a number, 0 or more, not {rounds!r}")
+    if base is None:
+        base = next((name for name in ENGLISH if name in named), None)
+    # 2. Every text with every model.
+    compared: list[ComparedText] = []
+    cells: list[Cell] = []
+    sample: list[str] = []
+    for name, given in named.items():
+        text, of_text, beginning = _counted(name, given.texts() if isinstance(given, Documents) else given, subjects)
+        if isinstance(given, Documents):
+            text = replace(text, left_out=dict(given.left_out))
+        compared.append(text)
+        cells += of_text
+        sample += beginning
+    # 3. The time, and the probes.
+    speeds = _speeds(subjects, sample, rounds)
+    shown = tuple(ComparedModel(s.name, s.library, len(s.kinds), speeds[s.name]) for s in subjects)
+    probed = tuple(_probed(subjects)) if probe else ()
+    return Comparison(shown, tuple(compared), tuple(cells), probed, base)
+
+
+def names_of(models: list[Any]) -> dict[str, Any]:
+    """Models by name: that of the file; the path if it occurs twice, and a number if that does not help."""
+    short = [name_of(model) for model in models]
+    found: dict[str, Any] = {}
+    for model, name in zip(models, short, strict=True):
+        if short.count(name) > 1 and not isinstance(model, Tokenizer):
+            name = str(model)
+        number, unique = 1, name
+        while unique in found:
+            number += 1
+            unique = f"{name} ({number})"
+        found[unique] = model
+    return found
+
+
+def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
+    if isinstance(texts, Mapping):
+        found = {str(name): _texts_of(given) for name, given in texts.items()}
+    else:
+        paths = [texts] if isinstance(texts, (str, os.PathLike)) else list(texts)
+        names = [Path(path).name.partition(".")[0] or str(path) for path in paths]
+        found = {
+            name if names.count(name) == 1 else str(path): _texts_of(Path(path))
+            for name, path in zip(names, paths, strict=True)
+        }
+    if not found:
+        raise ValueError(
+            "there is no text to compare; give at least one file, or a mapping of names to texts"
+        )
+    return found
+
+
+def _texts_of(given: Any) -> Documents | Iterable[str | bytes]:
+    if isinstance(given, (str, bytes)):
+        return [given]
+    if isinstance(given, os.PathLike):
+        return Documents(given)
+    if isinstance(given, (Documents, Iterable)):
+        return given
+    raise TypeError(f"a text is a str, bytes, a Path or an iterable of texts, not {type(given).__name__}")
+
+
+class _Tally:
+    """The tokens of a text with one model, counted block by block."""
+
+    def __init__(self, subject: Subject):
+        self.subject = subject
+        self.counts: NDArray[np.int64] = np.zeros(len(subject.kinds), np.int64)
+        self.changed = 0
+        """Texts that decoding does not give back, among those that were tried."""
+        self.example: str | None = None
+        """The shortest of them."""
+
+    def add(self, texts: Sequence[str], check: bool) -> None:
+        """Count the tokens of some texts; look whether decoding gives them back."""
+        encoded = self.subject.encode(list(texts))
+        ids = np.fromiter(chain.from_iterable(encoded), np.int64, sum(map(len, encoded)))
+        self.counts += np.bincount(ids, minlength=len(self.counts))
+        for text, one in zip(texts, encoded, strict=True) if check else ():
+            if self.subject.decode(one) != text:
+                self.changed += 1
+                if self.example is None or len(text) < len(self.example):
+                    self.example = text
+
+    def cell(self, text: str, checked: int) -> Cell:
+        """What was counted of the text of this name."""
+        tokens, byte_tokens, unknown = (
+            int(part.sum())
+            for part in (
+                self.counts,
+                self.counts[self.subject.kinds == BYTE],
+                self.counts[self.subject.kinds == UNKNOWN],
+            )
+        )
+        used, even = int((self.counts > 0).sum()), renyi_efficiency(self.counts, len(self.counts))
+        found = (tokens, used, byte_tokens, unknown, even, checked, self.changed, self.example)
+        return Cell(self.subject.name, text, *found)
+
+
+def renyi_efficiency(counts: NDArray[np.int64], size: int) -> float | None:
+    """How evenly tokens are used: the Rényi entropy of their frequencies, of what `size` ids can have.
+
+    1 if all ids are equally frequent, near 0 if a few make up the text; None if there is no choice.
+
+    >>> import numpy as np
+    >>> renyi_efficiency(np.array([5, 5, 5, 5]), 4), round(renyi_efficiency(np.array([97, 1, 1, 1]), 4), 3)
+    (1.0, 0.037)
+    """
+    total = int(counts.sum())
+    if total == 0 or size < 2:
+        return None
+    shares = counts[counts > 0] / total
+    entropy = np.log2(np.sum(shares**ALPHA)) / (1 - ALPHA)
+    return float(entropy / np.log2(size))
+
+
+def _counted(
+    name: str, texts: Iterable[str | bytes], subjects: list[Subject]
+) -> tuple[ComparedText, list[Cell], list[str]]:
+    """One text with all models, in one pass; and its beginning."""
+    tallies = [_Tally(subject) for subject in subjects]
+    documents = size = characters = words = replaced = 0
+    sample: list[str] = []
+    checked_size = 0
+    for block, not_unicode in blocks(texts):
+        replaced += not_unicode
+        check = checked_size < CHECKED_BYTES
+        for tally in tallies:
+            tally.add(block, check)
+        block_size = sum(len(text.encode()) for text in block)
+        if check:
+            sample += block
+            checked_size += block_size
+        documents += len(block)
+        size += block_size
+        characters += sum(map(len, block))
+        words += sum(len(text.split()) for text in block)
+    cells = [tally.cell(name, len(sample)) for tally in tallies]
+    return ComparedText(name, documents, size, characters, words, replaced), cells, sample
+
+
+def blocks(texts: Iterable[str | bytes]) -> Iterator[tuple[list[str], int]]:
+    """Texts as str, some at a time, and how many of these were not valid Unicode.
+
+    These have U+FFFD in the place of what is wrong. (Half of a surrogate pair has no UTF-8, so no library
+    encodes it.) The first block is small, because it is decoded again.
+    """
+    block: list[str] = []
+    size, most, replaced = 0, CHECKED_BYTES, 0
+    for given in texts:
+        if isinstance(given, bytes):
+            text = given.decode("utf-8", "replace")
+            replaced += text.encode() != given
+        elif isinstance(given, str):
+            text = given if given.isascii() else _SURROGATE.sub("\ufffd", given)
+            replaced += text != given
+        else:
+            raise TypeError(f"a text is a str or bytes, not {type(given).__name__}")
+        block.append(text)
+        size += len(text)
+        if size >= most:
+            yield block, replaced
+            block, size, most, replaced = [], 0, BLOCK_BYTES, 0
+    if block:
+        yield block, replaced
+
+
+def _speeds(subjects: list[Subject], sample: list[str], rounds: int) -> dict[str, float | None]:
+    """Megabytes a second: the models in turn, there and back, after a round without the clock."""
+    size = sum(len(text.encode()) for text in sample)
+    times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+    if not size or not rounds:
+        return dict.fromkeys(times)
+    for number in range(rounds + 1):
+        for subject in subjects if number % 2 else reversed(subjects):
+            begin = perf_counter()
+            subject.encode(sample)
+            if number:
+                times[subject.name].append(perf_counter() - begin)
+    return {name: size / 1e6 / median(taken) for name, taken in times.items()}
+
+
+def _probed(subjects: list[Subject]) -> Iterator[Probed]:
+    for probe in probes():
+        for subject in subjects:
+            encoded = subject.encode(list(probe.texts))
+            mean = sum(map(len, encoded)) / len(encoded)
+            example = subject.pieces(probe.texts[0])[:EXAMPLE]
+            yield Probed(probe.group, probe.name, subject.name, mean, tuple(example))
+
+
+# --- Texts of our own -----------------------------------------------------------------------------
+
+FIELDS = ("id", "name", "city", "amount", "active", "note")
+RECORDS = tuple(
+    dict(zip(FIELDS, row, strict=True))
+    for row in [
+        (1041, "Ada Fischer", "Vienna", 120.5, True, "asked for an invoice by mail"),
+        (1042, "Jonas Lindqvist", "Uppsala", 89.0, True, "pays on the first of the month"),
+        (1043, "Mariam Haddad", "Amman", 1430.25, False, "moved, the new address is missing"),
+        (1044, "Tomás Herrera", "Valparaíso", 17.8, True, "two parcels, one was damaged"),
+        (1045, "Yuki Tanabe", "Sapporo", 642.0, False, "call before the delivery"),
+        (1046, "Chidi Okafor", "Enugu", 305.99, True, "a gift, no prices on the note"),
+        (1047, "Elena Petrova", "Plovdiv", 58.4, True, "prefers the evening"),
+        (1048, "Liam O'Rourke", "Galway", 2210.0, False, "see the contract of last year"),
+        (1049, "Priya Nair", "Kochi", 76.35, True, "third order this week"),
+        (1050, "Hanna Virtanen", "Oulu", 499.9, True, "wants to know the weight"),
+    ]
+)
+"""The data of which every format says the same."""
+
+NUMBERS = 100
+MOST_DIGITS = 12
+STYLES = {"2 spaces": "  ", "4 spaces": "    ", "8 spaces": " " * 8, "tabs": "\t"}
+
+_CODE = """\
+def merge_all(rows, limit):
+>totals = {}
+>for row in rows:
+>>if row.active:
+>>>for key, value in row.items():
+>>>>if value > limit:
+>>>>>totals[key] = totals.get(key, 0) + value
+>>>>else:
+>>>>>continue
+>>else:
+>>>log(row)
+>return totals
+"""
+"""A function; each > is a level of indentation."""
+
+
+class Probe(NamedTuple):
+    """Some texts that ask for one thing."""
+
+    group: str
+    """"formats", "digits" or "indentation"."""
+    name: str
+    texts: tuple[str, ...]
+
+
+def probes() -> list[Probe]:
+    """All of them."""
+    found = [Probe("formats", name, (text,)) for name, text in formats().items()]
+    chance = random.Random(1)
+    for digits in range(1, MOST_DIGITS + 1):
+        numbers = [str(chance.randrange(10 ** (digits - 1), 10**digits)) for _ in range(NUMBERS)]
+        found.append(Probe("digits", str(digits), tuple(numbers)))
+    found += [Probe("indentation", name, (indented(step),)) for name, step in STYLES.items()]
+    return [*found, Probe("indentation", "none", (indented(""),))]
+
+
+def indented(step: str) -> str:
+    r"""The function, with this for each level.
+
+    >>> indented("\t").splitlines()[2]
+    '\tfor row in rows:'
+    """
+    return _CODE.replace(">>", "\0\0").replace("\0>", "\0\0").replace("\n>", "\n\0").replace("\0", step)
+
+
+def formats() -> dict[str, str]:
+    """The records in each format."""
+    return {
+        "JSON": json.dumps(RECORDS, ensure_ascii=False, separators=(",", ":")),
+        "JSON, indented": json.dumps(RECORDS, ensure_ascii=False, indent=2),
+        "JSON lines": "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in RECORDS),
+        "YAML": "".join(_yaml(record) for record in RECORDS),
+        "XML": f"<records>\n{''.join(map(_xml, RECORDS))}</records>\n",
+        "CSV": _lines(",", [FIELDS, *(record.values() for record in RECORDS)]),
+        "TSV": _lines("\t", [FIELDS, *(record.values() for record in RECORDS)]),
+        "Markdown": _markdown(),
+    }
+
+
+def _yaml(record: dict[str, object]) -> str:
+    lines = [f"{key}: {_plain(value)}" for key, value in record.items()]
+    return "- " + "\n  ".join(lines) + "\n"
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _xml(record: dict[str, object]) -> str:
+    return (
+        "  <record>\n" + "".join(f"    <{k}>{_plain(v)}</{k}>\n" for k, v in record.items()) + "  </record>\n"
+    )
+
+
+def _lines(separator: str, rows: list[object]) -> str:
+    quoted = [[f'"{v}"' if separator in _plain(v) else _plain(v) for v in row] for row in rows]  # type: ignore[attr-defined]
+    return "".join(separator.join(row) + "\n" for row in quoted)
+
+
+def _markdown() -> str:
+    rows = [FIELDS, ["---"] * len(FIELDS), *(map(_plain, record.values()) for record in RECORDS)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,0 +1,395 @@
+"""`cpbpe.diff`: what is different between two models, as a value and as lines for a terminal.
+
+`differing_text.py` looks for a text whose tokens differ, `orders.py` decides whether merging is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cpbpe.corpus.documents import Documents
+from cpbpe.model.spec import ModelSpec
+from cpbpe.spelling import counted
+from cpbpe.text.drawn import fitted, shown
+from cpbpe.tokenizer.loading import load
+from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tools.compare import blocks
+from cpbpe.tools.differing_text import TextDifference, TwoModels, shortest_difference
+from cpbpe.tools.orders import compare_orders
+
+Model: TypeAlias = "str | os.PathLike[str] | Tokenizer"
+Texts: TypeAlias = "os.PathLike[str] | Documents | Iterable[str | bytes]"
+Entries = dict[bytes, "PieceEntry"]
+
+KINDS = ("added", "removed", "retyped", "moved", "rescored")
+MOST_SHOWN = 8
+"""This many changes of a kind are shown."""
+_EXAMPLES = 5
+_AROUND = 20
+_SPACE = "\u2581".encode()
+
+
+class PieceEntry(NamedTuple):
+    """A piece where it stands in one model."""
+
+    id: int
+    score: float | None
+    """None in byte-level models, whose ids are their ranks."""
+    type: str
+
+
+@dataclass(frozen=True)
+class PieceChange:
+    """A piece that is not the same in both models."""
+
+    piece: str
+    """Bytes that are not UTF-8 are written as \\xFF."""
+    old: PieceEntry | None
+    """In the first model; None if it is not there."""
+    new: PieceEntry | None
+    """In the second."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What happened: "added", "removed", or some of "moved", "rescored" and "retyped"."""
+        if self.old is None:
+            return ("added",)
+        if self.new is None:
+            return ("removed",)
+        names = ("moved", "rescored", "retyped")
+        pairs = zip(names, self.old, self.new, strict=True)
+        return tuple(name for name, a, b in pairs if a != b and a is not None and b is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as values that JSON has."""
+        old, new = (None if entry is None else entry._asdict() for entry in (self.old, self.new))
+        return {"piece": self.piece, "old": old, "new": new}
+
+
+@dataclass(frozen=True)
+class SettingChange:
+    """A setting that is not the same."""
+
+    name: str
+    old: str
+    new: str
+    encodes: bool
+    """Whether it can change the ids of a text."""
+
+
+@dataclass(frozen=True)
+class CorpusDifference:
+    """What is different on documents of the user's."""
+
+    documents: int
+    different: int
+    """Documents whose tokens are not the same."""
+    old_tokens: int
+    new_tokens: int
+    examples: tuple[str, ...]
+    """Where the first of them begin to differ."""
+
+    @property
+    def share(self) -> float:
+        """The share of documents that differ."""
+        return self.different / self.documents if self.documents else 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class ModelDiff:
+    """What is different between two models: the result of `cpbpe.diff`.
+
+    >>> import cpbpe
+    >>> found = cpbpe.diff("tokenizer.model", "tokenizer.model")
+    >>> found, bool(found), found.same_tokens
+    (<cpbpe.ModelDiff: no difference>, False, True)
+    """
+
+    pieces: tuple[PieceChange, ...]
+    settings: tuple[SettingChange, ...]
+    text: TextDifference | None
+    """A text whose tokens differ; None if there is none, or none was found."""
+    same_tokens: bool | None
+    """Whether every text has the same tokens: True and False are sure; None: no difference was found."""
+    same_ids: bool | None
+    """The same for ids: tokens may be the same, and have other ids."""
+    tried: int
+    """How many texts were tried."""
+    corpus: CorpusDifference | None
+    """What is different on texts that were given."""
+
+    def of_kind(self, kind: str) -> list[PieceChange]:
+        """The pieces that were "added", "removed", "moved", "rescored" or "retyped"."""
+        return [change for change in self.pieces if kind in change.kinds]
+
+    def __bool__(self) -> bool:
+        """Whether anything is different."""
+        return bool(self.pieces or self.settings or self.text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as values that JSON has."""
+        corpus = None if self.corpus is None else {**asdict(self.corpus), "share": self.corpus.share}
+        return {
+            "same_tokens": self.same_tokens,
+            "same_ids": self.same_ids,
+            "tried": self.tried,
+            "pieces": [{"kinds": change.kinds, **change.to_dict()} for change in self.pieces],
+            "settings": [asdict(change) for change in self.settings],
+            "text": None if self.text is None else asdict(self.text),
+            "corpus": corpus,
+        }
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+
+    def lines(self, columns: int = 100, most: int = MOST_SHOWN) -> list[str]:
+        """The report for a terminal of this width, with this many changes of each kind."""
+        return [fitted(line, columns) for line in _lines(self, most)]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        counts = Counter(kind for change in self.pieces for kind in change.kinds)
+        parts = [f"{number:,} {kind}" for kind, number in counts.items()]
+        parts += [f"{len(self.settings):,} settings"] if self.settings else []
+        parts += ["other tokens for some texts"] if self.text else []
+        return f"<cpbpe.ModelDiff: {', '.join(parts) or 'no difference'}>"
+
+
+def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = True) -> ModelDiff:
+    """What is different between two models: pieces, settings, and the tokens of texts.
+
+    `old`, `new`: paths of whatever `load` takes, or tokenizers. `texts`: a `Path` of files that `train` would
+    read, or an iterable of texts, on which differences are counted. `search`: whether to look for a short
+    text whose tokens differ. Where nothing that decides about tokens is different, every text has the same,
+    and nothing is searched.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> found = cpbpe.diff(tok, tok.with_special_tokens(["<|end|>"]))
+    >>> found
+    <cpbpe.ModelDiff: 1 added, 1 settings>
+    >>> found.same_tokens, found.of_kind("added")[0].piece
+    (True, '<|end|>')
+    """
+    # 1. What was given.
+    first, second = _loaded(old), _loaded(new)
+    if isinstance(texts, (str, bytes)):
+        raise TypeError("texts is an iterable of texts, or a Path of files; for one text give a list with it")
+    if isinstance(texts, os.PathLike):
+        texts = Documents(texts)
+    if isinstance(texts, Documents):
+        texts = texts.texts()
+    # 2. What the models say.
+    specs = first.spec, second.spec
+    families = specs[0].alphabet != specs[1].alphabet
+    changes = _piece_changes(*(_entries(spec, families) for spec in specs))
+    settings = _setting_changes(first, second)
+    # 3. The tokens of texts. Which pairs merge depends on the pieces that there are, on their types, and on
+    #    which of two scores is higher, or whether they are equal (`orders`). The numbers and the ids make no
+    #    difference to the tokens; neither do names, trainer settings, or what decoding does.
+    models, text, tried = TwoModels(first, second), None, 0
+    orders = compare_orders(*specs)
+    decides = any(change.encodes and change.name not in _NAMES_ONLY for change in settings)
+    same: bool | None = True if orders.same and not decides else None
+    if same is None and search:
+        changed = (change.piece for change in changes if "moved" not in change.kinds)
+        text, tried = shortest_difference(models, changed, orders.texts)
+        same = False if text is not None else None
+    corpus = None if texts is None else _corpus_difference(models, texts)
+    if corpus is not None and corpus.different:
+        same = False
+    moved = any(change.old and change.new and change.old.id != change.new.id for change in changes)
+    return ModelDiff(tuple(changes), tuple(settings), text, same, False if moved else same, tried, corpus)
+
+
+def _loaded(model: Model) -> Tokenizer:
+    if isinstance(model, Tokenizer):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(f"a model is a path or a Tokenizer, not {type(model).__name__}")
+    return load(model)
+
+
+# --- Pieces ---------------------------------------------------------------------------------------
+
+
+def _entries(spec: ModelSpec, as_text: bool) -> Entries:
+    """Every piece and added token of a model; `as_text`: with spaces, as in models of the other family."""
+    ranks = spec.alphabet == "bytes"
+    found: Entries = {}
+    for id, piece in enumerate(spec.pieces):
+        text = piece.text.replace(_SPACE, b" ") if as_text and not ranks else piece.text
+        found[text] = PieceEntry(id, None if ranks else piece.score, piece.type.name)
+    for text, id in spec.added:
+        found.setdefault(text, PieceEntry(id, None, "ADDED"))
+    return found
+
+
+def _piece_changes(old: Entries, new: Entries) -> list[PieceChange]:
+    """Every piece that is not the same in both, in the order of the new ids; removed ones come first."""
+    texts = [*(text for text in old if text not in new), *new]
+    changes = [
+        PieceChange(text.decode("utf-8", "backslashreplace"), old.get(text), new.get(text)) for text in texts
+    ]
+    return [change for change in changes if not _equal(change.old, change.new)]
+
+
+def _equal(one: PieceEntry | None, other: PieceEntry | None) -> bool:
+    """Whether two entries are the same; a score that is no number is equal to itself."""
+    if one is None or other is None or (one.id, one.type) != (other.id, other.type):
+        return False
+    return one.score == other.score or (one.score != one.score and other.score != other.score)
+
+
+# --- Everything else that a model says ------------------------------------------------------------
+
+_NO_ENCODING = ("denormalizer", "unk_surface", "settings", "carried", "bos_id", "eos_id", "pad_id")
+"""What these begin with says nothing about the ids of a text."""
+_NAMES_ONLY = ("normalizer.name", "special_tokens", "unk_id")
+"""Names of rules, whose tables are compared, too; and tokens that only come where they are allowed."""
+_LONGEST = 120
+
+
+def _setting_changes(old: Tokenizer, new: Tokenizer) -> list[SettingChange]:
+    """Every setting that is not the same."""
+    first, second = dict(_settings(old)), dict(_settings(new))
+    return [
+        SettingChange(
+            name, _spelled(first.get(name)), _spelled(second.get(name)), not name.startswith(_NO_ENCODING)
+        )
+        for name in dict.fromkeys([*first, *second])
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _settings(tok: Tokenizer) -> Iterator[tuple[str, Any]]:
+    spec = tok.spec
+    yield "alphabet", spec.alphabet
+    yield "byte_fallback", spec.byte_fallback
+    yield "whole", spec.whole
+    for name in (
+        *("name", "charsmap", "add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"),
+        *("suffix", "prefix_before_space", "unicode_form"),
+    ):
+        yield f"normalizer.{name}", getattr(spec.normalizer, name)
+    if spec.denormalizer is not None:
+        yield "denormalizer.charsmap", spec.denormalizer.charsmap
+    if spec.splitter is not None:
+        yield "splitter.pattern", spec.splitter.pattern
+        yield "splitter.then", spec.splitter.then
+    yield "unk_surface", spec.unk_surface
+    for name in ("unk_id", "bos_id", "eos_id", "pad_id"):
+        yield name, getattr(tok, name)
+    yield "special_tokens", dict(tok.vocab.special_tokens)
+    for name, value in spec.settings.trainer.items():
+        yield f"settings.trainer.{name}", value
+    for part in ("options", "roles", "chat_templates"):
+        for name, value in getattr(spec.carried, part).items():
+            yield f"carried.{part}.{name}", value
+
+
+def _spelled(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bytes) and len(value) > 40:
+        return f"{len(value):,} bytes, checksum {zlib.crc32(value):08x}"
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+# --- Documents ------------------------------------------------------------------------------------
+
+
+def _corpus_difference(models: TwoModels, texts: Iterable[str | bytes]) -> CorpusDifference:
+    """Count the documents, those that differ, and all tokens."""
+    documents = different = old = new = 0
+    examples: list[str] = []
+    for block, _ in blocks(texts):
+        found = models.differing(block)
+        documents += len(block)
+        different += int(found.sum())
+        old += sum(models.old.count_batch(block, threads=1))
+        new += sum(models.new.count_batch(block, threads=1))
+        for place in np.flatnonzero(found)[: _EXAMPLES - len(examples)]:
+            examples.append(_extract(models, block[place]))
+    return CorpusDifference(documents, different, old, new, tuple(examples))
+
+
+def _extract(models: TwoModels, text: str) -> str:
+    """The text around the first token that is not the same."""
+    one, other = models.old.align(text).offsets, models.new.align(text).offsets
+    place = next((a[0] for a, b in zip(one, other, strict=False) if a != b), 0)
+    begin, end = max(place - _AROUND, 0), place + _AROUND
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
+
+
+# --- Lines for a terminal -------------------------------------------------------------------------
+
+
+def _lines(found: ModelDiff, most: int) -> Iterator[str]:
+    # 1. The tokens of texts.
+    if found.text is not None:
+        kind = "the shortest" if found.text.proved else "a short"
+        yield f"{kind} text whose tokens differ: '{shown(found.text.text)}'"
+        sides = {
+            "old": (found.text.old_tokens, found.text.old_ids),
+            "new": (found.text.new_tokens, found.text.new_ids),
+        }
+        for side, (tokens, ids) in sides.items():
+            yield f"  {side}  {' | '.join(shown(token, spaces=True) for token in tokens)}  {list(ids)}"
+    elif found.same_tokens:
+        ids_too = "the same ids" if found.same_ids else "the same tokens, some with other ids"
+        yield f"every text has {ids_too}"
+    else:
+        yield f"no text was found whose tokens differ, of {found.tried:,} that were tried"
+    # 2. Pieces and settings.
+    for kind in KINDS:
+        changes = found.of_kind(kind)
+        if changes:
+            yield from ["", f"{counted(len(changes), 'piece')} {kind}"]
+            yield from (f"  '{shown(change.piece)}'  {_change(change, kind)}" for change in changes[:most])
+            if len(changes) > most:
+                yield f"  and {len(changes) - most:,} more, which --json lists"
+    if found.settings:
+        yield from ["", "settings"]
+    for setting in found.settings:
+        yield f"  {setting.name}: {shown(setting.old)} → {shown(setting.new)}"
+    # 3. Documents.
+    if corpus := found.corpus:
+        change = f" ({corpus.new_tokens / corpus.old_tokens - 1:+.2%})" if corpus.old_tokens else ""
+        yield ""
+        yield (
+            f"{corpus.different:,} of {counted(corpus.documents, 'document')} differ ({corpus.share:.2%}); "
+            f"{corpus.old_tokens:,} tokens → {corpus.new_tokens:,}{change}"
+        )
+        yield from (f"  {shown(example)}" for example in corpus.examples)
+
+
+def _change(change: PieceChange, kind: str) -> str:
+    old, new = change.old, change.new
+    if old and new and kind == "moved":
+        return f"id {old.id} → {new.id}"
+    if old and new and kind == "rescored":
+        return f"score {_score(old)} → {_score(new)}"
+    if old and new:
+        return f"{old.type} → {new.type}"
+    entry = old or new
+    if entry is None:
+        return ""
+    score = "" if entry.score is None else f", score {_score(entry)}"
+    return f"id {entry.id}{score}, {entry.type}"
+
+
+def _score(entry: PieceEntry) -> str:
+    return "–" if entry.score is None else f"{entry.score:g}"

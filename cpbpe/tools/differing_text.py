@@ -1,0 +1,225 @@
+"""The shortest text whose tokens are not the same in two models.
+
+Texts are tried from short to long: all of one character, then all of two, or more, if there are few enough.
+Without rules, a character that is in no piece is like any other such character, so two of them stand for all;
+with rules, all of Unicode is tried as texts of one character. Then come longer texts in which a difference is
+likely: those that the orders of the scores point to (`orders.py`), the pieces that changed, alone and with
+neighbours, and random pieces side by side. What is found is
+made shorter, as long as it stays a difference.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.tokenizer.tokenizer import Tokenizer
+
+_BATCH = 50_000
+MOST_TEXTS = 3_000_000
+"""All texts of a length are tried if there are no more than these."""
+GLUED = 100_000
+"""This many texts of pieces at random are tried."""
+_CHANGED = 20_000
+"""This many of the pieces that changed are tried."""
+_LIKELY = 20_000
+"""This many of the texts that the orders of the scores point to are tried, the shortest of them."""
+_NEIGHBOURS = ("", " ", "a", "1", ".", "\n", "é")
+
+
+@dataclass(frozen=True)
+class TextDifference:
+    """A text with the tokens that both models give it."""
+
+    text: str
+    old_ids: tuple[int, ...]
+    new_ids: tuple[int, ...]
+    old_tokens: tuple[str, ...]
+    new_tokens: tuple[str, ...]
+    proved: bool
+    """Whether every shorter text has the same tokens; otherwise no character of it can be left out."""
+
+
+@dataclass
+class TwoModels:
+    """Two models, and what they have in common to compare tokens by."""
+
+    old: Tokenizer
+    new: Tokenizer
+
+    def __post_init__(self) -> None:
+        # A token is what it stands for, and whether it is the one for what is unknown.
+        numbers: dict[Any, int] = {}
+        self._old, self._new = (self._numbered(tok, numbers) for tok in (self.old, self.new))
+
+    @staticmethod
+    def _numbered(tok: Tokenizer, numbers: dict[Any, int]) -> NDArray[np.int64]:
+        unknown = tok.unk_id
+        keys = (None if id == unknown else token for id, token in enumerate(tok.vocab.token_bytes()))
+        found: NDArray[np.int64] = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+        return found
+
+    def differing(self, texts: list[str]) -> NDArray[np.bool_]:
+        """Which texts do not have the same tokens."""
+        one, other = self.old.encode_arrays(texts, threads=1), self.new.encode_arrays(texts, threads=1)
+        first, second = np.diff(one.offsets), np.diff(other.offsets)
+        found: NDArray[np.bool_] = first != second
+        equal = np.repeat(~found, first), np.repeat(~found, second)
+        unequal = self._old[one.ids[equal[0]]] != self._new[other.ids[equal[1]]]
+        owners = np.repeat(np.flatnonzero(~found), first[~found])
+        found[owners[unequal]] = True
+        return found
+
+    def differ(self, text: str) -> bool:
+        """Whether one text does not."""
+        return bool(self.differing([text])[0])
+
+
+def shortest_difference(
+    models: TwoModels, changed: Iterable[str], likely: Sequence[str] = ()
+) -> tuple[TextDifference | None, int]:
+    """A text whose tokens differ, as short as it was found; and how many texts were tried.
+
+    `changed` are the pieces that changed, `likely` normalized texts that are merged in different ways.
+    """
+    tried = 0
+    for exhausted, texts in _levels(models, changed, likely):
+        for batch in _batches(texts):
+            found = models.differing(batch)
+            tried += len(batch)
+            if found.any():
+                candidates = [batch[i] for i in np.flatnonzero(found)[:200]]
+                text = min((_shrunk(models, text) for text in sorted(candidates, key=len)[:20]), key=_rank)
+                return _difference(models, text, len(text) <= exhausted + 1), tried
+    return None, tried
+
+
+def _rank(text: str) -> tuple[int, bool, str]:
+    return len(text), not text.isprintable(), text
+
+
+def _levels(
+    models: TwoModels, changed: Iterable[str], likely: Sequence[str]
+) -> Iterator[tuple[int, Iterable[str]]]:
+    """Texts to try, each with the number of characters up to which all texts have been tried before."""
+    alphabet = _alphabet(models)
+    plain = _is_plain(models)
+    yield 0, alphabet if plain else map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
+    exhausted = 1
+    size = 2
+    while len(alphabet) ** size <= MOST_TEXTS and size <= 4:
+        yield exhausted, map("".join, product(alphabet, repeat=size))
+        exhausted, size = (size, size + 1) if plain else (exhausted, size + 1)
+    shield = alphabet[-1]
+    yield exhausted, (text for piece in likely[:_LIKELY] for text in _apart(piece, shield))
+    few = list(islice(changed, _CHANGED))
+    yield exhausted, (text for piece in few for text in _around(piece))
+    yield exhausted, _glued(models, few)
+
+
+def _is_plain(models: TwoModels) -> bool:
+    """Whether characters that no piece has are all alike: no rules, no forms, no pattern."""
+    return all(
+        not spec.normalizer.charsmap and not spec.normalizer.unicode_form and spec.splitter is None
+        for spec in (models.old.spec, models.new.spec)
+    )
+
+
+def _alphabet(models: TwoModels) -> list[str]:
+    """The characters of all pieces, and two that are in none."""
+    texts = [_texts(tok) for tok in (models.old, models.new)]
+    found = set("".join(chain(*texts)).replace("\u2581", " ")) | {" ", "\u2581"}
+    others = (chr(code) for code in range(0xE000, 0xF8FF))
+    return [*sorted(found), *islice((c for c in others if c not in found), 2)]
+
+
+def _texts(tok: Tokenizer) -> list[str]:
+    """The pieces as text, without those that are parts of characters."""
+    found = []
+    for token in tok.vocab.token_bytes():
+        text = token.decode("utf-8", "ignore")
+        if text and text.encode() == token:
+            found.append(text)
+    return found
+
+
+def _around(piece: str) -> Iterator[str]:
+    text = piece.replace("\u2581", " ")
+    for left in _NEIGHBOURS:
+        for right in _NEIGHBOURS:
+            yield f"{left}{text}{right}"
+    yield piece
+    yield text.strip(" ")
+
+
+def _apart(piece: str, shield: str) -> Iterator[str]:
+    """Texts in which nothing before or after a piece is merged with it, if the rules let them be."""
+    for text in (piece, piece.replace("\u2581", " ")):
+        yield f"{shield}{text}{shield}"
+        yield f"{text}{shield}"
+        yield text
+    yield text.strip(" ")
+
+
+def _glued(models: TwoModels, changed: list[str]) -> Iterator[str]:
+    chance = random.Random(1)
+    pieces = sorted({*_texts(models.old), *_texts(models.new)}) or ["a"]
+    special = [text.replace("\u2581", " ") for text in changed] or pieces
+    for _ in range(GLUED):
+        parts = [
+            chance.choice(special if chance.random() < 0.3 else pieces) for _ in range(chance.randrange(2, 7))
+        ]
+        yield "".join(parts)
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    every = iter(texts)
+    while batch := list(islice(every, _BATCH)):
+        yield batch
+
+
+def _shrunk(models: TwoModels, text: str) -> str:
+    """The text without what can be left out: first halves, then ever smaller parts, down to characters."""
+    size = len(text) // 2
+    while size:
+        begin = 0
+        while begin < len(text):
+            shorter = text[:begin] + text[begin + size :]
+            if shorter and models.differ(shorter):
+                text = shorter
+            else:
+                begin += size
+        size //= 2
+    return _simpler(models, text)
+
+
+def _simpler(models: TwoModels, text: str) -> str:
+    """The text with plain characters where any will do."""
+    for place in range(len(text)):
+        for plain in "a1 ":
+            other = text[:place] + plain + text[place + 1 :]
+            if text[place] not in "a1 " and models.differ(other):
+                text = other
+                break
+    return text
+
+
+def _difference(models: TwoModels, text: str, proved: bool) -> TextDifference:
+    ids = [tuple(tok.encode(text)) for tok in (models.old, models.new)]
+    tokens = [
+        tuple(_token(tok, id) for id in found)
+        for tok, found in zip((models.old, models.new), ids, strict=True)
+    ]
+    return TextDifference(text, ids[0], ids[1], tokens[0], tokens[1], proved)
+
+
+def _token(tok: Tokenizer, id: int) -> str:
+    if tok.spec.alphabet == "bytes":
+        return tok.vocab.id_to_bytes(id).decode("utf-8", "backslashreplace")
+    return tok.vocab[id]

@@ -1,0 +1,335 @@
+"""What a model is, how a piece is built, and what is wrong with a model: lines for a terminal of any width.
+
+Beside the numbers stands what they mean, in a phrase: `meaning_of` a setting, and what each part of a pattern
+does (`explained`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from cpbpe.lint.checks import MOST_EVIDENCE
+from cpbpe.lint.values import SEVERITIES, Lint
+from cpbpe.spelling import counted, spelled
+from cpbpe.text.drawn import Lines, fitted, listed, shown
+from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
+from cpbpe.tools.built import Built
+from cpbpe.training.option_table import MEANINGS
+
+_MOST_CHARACTERS = 300
+"""A longer setting is cut."""
+_SCRIPTS = {"Common": "no letters (digits, punctuation, symbols)", SEVERAL: "several scripts"}
+_SECTIONS = {
+    "trainer": "settings of training",
+    "normalizer": "normalization",
+    "denormalizer": "after decoding",
+}
+_PREFIXES = {
+    "front": "a space is put in front of a text",
+    "end": "a space is put at the end of a text",
+    "none": "no space is put in front of a text",
+}
+_COLOURS = {"error": "31", "warning": "33", "note": "36"}
+
+
+def inspection_lines(
+    seen: Inspection, name: str, columns: int = 100, bold: bool = False, notes: Iterable[str] = ()
+) -> list[str]:
+    """Everything that `Inspection` has, for people; `name` is what the model is called.
+
+    `notes` is what was said about the model when it was read.
+    """
+    made = Lines(columns, bold)
+    # 1. What it is.
+    made.title(shown(name))
+    if seen.alphabet == "bytes":
+        made.row("type", "byte-level BPE")
+        cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
+        made.row(
+            "text is cut", f"by the pattern {shown(cut)}, see below" if cut else "nowhere: it is one chunk"
+        )
+        for pattern in seen.splitter.then if seen.splitter else ():
+            made.row("then", f"by the pattern {shown(pattern)}")
+        if form := seen.normalizer.unicode_form:
+            made.row("before that", f"it is brought into the Unicode normal form {form}")
+        taken = (
+            "taken whole, even if no merges make it" if seen.whole else "made by merges, as any other text"
+        )
+        made.row("a chunk", f"that is a piece is {taken}")
+    else:
+        made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
+    more = seen.vocab_size - seen.pieces
+    made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
+    made.row("file", f"{seen.file_bytes:,} bytes")
+    made.row("fingerprint", seen.fingerprint)
+    if seen.lossless is None:
+        made.row("lossless", seen.undecided)
+    else:
+        every = "every text comes back from its ids" if seen.lossless else "no, some texts do not come back:"
+        made.row("lossless", every)
+    for loss in seen.losses:
+        quoted = ascii if loss.looks_alike else lambda text: shown(f"'{text}'")
+        made.text(f"{loss.reason} {quoted(loss.example)} becomes {quoted(loss.becomes)}.", "    - ", "      ")
+    if seen.splitter is not None:
+        made.title("how text is cut: the first of these that matches is a chunk")
+        for part, meaning in explained(seen.splitter.pattern):
+            made.text(shown(part, spaces=True).replace("\\\\", "\\"), "  ", "    ")
+            if meaning:
+                made.text(meaning, "      ", "      ")
+    # 2. Special and added tokens.
+    made.title("special pieces")
+    for kind, id in seen.special_ids.items():
+        made.row(kind, "none" if id is None else str(id))
+    for name, tokens in (("all", seen.special_tokens), ("added", seen.added_tokens)):
+        if tokens or name == "all":
+            made.row(name, listed([f"{shown(token)} {id}" for token, id in tokens.items()]) or "none")
+    # 3. What goes around texts, and what else the file carries.
+    made.title("around texts")
+    where = prefix_of(seen.normalizer)
+    wish = where != "none" and seen.file_options.get("prefix_after_special") is False
+    made.row(
+        "prefix", _PREFIXES[where] + (", and by the file's wish not after special tokens" if wish else "")
+    )
+    options = ", ".join(f"{name}={value}" for name, value in seen.file_options.items())
+    made.row("file asks for", f"{options}; tok.using(**tok.file_options) does it" if options else "nothing")
+    for role, token in seen.token_roles.items():
+        made.row(shown(role), shown(token))
+    for name, template in seen.chat_templates.items():
+        made.row("chat template", f"{shown(name)}, {counted(len(template), 'character')}")
+    for note in notes:
+        made.row("note", shown(note))
+    # 4. Counts.
+    made.title("by type")
+    made.bars(seen.types)
+    made.title("by script")
+    made.bars(seen.scripts, _SCRIPTS)
+    made.title("by length")
+    made.bars(seen.lengths, {length: counted(length, "character") for length in seen.lengths})
+    drawn = partial(shown, spaces=seen.alphabet == "bytes")
+    made.title("longest pieces")
+    for id, piece in seen.longest:
+        made.text(fitted(drawn(piece), made.columns - 12), f"  {id:>8}  ", " " * 12)
+    # 5. What the file records.
+    for section, title in _SECTIONS.items():
+        fields: Mapping[str, Any] | None = getattr(seen.settings, section)
+        if fields is not None and seen.alphabet == "bytes" and section == "normalizer":
+            fields = {name: value for name, value in fields.items() if value and name != "name"} or None
+        if fields is not None:
+            made.title(title)
+            if not fields:
+                made.text("nothing is recorded")
+            for field, value in fields.items():
+                made.text(f"{field} = {_setting(value)}", "  ", "      ")
+                if phrase := meaning_of(section, field):
+                    made.text(phrase, "      ", "      ")
+    # 6. A sentence.
+    made.title("sample")
+    made.row("text", shown(seen.sample.text))
+    made.row("pieces", " ".join(map(drawn, seen.sample.pieces)))
+    made.row("ids", " ".join(map(str, seen.sample.ids)))
+    same = "the same text" if seen.sample.decoded == seen.sample.text else shown(seen.sample.decoded)
+    made.row("decoded", same)
+    return made.lines
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        text = listed([shown(str(item)) for item in value])
+    else:
+        text = shown(f"'{value}'" if isinstance(value, str) else str(value))
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bool = False) -> list[str]:
+    """How a piece is built, step by step. `spaces`: pieces have spaces, which are to be seen."""
+    made = Lines(columns, bold)
+    drawn = partial(shown, spaces=spaces)
+    made.title(drawn(piece.piece))
+    made.row("id", str(piece.id))
+    made.row("type", piece.type)
+    made.row("score", f"{piece.score:g}")
+    if piece.note:
+        made.text(piece.note)
+    if piece.symbols and piece.type != "USER_DEFINED":
+        made.row("begins as", " ".join(map(drawn, piece.symbols)))
+        for number, merge in enumerate(piece.merges, 1):
+            made.row(
+                f"merge {number}",
+                f"{drawn(merge.left)} + {drawn(merge.right)} = {drawn(merge.made)} "
+                f"(rank {merge.rank:,}, score {merge.score:g}, id {merge.id})",
+            )
+        if len(piece.ends_as) != 1:
+            made.row("ends as", " ".join(map(drawn, piece.ends_as)))
+        elif not piece.merges:
+            made.row("", "a single symbol, which needs no merge")
+    return made.lines
+
+
+def piece_lines(
+    found: Iterable[tuple[int, str, float, str]], columns: int | None, spaces: bool = False
+) -> Iterator[str]:
+    """Pieces as lines: id, type, score and piece. Without a width nothing is cut."""
+    for id, type, score, piece in found:
+        line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece, spaces)}"
+        yield line if columns is None else fitted(line, columns)
+
+
+def lint_lines(report: Lint, name: str, columns: int = 100, colours: bool = False) -> list[str]:
+    """What is wrong with a model; `name` is what it is called."""
+    made = Lines(columns, colours)
+    made.title(shown(name))
+    for finding in report.findings:
+        severity = f"{finding.severity:<8}"
+        if colours:
+            severity = f"\x1b[{_COLOURS[finding.severity]}m{severity}\x1b[0m"
+        made.lines += ["", f"{severity}{finding.code}"]
+        made.text(f"{shown(finding.message)}.", " " * 8, " " * 8)
+        for text in finding.evidence:
+            made.text(shown(text).replace("\\\\", "\\"), "        - ", " " * 10)
+        more = len(finding.ids) - len(finding.evidence)
+        if more > 0 and len(finding.evidence) == MOST_EVIDENCE:
+            made.lines.append(f"        - and {more:,} more, which --json lists")
+        made.text(f"{shown(finding.remedy)}.", "        > ", " " * 10)
+    counts = [counted(report.count(severity), severity) for severity in reversed(SEVERITIES)]
+    made.lines.append("")
+    total = f"{report.pieces:,} pieces, of which text can yield {report.reachable:,}"
+    made.text(f"{', '.join(counts)}; {total}", "", "")
+    return made.lines
+
+
+# --- What settings mean ---------------------------------------------------------------------------
+
+_NOTHING = "has no effect"
+_UNIGRAM = "means something for unigram models only"
+
+_TRAINER = {
+    "input": "the files that it was trained on",
+    "input_format": "the format of these files: text, or tsv (a text, a tab, a count)",
+    "model_prefix": "the name that the model was saved under when it was trained",
+    "model_type": "the kind of model; bpe is the one that merges pairs",
+    "vocab_size": "how many pieces were asked for, special pieces included",
+    "accept_language": f"the languages that it was made for, if the file says so; {_NOTHING}",
+    "self_test_sample_size": f"the number of texts stored as a self-test; {_NOTHING}",
+    "mining_sentence_size": _NOTHING,
+    "training_sentence_size": _NOTHING,
+    "seed_sentencepiece_size": _UNIGRAM,
+    "shrinking_factor": _UNIGRAM,
+    "num_sub_iterations": _UNIGRAM,
+    "seed_sentencepieces_file": _UNIGRAM,
+    "num_threads": "how many threads trained it; the model does not depend on it",
+    "train_extremely_large_corpus": "how the trainer counted a large corpus; the model does not depend on it",
+    "enable_differential_privacy": _UNIGRAM,
+    "differential_privacy_noise_level": _UNIGRAM,
+    "differential_privacy_clipping_threshold": _UNIGRAM,
+    "use_all_vocab": "means something for word and character models only",
+    "hard_vocab_limit": "whether training would have failed if the corpus was too small for `vocab_size`",
+    "vocabulary_output_piece_score": "whether the .vocab file beside the model has scores",
+    "byte_fallback": "characters without a piece are encoded as bytes, instead of as unknown",
+    "required_chars": "characters that got a piece however rare they were",
+    "input_sentence_size": "how many lines it was trained on at most; 0 for all",
+    "shuffle_input_sentence": "with `input_sentence_size`: the lines were sampled from the whole corpus",
+    "max_sentence_length": "lines with more bytes were skipped in training",
+}
+
+_NORMALIZER = {
+    "name": "the name of the rules by which text is rewritten before it is encoded; nothing depends on it",
+    "precompiled_charsmap": "these rules, compiled; with 0 bytes there are none",
+    "escape_whitespaces": "write spaces as U+2581 (▁)",
+    "normalization_rule_tsv": "the file that the rules came from",
+}
+
+
+def meaning_of(section: str, name: str) -> str:
+    """What a field of a section ("trainer", "normalizer" or "denormalizer") means; "" if it is not known.
+
+    >>> meaning_of("normalizer", "escape_whitespaces")
+    'write spaces as U+2581 (▁)'
+    """
+    own = _TRAINER if section == "trainer" else _NORMALIZER
+    if name in own:
+        return spelled(own[name])
+    return spelled(MEANINGS[name].meaning) if name in MEANINGS else ""
+
+
+# --- What the parts of a pattern do ---------------------------------------------------------------
+
+_ENDING = "an ending: 's, 'd, 'm, 't, 'll, 've or 're"
+_WORD = "letters, and the space in front"
+_FREE_WORD = "letters, and the character in front if it is no digit or line break"
+_MARKS = "marks and symbols, and the space in front"
+_BREAKS = "whitespace up to its last line break"
+_LAST = "whitespace, but not its last character if something else follows"
+
+_PARTS = {
+    r"'(?:[sdmt]|ll|ve|re)": _ENDING,
+    r"'(?i:[sdmt]|ll|ve|re)": f"{_ENDING}, also in capitals",
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)": f"{_ENDING}, also in capitals",
+    r" ?\p{L}+": _WORD,
+    r" ?\p{N}+": "a number of any length, and the space in front",
+    r" ?[^\s\p{L}\p{N}]+": _MARKS,
+    r"[^\r\n\p{L}\p{N}]?\p{L}+": _FREE_WORD,
+    r"\p{N}{1,3}": "a number of one to three digits",
+    r"\p{N}": "one digit",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*": f"{_MARKS}, and line breaks after them",
+    r" ?[^\s\p{L}\p{N}]+[\r\n/]*": f"{_MARKS}, and line breaks or slashes after them",
+    r"\s+$": "whitespace at the end of the text",
+    r"\s*[\r\n]": _BREAKS,
+    r"\s*[\r\n]+": _BREAKS,
+    r"\s+(?!\S)": _LAST,
+    r"\s+": "whitespace",
+    r"\s": "one character of whitespace",
+}
+"""By the text of a part, without possessive repeats, which do not change what it matches here."""
+
+_POSSESSIVE = re.compile(r"([+*?]|\{\d+,\d+\})\+")
+"""A repeat that gives nothing back."""
+
+_BY_CASE = (
+    (r"*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+", "a word that ends in small letters"),
+    (r"+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*", "a word that begins with capitals"),
+)
+"""The words of patterns that cut before a capital."""
+_ENDING_AFTER = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+
+
+def explained(pattern: str) -> Iterator[tuple[str, str]]:
+    r"""The parts of a pattern in the order in which they are tried, each with its meaning; "" if unknown.
+
+    >>> list(explained(r"\p{N}{1,3}|\s+"))
+    [('\\p{N}{1,3}', 'a number of one to three digits'), ('\\s+', 'whitespace')]
+    """
+    for part in _parts(pattern):
+        meaning = _PARTS.get(_POSSESSIVE.sub(r"\1", part), "")
+        if not meaning and part.startswith(r"[^\r\n\p{L}\p{N}]?[\p{Lu}"):
+            meaning = next((words for inside, words in _BY_CASE if inside in part), "")
+            if meaning and part.endswith(_ENDING_AFTER):
+                meaning += ", and an ending such as 's after it"
+        yield part, meaning
+
+
+def _parts(pattern: str) -> Iterator[str]:
+    """The alternatives of a pattern."""
+    begin = depth = 0
+    in_class = escaped = False
+    for at, character in enumerate(pattern):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif in_class:
+            in_class = character != "]"
+        elif character == "[":
+            in_class = True
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "|" and not depth:
+            yield pattern[begin:at]
+            begin = at + 1
+    yield pattern[begin:]

@@ -1,0 +1,129 @@
+"""How the page looks, that everybody can use it, and the page as a file."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cpbpe
+from cpbpe.view import static_page
+from tests.support import browser as browsers
+from tests.support import tiers
+from tests.support.browser import Opener, tokens, typed, until
+from tests.tools.page_models import BYTES, EVIL
+
+pytestmark = pytest.mark.skipif(not browsers.RUNS, reason=f"not there: {', '.join(browsers.MISSING)}")
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
+TOOLS = ("replay", "samples", "search")
+
+
+def with_tools(page: Any) -> None:
+    for tool in TOOLS:
+        page.click(f"#{tool} summary")
+    page.fill("#wanted", "the")
+    until(
+        page, "document.querySelectorAll('#pieces li').length && document.querySelectorAll('#rows li').length"
+    )
+
+
+@pytest.mark.parametrize("scheme", tiers.some(["light", "dark"], ["dark"]))
+def test_contrast(scheme: str, two: str, opened: Opener) -> None:
+    """All text that is shown has a contrast of 4.5 at least (WCAG, AA), also in dialogs and in messages."""
+    page = opened(two, color_scheme=scheme)
+    typed(page, "Hello  the\tcat\n🦙 e\u0301\u200b <s>")
+    page.check("#special")
+    page.check("#eos")
+    with_tools(page)
+    page.hover(".token >> nth=1")
+    found = page.evaluate(CONTRAST)
+    assert found["texts"] > 40
+    assert found["low"] == []
+    page.click(".token >> nth=1")
+    page.wait_for_selector("#tree[open]")
+    assert page.evaluate(CONTRAST)["low"] == []
+    back = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", back))) < 150) == (scheme == "dark")
+
+
+@tiers.slow
+def test_every_control_has_a_name(two: str, opened: Opener) -> None:
+    page = opened(two)
+    typed(page, "Hi 🦙")
+    with_tools(page)
+    nameless = page.evaluate(
+        """() => {
+          const controls = 'button, input, select, textarea, [role=button], [role=group], summary';
+          const name = (one) =>
+            one.getAttribute('aria-label') || one.labels?.[0]?.textContent || one.textContent;
+          const shown = [...document.querySelectorAll(controls)].filter((one) => one.checkVisibility());
+          return shown.filter((one) => !name(one).trim()).map((one) => one.outerHTML);
+        }"""
+    )
+    assert nameless == []
+    assert page.get_attribute("html", "lang") == "en"
+    assert page.locator("[tabindex='0'].token").count() == 2
+    ids = page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
+    assert len(set(ids)) == len(ids)
+
+
+@tiers.slow
+def test_a_phone(two: str, opened: Opener) -> None:
+    """Nothing is wider than the screen."""
+    page = opened(two, viewport={"width": 360, "height": 740}, has_touch=True)
+    typed(page, "Hello world " * 20 + "W" * 200)
+    with_tools(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.locator(".token").first.tap()
+    page.wait_for_selector("#tree[open]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.slow
+def test_right_to_left(address: str, opened: Opener) -> None:
+    page = opened(address)
+    typed(page, "שלום עולם")
+    assert page.evaluate("getComputedStyle(document.querySelector('.block')).direction") == "rtl"
+    first, last = (page.locator(".token").nth(at).bounding_box() for at in (0, -1))
+    assert first["x"] > last["x"]
+    page.locator(".token").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.at") == "1"
+
+
+def test_the_file(tok: cpbpe.Tokenizer, opened: Opener, tmp_path: Path) -> None:
+    """Without a server: tokens, hover, trees, replay, and the search of what is there."""
+    text = f"Hello 🦙\r\n{EVIL}"
+    path = tmp_path / "tokens.html"
+    path.write_bytes(static_page({"a.model": tok, "b": BYTES}, text).encode())
+    page = opened(path.as_uri())
+    assert tokens(page)[0].startswith("▁Hello, id 22557")
+    assert page.locator(".panel >> nth=0 >> .token").count() == len(tok.encode(text))
+    assert page.locator(".differs").count() > 0
+    assert page.get_attribute("#text", "readonly") is not None
+    page.hover(".token >> nth=0")
+    assert "22557" in page.inner_text("#about")
+    page.click(".token >> nth=0")
+    page.wait_for_selector("#tree[open]")
+    assert page.locator("#tree .label").count() == 11
+    page.keyboard.press("Escape")
+    page.click("#replay summary")
+    until(page, "document.querySelector('#why').innerText.startsWith('Merge 1: ')")  # it begins with this
+    page.fill("#step", "1")
+    assert page.inner_text("#why").startswith("Merge 2: ")
+    page.click("#search summary")
+    page.fill("#wanted", " hello")
+    until(page, "document.querySelectorAll('#pieces li').length")
+    assert page.locator("#pieces .piece").all_text_contents() == ["▁Hello"]
+    assert (page.title(), page.locator("img").count()) == ("cpbpe view", 0)
+    page.click("#samples summary")
+    until(page, "document.querySelectorAll('#rows li').length == 8")
+    assert not page.is_visible("#again")
+    alike = "document.getElementById('sampled').textContent == '8 samples, 1 of them different'"
+    assert not page.evaluate(alike)
+    drawn = page.locator("#rows li >> nth=1 >> .symbol").all_text_contents()
+    visible = str.maketrans("\r\n ", "␍␊␣")
+    assert drawn == [piece.translate(visible) for piece in tok.encode_pieces(text, alpha=0.1, seed=1)]
+    page.fill("#alpha", "0")
+    until(page, alike)
