@@ -80,7 +80,8 @@ def compare(
     cells: list[Cell] = []
     sample: list[str] = []
     for name, given in named.items():
-        text, of_text, beginning = _counted(name, given.texts() if isinstance(given, Documents) else given, subjects)
+        read = given.texts() if isinstance(given, Documents) else given
+        text, of_text, beginning = _counted(name, read, subjects)
         if isinstance(given, Documents):
             text = replace(text, left_out=dict(given.left_out))
         compared.append(text)
