@@ -8,9 +8,11 @@
 'Hello world'
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
+from cpbpe.lazy import importing
 from cpbpe.version import __version__
 
 if TYPE_CHECKING:
@@ -22,15 +24,13 @@ if TYPE_CHECKING:
     from cpbpe.packing.report import PackReport
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
-    from cpbpe.tokenizer.encoding import Encoding
+    from cpbpe.tokenizer.encoding import Encoding, Part, Special
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.loading import load
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.ragged import Ragged
     from cpbpe.tokenizer.shown import Shown
-    from cpbpe.tokenizer.special import Part, Special
-    from cpbpe.tokenizer.stream_decoder import StreamDecoder
-    from cpbpe.tokenizer.stream_encoder import StreamEncoder
+    from cpbpe.tokenizer.streams import StreamDecoder, StreamEncoder
     from cpbpe.tokenizer.tokenizer import Tokenizer
     from cpbpe.tokenizer.vocabulary import Vocabulary
     from cpbpe.tools.compare import compare
@@ -91,63 +91,54 @@ __all__ = [
 ]
 
 _LATER = {
-    "engine_name": "engine.choice",
-    "ModelSpec": "model.spec",
-    "NormalizerSpec": "model.spec",
-    "Piece": "model.spec",
-    "PieceType": "model.spec",
-    "Pieces": "model.spec",
-    "Settings": "model.spec",
-    "load": "tokenizer.loading",
-    "Tokenizer": "tokenizer.tokenizer",
-    "Encoding": "tokenizer.encoding",
-    "Part": "tokenizer.special",
-    "Ragged": "tokenizer.ragged",
-    "Shown": "tokenizer.shown",
-    "Special": "tokenizer.special",
-    "Vocabulary": "tokenizer.vocabulary",
-    "Inspection": "tokenizer.inspection",
-    "Finding": "lint.values",
-    "Lint": "lint.values",
-    "compare": "tools.compare",
-    "Comparison": "tools.comparison",
-    "diff": "tools.diff",
-    "ModelDiff": "tools.diff",
-    "Completions": "tokenizer.completions",
-    "Conversion": "tokenizer.converting",
-    "convert": "tokenizer.converting",
-    "Losslessness": "tokenizer.lossless",
-    "StreamDecoder": "tokenizer.stream_decoder",
-    "StreamEncoder": "tokenizer.stream_encoder",
-    "BYTE_PRESETS": "training.options",
-    "ByteTrainOptions": "training.options",
-    "PRESETS": "training.options",
-    "Report": "training.report",
-    "TrainOptions": "training.options",
-    "TrainingResult": "training.result",
-    "WordCounts": "training.word_counts",
-    "train": "training.train",
-    "PackReport": "packing.report",
-    "PackedTokens": "packing.packed_tokens",
-    "pack": "packing.pack",
+    "engine.choice": "engine_name",
+    "lint.values": "Finding Lint",
+    "model.spec": "ModelSpec NormalizerSpec Piece PieceType Pieces Settings",
+    "packing.pack": "pack",
+    "packing.packed_tokens": "PackedTokens",
+    "packing.report": "PackReport",
+    "tokenizer.completions": "Completions",
+    "tokenizer.converting": "Conversion convert",
+    "tokenizer.encoding": "Encoding Part Special",
+    "tokenizer.inspection": "Inspection",
+    "tokenizer.loading": "load",
+    "tokenizer.lossless": "Losslessness",
+    "tokenizer.ragged": "Ragged",
+    "tokenizer.shown": "Shown",
+    "tokenizer.streams": "StreamDecoder StreamEncoder",
+    "tokenizer.tokenizer": "Tokenizer",
+    "tokenizer.vocabulary": "Vocabulary",
+    "tools.compare": "compare",
+    "tools.comparison": "Comparison",
+    "tools.diff": "ModelDiff diff",
+    "training.options": "BYTE_PRESETS PRESETS ByteTrainOptions TrainOptions",
+    "training.report": "Report",
+    "training.result": "TrainingResult",
+    "training.train": "train",
+    "training.word_counts": "WordCounts",
 }
+"""What is imported when it is first asked for, by module, as type checkers see it above.
+
+Most programs only encode. And most of what the command does first, such as showing a help text, needs no
+tokenizer: importing `Tokenizer` takes longer than all that.
+"""
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for when it is first asked for.
-
-    Most programs only encode. And most of what the command does first, such as showing a help text, needs no
-    tokenizer: importing `Tokenizer` takes longer than all that.
-    """
-    from cpbpe.lazy import imported
-
-    if name not in _LATER:
-        hint = "" if name.startswith("_") else imported("cpbpe.tokenizer.guesses").module_hint(name, __all__)
-        raise AttributeError(f"module 'cpbpe' has no attribute {name!r}{hint}")
-    value = getattr(imported(f"cpbpe.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
+    """Import a name of `_LATER`."""
+    for module, names in _LATER.items():
+        if name in names.split():
+            with importing:
+                value: object = getattr(import_module(f"cpbpe.{module}"), name)
+            globals()[name] = value
+            return value
+    hint = ""
+    if not name.startswith("_"):
+        with importing:
+            from cpbpe.foreign import MODULE, advice
+        hint = advice(name, MODULE, __all__)
+    raise AttributeError(f"module 'cpbpe' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "import_module", "importing"})

@@ -24,7 +24,7 @@ from cpbpe.engine.protocol import Slices
 from cpbpe.lazy import importing
 from cpbpe.text.utf8 import character_positions
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names
-from cpbpe.tokenizer.plans import EncodePlan, Plans
+from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -252,9 +252,7 @@ class _Work:
                 "cpbpe.load(path) gives one"
             )
         check_names(options, name, ENCODE)
-        bound = {key: value for key, value in tokenizer.bound_options.items() if key in ENCODE}
-        merged: Any = {**bound, **options}
-        self._plan: EncodePlan = Plans(tokenizer.facts).encode(merged, "encode_arrays")
+        self._plan: EncodePlan = tokenizer.plans.encode(options, "encode_arrays")
         self._name = name
         self._threads = None if threads is None else checked_threads(threads)
         self._before = 0  # texts in the chunks before this one
@@ -397,7 +395,7 @@ def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends:
     if encoder.finder.odd is not None:
         return True
     try:
-        return encoder.finder.split(texts.data[begins.min() : ends.max()].tobytes()) is not None
+        return len(encoder.split(texts.data[begins.min() : ends.max()].tobytes())) > 1
     except ValueError:  # one that is refused
         return True
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = [
     ("errors", "lazy", "version"),
-    ("spelling",),
+    ("spelling", "foreign"),
     ("checks",),
     ("text",),
     ("model",),
@@ -27,7 +27,7 @@ ROOMS = [
     ("tokenizer",),
     ("corpus",),
     ("training",),
-    ("transcode", "packing"),
+    ("packing",),
     ("arrow",),
     ("tools",),
     ("compat", "scale"),

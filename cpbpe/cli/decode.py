@@ -64,7 +64,7 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Decode as the arguments say."""
     from cpbpe.corpus.documents import Files
-    from cpbpe.transcode.decoding import LineDecoder
+    from cpbpe.packing.lines import LineDecoder
 
     check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
     tokenizer = load(arguments)

@@ -80,7 +80,7 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Encode as the arguments say."""
     from cpbpe.corpus.documents import Documents
-    from cpbpe.transcode.encoding import DocumentEncoder
+    from cpbpe.packing.lines import DocumentEncoder
 
     # 1. Checks that come before the work.
     check(arguments, "cpbpe encode my.model corpus.txt", "for ids as JSON, give --format jsonl")

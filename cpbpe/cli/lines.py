@@ -14,7 +14,7 @@ from cpbpe.cli.parsing import NotUnderstoodError, Parser, whole_number
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
-    from cpbpe.transcode.encoding import Tally
+    from cpbpe.packing.lines import Tally
 
 Parts = Generator[bytes | memoryview, None, None]
 

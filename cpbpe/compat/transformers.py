@@ -28,8 +28,8 @@ from cpbpe.model.formats.tokenizer_json.spaces import by_metaspace
 from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.special_finder import SpecialFinder, renamed
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
+from cpbpe.tokenizer.special_tokens import SpecialFinder, renamed
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["CpbpeTokenizer"]

@@ -31,4 +31,4 @@ KEEPS_SPACE = "keep_space_after_special"
 PLAIN = "plain"
 """Of a token in `Carried.tokens`: every text that spells it out yields it, and decoding always shows it."""
 TOKEN_FLAGS = (PLAIN, "lstrip", "rstrip", "single_word", "late", "normalized")
-"""What a token can be, besides special: see `cpbpe.tokenizer.special_finder`."""
+"""What a token can be, besides special: see `cpbpe.tokenizer.special_tokens`."""

@@ -17,33 +17,24 @@ from cpbpe.checks import (
     refuse_single,
     repeatable,
     threads_for,
-    utf8,
 )
 from cpbpe.engine.ends import between
-from cpbpe.lazy import imported, numpy
+from cpbpe.lazy import numpy
 from cpbpe.text.utf8 import text_of
-from cpbpe.tokenizer.alignment import align, align_arrays
+from cpbpe.tokenizer.alignment import align_arrays
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.options import DECODE, DecodeOptions, check_names
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder, checked_parts
+from cpbpe.tokenizer.vocabulary import piece_bytes
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
     from cpbpe.engine.protocol import Ids as IdArray
-    from cpbpe.lint.values import Lint
-    from cpbpe.tokenizer.completions import Completions
-    from cpbpe.tokenizer.inspection import Inspection
-    from cpbpe.tokenizer.lossless import Losslessness
-    from cpbpe.tokenizer.shown import Shown
-    from cpbpe.tokenizer.special import Part
-    from cpbpe.tokenizer.stream_decoder import StreamDecoder
-    from cpbpe.tokenizer.stream_encoder import StreamEncoder
+    from cpbpe.tokenizer.encoding import Part
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 T = TypeVar("T")
-AnyText = TypeVar("AnyText", bound=str | bytes)
 
 
 # --- Text to ids ----------------------------------------------------------------------------------
@@ -195,13 +186,7 @@ def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes
             if text is not None:
                 return text
     refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-    return _known(decoder.decode_pieces([_piece(piece) for piece in pieces]))
-
-
-def _piece(piece: object) -> bytes:
-    """A piece as bytes. One that is not UTF-8 may be spelled as in `tok.vocab`."""
-    data = imported("cpbpe.tokenizer.vocabulary").piece_of_key(piece) if isinstance(piece, str) else None
-    return utf8(piece, "decode_pieces") if data is None else data
+    return _known(decoder.decode_pieces([piece_bytes(piece, "decode_pieces") for piece in pieces]))
 
 
 def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
@@ -211,74 +196,4 @@ def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
 def _known(text: T | None) -> T:
     """The engine's result for checked ids, which is never None."""
     assert text is not None
-    return text
-
-
-# --- Imported on first use: most programs never need these -----------------------------------------
-
-
-def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:
-    """The beginning of a text."""
-    cut: AnyText = imported("cpbpe.tokenizer.splitting").truncate(facts, plan, text, max_tokens)
-    return cut
-
-
-def split(
-    facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex, overlap: SupportsIndex
-) -> list[AnyText]:
-    """A text in parts."""
-    parts: list[AnyText] = imported("cpbpe.tokenizer.splitting").split(facts, plan, text, max_tokens, overlap)
-    return parts
-
-
-def stream_encoder(facts: ModelFacts, plan: EncodePlan) -> StreamEncoder:
-    """An encoder for text that arrives in parts."""
-    stream: StreamEncoder = imported("cpbpe.tokenizer.stream_encoder").StreamEncoder(facts, plan)
-    return stream
-
-
-def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
-    """How a prompt can end."""
-    found: Completions = imported("cpbpe.tokenizer.completions").completions(facts, plan, text)
-    return found
-
-
-def shown(facts: ModelFacts, plan: EncodePlan, text: Text, unit: Unit | None, limit: int | None) -> Shown:
-    """The tokens of a text, drawn."""
-    encoding = align(facts, plan, text, "show", unit)
-    drawn: Shown = imported("cpbpe.tokenizer.shown").Shown(encoding, limit)
-    return drawn
-
-
-def stream_decoder(facts: ModelFacts, prompt_ids: Ids | None, options: DecodeOptions) -> StreamDecoder:
-    """A decoder for ids that arrive one by one."""
-    check_names(options, "stream_decoder", DECODE)
-    prompt = [] if prompt_ids is None else prompt_ids
-    module = imported("cpbpe.tokenizer.stream_decoder")
-    stream: StreamDecoder = module.StreamDecoder(facts, prompt, **options)
-    return stream
-
-
-def inspection(facts: ModelFacts, sample: str | None) -> Inspection:
-    """What the model is, with a sentence of its own or of the caller's."""
-    given = () if sample is None else (sample,)
-    found: Inspection = imported("cpbpe.tokenizer.inspection").inspection(facts, *given)
-    return found
-
-
-def losslessness(facts: ModelFacts) -> Losslessness:
-    """Whether every text comes back."""
-    answer: Losslessness = imported("cpbpe.tokenizer.lossless").losslessness(facts.spec)
-    return answer
-
-
-def lint(facts: ModelFacts, texts: Iterable[Text] | None, embeddings: Any) -> Lint:
-    """What is wrong with the model."""
-    report: Lint = imported("cpbpe.tokenizer.linting").lint(facts, texts, embeddings)
-    return report
-
-
-def witness(facts: ModelFacts, id: int) -> str | None:
-    """A text that yields a piece."""
-    text: str | None = imported("cpbpe.tokenizer.linting").witness(facts, id)
     return text

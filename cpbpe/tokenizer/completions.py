@@ -24,7 +24,7 @@ from cpbpe.tokenizer import endings as search
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
-from cpbpe.tokenizer.stream_encoder import SpecialKeys
+from cpbpe.tokenizer.streams import SpecialKeys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,7 +115,7 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     done, open_at, keys = 0, len(data), None
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
         keys = SpecialKeys(plan.encoder.finder, "completions")
-        plan.encoder.finder.split(given)  # refuses what must not be there
+        plan.encoder.split(given)  # refuses what must not be there
         while (key := keys.next(data, done, False)) is not None:
             done = key[1]
         open_at = keys.first_open(data, done)

@@ -53,7 +53,7 @@ class Continuations:
             _check_pattern(facts)
             shape: Shape | None = Shape(replace(spec.normalizer), [])
         else:
-            shape = facts.stream_plan.shape
+            shape = facts.stream_shape
         if shape is None:
             raise ValueError(
                 "completions() cannot tell what is certain in the texts of this model: it has pieces or "

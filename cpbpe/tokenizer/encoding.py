@@ -1,4 +1,7 @@
-"""`Encoding`, which `Tokenizer.align` returns: ids, pieces, and where in the text they came from."""
+"""`Encoding`, which `Tokenizer.align` returns: ids, pieces, and where in the text they came from.
+
+And `Special`, a part of what `Tokenizer.encode_parts` takes.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, SupportsIndex
 
-from cpbpe.checks import checked_limit
-from cpbpe.lazy import imported, kept, numpy
+from cpbpe.checks import Unit, checked_limit
+from cpbpe.lazy import importing, kept
 from cpbpe.text.utf8 import character_positions, is_inside, text_of
 from cpbpe.tokenizer.facts import ModelFacts
 
@@ -18,9 +21,29 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Unit = Literal["char", "byte"]
 _WORD = re.compile(r"\S+")
-_NONE: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special token as one part of a list to encode, for `encode_parts`.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> tok.encode_parts([cpbpe.Special("<s>"), "Hi </s>", 13])
+    [1, 15359, 1867, 28713, 28767, 13]
+    """
+
+    text: str
+    """The text of the token, as in `tok.vocab.special_tokens`."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"the text of a Special must be a str, not {type(self.text).__name__}")
+
+
+Part = str | bytes | int | Special
+"""One of the parts."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +212,8 @@ class Encoding:
         """
         if self.ids[at - 1] in self.special or self.ids[at] in self.special:
             return False
-        before, behind = self.offsets[at - 1][0], self.offsets[at][0]
-        return before == behind or (self.unit == "byte" and is_inside(self._data, max(before, behind)))
+        before, after = self.offsets[at - 1][0], self.offsets[at][0]
+        return before == after or (self.unit == "byte" and is_inside(self._data, max(before, after)))
 
     # --- As arrays --------------------------------------------------------------------------------
 
@@ -202,15 +225,17 @@ class Encoding:
         >>> ids, offsets[:, 1] - offsets[:, 0]
         (array([22557,  1526], dtype=uint32), array([5, 6]))
         """
-        np = numpy()
+        with importing:
+            import numpy as np
         return np.array(self.ids, np.uint32), np.array(self.offsets, np.int64).reshape(-1, 2)
 
     # --- Being drawn, and pickled -----------------------------------------------------------------
 
     def _repr_html_(self) -> str:
         """The drawing of `Tokenizer.show`, for notebooks."""
-        html: str = imported("cpbpe.tokenizer.shown").Shown(self).html()
-        return html
+        with importing:
+            from cpbpe.tokenizer.shown import Shown
+        return Shown(self).html()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "facts"}

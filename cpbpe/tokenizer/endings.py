@@ -41,9 +41,8 @@ from cpbpe.tokenizer.continuations import Base, Continuations
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
-from cpbpe.tokenizer.stable_cuts import stable_cut
-from cpbpe.tokenizer.stream_encoder import SpecialKeys
-from cpbpe.tokenizer.tails import Tail
+from cpbpe.tokenizer.streams import SpecialKeys
+from cpbpe.tokenizer.tails import Tail, stable_cut
 
 
 @dataclass
@@ -101,7 +100,7 @@ class Search:
         cut = engine.cut(fixed) if fixed else 0
         head = engine.encode(state.fixed[:cut]) if cut else []
         place, ids = stable_cut(self._facts, engine, fixed[cut:])
-        unk = self._facts.stream_plan.unk if head or ids else -1
+        unk = self._facts.stream_unk if head or ids else -1
         is_run = ids[:1] == head[-1:] == [unk]  # unknown characters on both sides are one token
         cut, head = cut + place, head + ids[is_run:]
         self._found.head = len(head)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cpbpe import checks
-from cpbpe.lazy import imported, kept
+from cpbpe.lazy import importing, kept
 from cpbpe.model.formats.sniff import may_carry
 from cpbpe.model.piece_type import KEEPS_SPACE, PieceType
 from cpbpe.text.utf8 import SPACE, text_of
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
     from cpbpe.lint.reach import Family
     from cpbpe.model.spec import Carried, ModelSpec, Settings
-    from cpbpe.tokenizer.stream_values import StreamPlan, StreamTexts
+    from cpbpe.tokenizer.stream_normalizer import Shape
 
+StreamTexts = tuple[list[str | None], dict[int, int | bytes]]
 
 _NO_TEXT = b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
 """The types of pieces that do not decode to their own text."""
@@ -58,20 +59,25 @@ class ModelFacts:
     def spec(self) -> ModelSpec:
         """The model as a value, without what only its file says. Made on request: it takes megabytes."""
         added = tuple((text.encode(), id) for text, id in self.special.added.items())
-        spec: ModelSpec = imported("cpbpe.engine.columns").spec_of(self.engine.columns(), self.file)
-        return imported("dataclasses").replace(spec, added=added)  # type: ignore[no-any-return]
+        with importing:
+            from dataclasses import replace
+
+            from cpbpe.engine.columns import spec_of
+        return replace(spec_of(self.engine.columns(), self.file), added=added)
 
     @kept
     def settings(self) -> Settings:
         """What the file says about itself."""
-        settings: Settings = imported("cpbpe.model.formats.sentencepiece").read_settings(self.file)
-        return settings
+        with importing:
+            from cpbpe.model.formats.sentencepiece import read_settings
+        return read_settings(self.file)
 
     @kept
     def carried(self) -> Carried:
         """What the file says beside the model."""
-        carried: Carried = imported("cpbpe.model.formats.sentencepiece").read_carried(self.file)
-        return carried
+        with importing:
+            from cpbpe.model.formats.sentencepiece import read_carried
+        return read_carried(self.file)
 
     def keeps_space(self, given: bool | KeptSpace | None) -> bool | KeptSpace:
         """The option `keep_prefix_space`; None means as the format of the file has it."""
@@ -94,11 +100,6 @@ class ModelFacts:
     def special_ids(self) -> list[int | None]:
         """The ids of unk, bos, eos and pad."""
         return special_ids(self.engine, self.special.added)
-
-    @kept
-    def pad_id(self) -> int | None:
-        """The id of the piece that fills a batch."""
-        return self.special_ids[3]
 
     @kept
     def types(self) -> bytes:
@@ -136,6 +137,11 @@ class ModelFacts:
                 f"id {number} is not in use: no added token has it; tok.vocab.added_tokens lists theirs"
             )
         return number
+
+    def find(self, piece: bytes) -> int | None:
+        """The id of a piece as sentencepiece finds it, or of an added token; None if there is none."""
+        id = self.engine.find(piece)
+        return self.special.find(piece) if id is None and self.special.added else id
 
     def piece(self, id: int) -> str:
         """The piece, or the added token, of an id that is in use."""
@@ -212,23 +218,25 @@ class ModelFacts:
 
         It takes them as letters (`byte_letters`), since engines read bytes that are not UTF-8 as U+FFFD.
         """
-        spec: Any = imported("cpbpe.model.spec")
-        to_letters = imported("cpbpe.text.byte_letters").to_letters
-        texts = [to_letters(text).encode() for text in self.spec.pieces.texts]
-        rows = [*zip(texts, self.spec.pieces.numbers(), self.types, strict=True)]
-        pieces = spec.Pieces.of([*rows, ("\ue000".encode(), 0.0, PieceType.UNKNOWN)])
-        rules = spec.NormalizerSpec(
+        with importing:
+            from cpbpe.engine.choice import make_engine
+            from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
+            from cpbpe.text.byte_letters import to_letters
+        own = self.spec.pieces
+        texts = [*(to_letters(text).encode() for text in own.texts), "\ue000".encode()]
+        pieces = Pieces.of_lists(texts, [*own.numbers(), 0.0], self.types + bytes([PieceType.UNKNOWN]))
+        rules = NormalizerSpec(
             add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
         )
-        engine: Engine = imported("cpbpe.engine.choice").make_engine(spec.ModelSpec(pieces, rules))
-        return engine
+        return make_engine(ModelSpec(pieces, rules))
 
     @kept
     def witnesses(self) -> Family:
         """What finds a text for a piece; it keeps what it has worked out."""
-        make = imported("cpbpe.engine.choice").make_engine
-        family: Family = imported("cpbpe.lint.reach").family_of(self.spec, self.engine, make)
-        return family
+        with importing:
+            from cpbpe.engine.choice import make_engine
+            from cpbpe.lint.reach import family_of
+        return family_of(self.spec, self.engine, make_engine)
 
     @kept
     def lookahead(self) -> int:
@@ -236,38 +244,35 @@ class ModelFacts:
         spec = self.spec
         longest: int | None = 0
         if spec.normalizer.charsmap:
-            charsmap = imported("cpbpe.text.charsmap").Charsmap(spec.normalizer.charsmap, trusted=True)
-            longest = charsmap.longest_key(MAX_KEY)
+            with importing:
+                from cpbpe.text.charsmap import Charsmap
+            longest = Charsmap(spec.normalizer.charsmap, trusted=True).longest_key(MAX_KEY)
         keys = (len(spec.pieces.texts[id]) for id in self.of_type(PieceType.USER_DEFINED))
         return NO_END if longest is None else max(4, longest, *keys)
 
     @kept
-    def stream_plan(self) -> StreamPlan:
-        """How text that arrives in parts is encoded."""
+    def stream_shape(self) -> Shape | None:
+        """How text that arrives in parts is normalized; None if the whole text is needed."""
         engine = self.engine
-        shape = None
-        if engine.cut("".join(map(chr, _PROBE)).encode() if engine.byte_level is None else _WORDS):
-            pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
-            rules = self.spec.normalizer
-            shape = imported("cpbpe.tokenizer.stream_normalizer").Shape(
-                rules,
-                [piece for piece in pieces if piece != b"\0"],
-                MAX_KEY,
-                engine.variant(prefix=False).normalize if rules.unicode_form else None,
-            )
-        unk = self.types.find(PieceType.UNKNOWN) if not engine.byte_fallback else -1
-        plan: StreamPlan = imported("cpbpe.tokenizer.stream_values").StreamPlan(
-            shape if shape is not None and shape.has_parts else None, unk
-        )
-        return plan
+        if not engine.cut("".join(map(chr, _PROBE)).encode() if engine.byte_level is None else _WORDS):
+            return None
+        with importing:
+            from cpbpe.tokenizer.stream_normalizer import Shape
+        pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
+        rules = self.spec.normalizer
+        rewrite = engine.variant(prefix=False).normalize if rules.unicode_form else None
+        shape = Shape(rules, [piece for piece in pieces if piece != b"\0"], MAX_KEY, rewrite)
+        return shape if shape.has_parts else None
 
     @kept
-    def stream_texts(self) -> StreamTexts:
-        """What every id adds to a text that arrives id by id."""
+    def stream_unk(self) -> int:
+        """The id that a run of unknown characters gets once, -1 if there is none."""
+        return self.types.find(PieceType.UNKNOWN) if not self.engine.byte_fallback else -1
+
+    @kept
+    def _all_stream_texts(self) -> StreamTexts:
         table = self.token_bytes()
-        raw: dict[int, int | bytes] = {}
-        for id in self.byte_ids:
-            raw[id] = table[id][0]
+        raw: dict[int, int | bytes] = {id: table[id][0] for id in self.byte_ids}
         plain: list[str | None] = []
         for id, data in enumerate(table):
             try:
@@ -277,29 +282,32 @@ class ModelFacts:
                 plain.append(None)
         size = self.engine.size
         plain[size:] = [None] * (len(plain) - size)
-        texts: StreamTexts = imported("cpbpe.tokenizer.stream_values").StreamTexts(plain, raw)
-        return texts
+        return plain, raw
 
     @kept
     def _stream_texts(self) -> dict[bool | None, StreamTexts]:
         return {}
 
-    def stream_texts_for(self, skip: bool | None) -> StreamTexts:
-        """The same without the tokens that streams show or leave out; `skip` is `skip_special_tokens`."""
+    def stream_texts(self, skip: bool | None) -> StreamTexts:
+        """What every id adds to a text that arrives id by id; `skip` is `skip_special_tokens`.
+
+        The text in the middle of others, None for tokens that are shown or left out, and for what the second
+        value has: the byte of a BYTE piece, and the bytes of a piece that is not UTF-8.
+        """
         found = self._stream_texts.get(skip)
         if found is None:
-            shown, hidden = self.special.shown_and_hidden(skip)
-            own = [id for id in (*shown, *hidden) if id < self.engine.size]
-            plain = self.stream_texts.plain
-            if own:
+            plain, raw = self._all_stream_texts
+            own = [id for tokens in self.special.shown_and_hidden(skip) for id in tokens]
+            if any(id < self.engine.size for id in own):
                 plain = plain.copy()
                 for id in own:
                     plain[id] = None
-            found = self._stream_texts[skip] = self.stream_texts._replace(plain=plain)
+            found = self._stream_texts[skip] = plain, raw
         return found
 
     @kept
     def full_spec(self) -> ModelSpec:
         """The model as a value with all that its file says."""
-        spec: ModelSpec = imported("cpbpe.model.formats.sentencepiece").read(self.file)
-        return spec
+        with importing:
+            from cpbpe.model.formats.sentencepiece import read
+        return read(self.file)

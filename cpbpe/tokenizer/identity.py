@@ -23,23 +23,6 @@ BEHAVIOUR = 1
 """Part of every fingerprint. It goes up when the same model would give other ids or other text."""
 
 
-class SpecialId:
-    """A property of Tokenizer: one of the ids that models name, or None."""
-
-    def __init__(self, place: int, meaning: str):
-        self._place = place
-        self.__doc__ = meaning
-
-    def __get__(self, tokenizer: Any, owner: type) -> int | None:
-        """The id; None for the class itself."""
-        specials: list[int | None] = [None] * 4 if tokenizer is None else tokenizer.facts.special_ids
-        return specials[self._place]
-
-    def __set__(self, tokenizer: object, value: object) -> None:
-        """Refuse: a Tokenizer does not change."""
-        raise AttributeError("a Tokenizer does not change; its special ids are those of the model")
-
-
 def _model_file() -> Any:
     """The module that writes model files; it imports protobuf."""
     return imported("cpbpe.model.formats.sentencepiece")

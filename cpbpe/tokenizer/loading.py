@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Mapping
 
 from cpbpe.engine.choice import calls_of_ours
+from cpbpe.foreign import takes_a_source
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import table
 from cpbpe.model.formats.given import Given
-from cpbpe.tokenizer.guided import takes_a_source
 from cpbpe.tokenizer.options import DECODE, ENCODE
 from cpbpe.tokenizer.tokenizer import Tokenizer
 

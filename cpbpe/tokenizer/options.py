@@ -13,7 +13,8 @@ from contextlib import suppress
 from types import FunctionType
 from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
-from cpbpe.lazy import imported
+from cpbpe.foreign import OPTIONS, advice
+from cpbpe.lazy import importing
 
 AllowedSpecial = Collection[str] | Literal["all"]
 KeptSpace = Literal["after_special"]
@@ -51,11 +52,19 @@ class DecodeOptions(TypedDict, total=False):
     prefix_after_special: bool
 
 
+_FLAG = (True, False)
+_FLAG_OR_NONE = (True, False, None)
+_ANY = ()
+"""What is checked where it is used: tokens by the tokenizer that may have them, alpha with its seed."""
+
+
 class Option(NamedTuple):
     """One option."""
 
     default: object
     """Its value if it is not given."""
+    choices: tuple[bool | str | None, ...]
+    """The values that it can have."""
     annotation: str
     """Its type, for people."""
     meaning: str
@@ -63,51 +72,60 @@ class Option(NamedTuple):
 
 
 ENCODE = {
-    "add_bos": Option(False, "bool", "put the bos id in front"),
-    "add_eos": Option(False, "bool", "put the eos id at the end"),
-    "reverse": Option(False, "bool", "reverse the ids, before bos and eos are added"),
+    "add_bos": Option(False, _FLAG, "bool", "put the bos id in front"),
+    "add_eos": Option(False, _FLAG, "bool", "put the eos id at the end"),
+    "reverse": Option(False, _FLAG, "bool", "reverse the ids, before bos and eos are added"),
     "prefix_space": Option(
         None,
+        _FLAG_OR_NONE,
         "bool | None",
         "whether a dummy prefix is put in front of the text; None: as the model says",
     ),
     "allowed_special": Option(
         (),
+        _ANY,
         "Collection[str] | Literal['all']",
         "special tokens that become ids where the text spells them out, or 'all'. Without it a text never "
         "yields one. The longest wins; the text between two is encoded like a text of its own",
     ),
     "disallowed_special": Option(
         (),
+        _ANY,
         "Collection[str] | Literal['raise']",
         "special tokens that the text must not contain (ValueError), or 'raise': any that is not allowed",
     ),
-    "prefix_after_special": Option(True, "bool", "False: no dummy prefix after a special token"),
+    "prefix_after_special": Option(True, _FLAG, "bool", "False: no dummy prefix after a special token"),
     "alpha": Option(
         0.0,
+        _ANY,
         "float",
         "the chance that a merge is skipped (BPE-dropout). The texts of a batch are sampled with "
         "`seed`, the number after it, and so on",
     ),
-    "seed": Option(None, "int | None", "with alpha: equal seeds give equal ids; None: new ones every time"),
+    "seed": Option(
+        None, _ANY, "int | None", "with alpha: equal seeds give equal ids; None: new ones every time"
+    ),
 }
 """The options of encoding."""
 
 DECODE = {
     "skip_special_tokens": Option(
         None,
+        _FLAG_OR_NONE,
         "bool | None",
         "None: CONTROL pieces decode to nothing, as in sentencepiece, and added tokens to their text; True: "
         "both to nothing; False: both to their text. Tokens that are not special are always text",
     ),
     "keep_prefix_space": Option(
         None,
+        (*_FLAG_OR_NONE, "after_special"),
         "bool | Literal['after_special'] | None",
         "whether to keep a space at the beginning that a dummy prefix may have put there; 'after_special': "
         "after special tokens that are shown, as tokenizers does. None: as the format of the file has it",
     ),
     "prefix_after_special": Option(
         True,
+        _FLAG,
         "bool",
         "False if the ids were encoded that way: a space after a special token that is shown is kept",
     ),
@@ -118,7 +136,6 @@ _SAMPLED_AGAIN = "the result is text, and encoding it would sample again; leave 
 _NOT_YET = "a stream returns ids before the text has ended; encode the whole text with encode()"
 
 ENCODE_DEFAULTS = {name: option.default for name, option in ENCODE.items()}
-DECODE_DEFAULTS = {name: option.default for name, option in DECODE.items()}
 
 REFUSED: dict[str, dict[str, str]] = {
     "truncate": {
@@ -152,7 +169,6 @@ def described(table: Mapping[str, Option]) -> Callable[[F], F]:
     def describe(function: F) -> F:
         refused = REFUSED.get(function.__name__, {})
         options = {name: option for name, option in table.items() if name not in refused}
-        function.option_names = tuple(options)  # type: ignore[attr-defined]
         function.__wrapped__ = _with_parameters(function, options)  # type: ignore[attr-defined]
         lines = [f"- `{name}`: {option.meaning}." for name, option in options.items()]
         lines += [f"- `{name}` is refused: {reason}." for name, reason in refused.items()]
@@ -204,28 +220,36 @@ def check_names(options: Mapping[str, object], method: str, table: Mapping[str, 
     for name in options:
         if name not in table:
             there = [option for option in table if option not in refused]
-            hint = imported("cpbpe.tokenizer.guesses").option_hint(name, there)
+            hint = advice(name, OPTIONS, there)
             raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(there)}{hint}")
         if name in refused:
             raise TypeError(f"{method}() has no option {name!r}: {refused[name]}")
 
 
-def checked_flag(name: str, value: Any, or_none: bool = False) -> Any:
-    """An option that is True or False, or perhaps None. Equal numbers and numpy's bools are accepted.
+def checked_options(
+    options: Mapping[str, object], method: str, table: Mapping[str, Option]
+) -> dict[str, Any]:
+    """All options of a table, with the values given or their defaults."""
+    check_names(options, method, table)
+    return {
+        name: _checked(name, options[name], option.choices) if name in options else option.default
+        for name, option in table.items()
+    }
+
+
+def _checked(name: str, value: Any, choices: tuple[bool | str | None, ...]) -> Any:
+    """The value of an option. Numbers that are equal to True or False are accepted, and numpy's bools.
 
     Other truthy values are not: "no" and "false" would mean the opposite of what they say.
     """
-    if isinstance(value, bool) or (or_none and value is None):
+    if not choices or ((value is None or isinstance(value, str)) and value in choices):
         return value
     with suppress(TypeError, ValueError):  # arrays do not compare
         if value in (True, False):
             return bool(value)
-    raise TypeError(f"{name} must be {'True, False or None' if or_none else 'True or False'}, not {value!r}")
-
-
-def checked_keep_space(value: Any) -> Any:
-    """The option `keep_prefix_space`."""
-    return value if value == "after_special" else checked_flag("keep_prefix_space", value, or_none=True)
+    raise TypeError(
+        f"{name} must be {'True, False or None' if None in choices else 'True or False'}, not {value!r}"
+    )
 
 
 def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:
@@ -243,7 +267,9 @@ def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[
         shown = shown if len(shown) <= 40 else f"{shown[:40]}..."
         raise ValueError(f"alpha is the chance that a merge is skipped; it must be from 0 to 1, not {shown}")
     if seed is None:
-        return chance, imported("secrets").randbits(64)
+        with importing:
+            import secrets
+        return chance, secrets.randbits(64)
     if not hasattr(seed, "__index__"):
         raise TypeError(f"seed must be an integer or None, not {type(seed).__name__}")
     return chance, seed.__index__() % (1 << 64)

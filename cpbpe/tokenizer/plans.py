@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from cpbpe.engine.ends import between
@@ -11,15 +12,13 @@ from cpbpe.lazy import Kept, kept, numpy
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
     DECODE,
-    DECODE_DEFAULTS,
     ENCODE,
     ENCODE_DEFAULTS,
     REFUSED,
     DecodeOptions,
     EncodeOptions,
     check_names,
-    checked_flag,
-    checked_keep_space,
+    checked_options,
     checked_sampling,
 )
 from cpbpe.tokenizer.ragged import Ragged
@@ -124,18 +123,23 @@ class EncodePlan:
 class Plans:
     """The plans for one tokenizer; those for options that recur are kept."""
 
-    def __init__(self, facts: ModelFacts):
+    def __init__(self, facts: ModelFacts, bound: Mapping[str, Any] = MappingProxyType({})):
+        """`bound` are options that calls have if they are not given others."""
         self._facts = facts
+        self._bound_encode = {name: value for name, value in bound.items() if name in ENCODE}
+        self._bound_decode = {name: value for name, value in bound.items() if name in DECODE}
         self._plain = EncodePlan(facts.engine, [], [], False, None, True)
         self._plain_decoder: Engine | SpecialDecoder | None = None
         self._kept: Kept[tuple[tuple[str, object], ...], EncodePlan] = Kept()
         self._ready: Kept[tuple[object, ...], EncodePlan] = Kept()
         self._decoders: Kept[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = Kept()
         if facts.special.flags and facts.special.plain:
-            self._plain = self._make({})
+            self._plain = self._make({}, "encode")
 
     def encode(self, options: EncodeOptions, method: str) -> EncodePlan:
         """The plan for the options of a call that encodes."""
+        if self._bound_encode:
+            options = cast(EncodeOptions, {**self._bound_encode, **options})
         if not options:
             return self._plain
         # Options that came before, in the same call. Values that are equal mean the same, so their types need
@@ -160,8 +164,7 @@ class Plans:
         with suppress(TypeError):  # an item of a tuple cannot be a key; `_make` says what is wrong
             plan = self._kept.get(key) if lasting else None
         if plan is None:
-            check_names(options, method, ENCODE)
-            plan = self._make(options)
+            plan = self._make(options, method)
             if lasting:
                 self._kept.keep(key, plan)
         elif method in REFUSED:
@@ -176,28 +179,25 @@ class Plans:
         others: dict[str, Any] = {**options}
         alpha = others.pop("alpha", ENCODE_DEFAULTS["alpha"])
         seed = others.pop("seed", ENCODE_DEFAULTS["seed"])
-        plan = self.encode(cast(EncodeOptions, others), method)
+        plan = self._new(cast(EncodeOptions, others), method) if others else self._plain
         chance, number = checked_sampling(alpha, seed)
         return plan.sampled(chance, number) if chance else plan
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Check options that are to be bound, as every call would check them."""
         check_names(options, "using", {**ENCODE, **DECODE})
-        encode, decode = (
-            {name: options[name] for name in options if name in table} for table in (ENCODE, DECODE)
-        )
-        self.encode(cast(EncodeOptions, encode), "using")
-        self.decode(cast(DecodeOptions, decode), "using")
+        bound = Plans(self._facts, options)
+        bound.encode({}, "using")
+        bound.decode({}, "using")
 
-    def _make(self, options: EncodeOptions) -> EncodePlan:
-        facts = self._facts
-        values: dict[str, Any] = {**ENCODE_DEFAULTS, **options}
-        prefix_space = checked_flag("prefix_space", values["prefix_space"], or_none=True)
+    def _make(self, options: EncodeOptions, method: str) -> EncodePlan:
+        facts, values = self._facts, checked_options(options, method, ENCODE)
+        prefix_space: bool | None = values["prefix_space"]
         engine = facts.engine if prefix_space is None else facts.engine.variant(prefix=prefix_space)
         front, back = self._around(values)
-        reverse = checked_flag("reverse", values["reverse"])
-        after_special = checked_flag("prefix_after_special", values["prefix_after_special"])
-        plan = EncodePlan(engine, front, back, reverse, prefix_space, after_special)
+        plan = EncodePlan(
+            engine, front, back, values["reverse"], prefix_space, values["prefix_after_special"]
+        )
         finder = facts.special.finder(values["allowed_special"], values["disallowed_special"])
         if finder is None:
             return plan
@@ -208,7 +208,7 @@ class Plans:
         _, bos, eos, _ = self._facts.special_ids
         around: list[list[int]] = []
         for option, id in (("add_bos", bos), ("add_eos", eos)):
-            wanted = checked_flag(option, values[option])
+            wanted = values[option]
             if wanted and id is None:
                 raise ValueError(
                     f"{option}=True, but this model defines no {option[4:]} piece of type CONTROL; "
@@ -219,34 +219,33 @@ class Plans:
 
     def decode(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
         """The decoder for checked ids, with these options."""
-        if not options and self._plain_decoder is not None:
-            return self._plain_decoder
-        decoder = self._decoder_for(options, method)
+        if self._bound_decode:
+            options = cast(DecodeOptions, {**self._bound_decode, **options})
         if not options:
-            self._plain_decoder = decoder
-        return decoder
-
-    def _decoder_for(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
+            self._plain_decoder = self._plain_decoder or self._make_decoder({}, method)
+            return self._plain_decoder
         key = tuple(options.items())
         lasting = {type(value) for _, value in key} <= _LASTING
         decoder = self._decoders.get(key) if lasting else None
         if decoder is None:
-            check_names(options, method, DECODE)
-            decoder = self._make_decoder(options)
+            decoder = self._make_decoder(options, method)
             if lasting:
                 self._decoders.keep(key, decoder)
         return decoder
 
-    def _make_decoder(self, options: DecodeOptions) -> Engine | SpecialDecoder:
-        facts = self._facts
-        values: dict[str, Any] = {**DECODE_DEFAULTS, **options}
-        skip = checked_flag("skip_special_tokens", values["skip_special_tokens"], or_none=True)
-        keep_space = facts.keeps_space(checked_keep_space(values["keep_prefix_space"]))
-        after_special = checked_flag("prefix_after_special", values["prefix_after_special"])
+    def decode_options(self, options: DecodeOptions, method: str) -> dict[str, Any]:
+        """All options of decoding, checked."""
+        return checked_options({**self._bound_decode, **options}, method, DECODE)
+
+    def _make_decoder(self, options: DecodeOptions, method: str) -> Engine | SpecialDecoder:
+        facts, values = self._facts, checked_options(options, method, DECODE)
+        keep_space = facts.keeps_space(values["keep_prefix_space"])
         engine = facts.engine.variant(keep_space=True) if keep_space is True else facts.engine
-        shown, hidden = facts.special.shown_and_hidden(skip)
+        shown, hidden = facts.special.shown_and_hidden(values["skip_special_tokens"])
         if not shown and not hidden:
             return engine
-        later = engine if after_special and not keep_space else engine.variant(keep_space=True)
+        later = (
+            engine if values["prefix_after_special"] and not keep_space else engine.variant(keep_space=True)
+        )
         strips = keep_space == "after_special" and facts.drops_space
         return SpecialDecoder(engine, later, shown, hidden, strips)

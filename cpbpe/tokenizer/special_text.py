@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.engine.ends import between
-from cpbpe.lazy import imported, numpy
+from cpbpe.lazy import importing, numpy
 from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.dropout import mixed
 from cpbpe.text.utf8 import character_positions, text_of
-from cpbpe.tokenizer.special_finder import Engines, FoundToken, Row, SpecialFinder
-from cpbpe.tokenizer.special_tokens import SpecialTokens
+from cpbpe.tokenizer.special_tokens import FoundToken, Row, SpecialFinder, SpecialTokens, as_bytes, engine_at
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Aligned, Engine, Ids, Mapping, Places, Text
-    from cpbpe.tokenizer.special import Part
+    from cpbpe.tokenizer.encoding import Part
 
 Result = TypeVar("Result")
 
@@ -34,18 +33,18 @@ Result = TypeVar("Result")
 class SpecialEncoder:
     """Encodes texts whose special tokens are found by a finder."""
 
-    __slots__ = ("_first", "_later", "engines", "finder", "first")
+    __slots__ = ("_engines", "finder", "first", "later")
 
     def __init__(self, first: Engine, later: Engine, finder: SpecialFinder | None):
         """`first` encodes a segment at the beginning of a text, `later` one after a special token."""
         self.first = first
-        self.engines = Engines(first, later)
-        self._first, self._later = (first,), repeat(later)
+        self.later = later
         self.finder = finder
+        self._engines = (first,), repeat(later)  # for `chain`
 
     def split(self, text: Text) -> Row:
         """The segments of a text."""
-        return (self.finder and self.finder.split(text, self.engines)) or [text]
+        return (self.finder and self.finder.split(text, self.first, self.later)) or [text]
 
     def checked(self, text: Text) -> SpecialEncoder:
         """The encoder for parts of a text. ValueError if the text holds a token that it must not hold.
@@ -56,11 +55,11 @@ class SpecialEncoder:
         if self.finder is None or len(self.finder.ids) == len(self.finder.texts):
             return self
         self.split(text)
-        return SpecialEncoder(self.first, self.engines.later, self.finder.allowed)
+        return SpecialEncoder(self.first, self.later, self.finder.allowed)
 
     def after_special(self) -> SpecialEncoder:
         """The encoder for a text that comes after a special token."""
-        return SpecialEncoder(self.engines.later, self.engines.later, self.finder)
+        return SpecialEncoder(self.later, self.later, self.finder)
 
     # --- One text ---------------------------------------------------------------------------------
 
@@ -86,10 +85,10 @@ class SpecialEncoder:
         return ids
 
     def _engines_of(self, row: Row) -> Iterator[Engine]:
-        """The engines of the segments of a row. (`Engines.at` for each took half as long as encoding it.)"""
+        """The engines of the segments of a row. (`engine_at` for each took half as long as encoding it.)"""
         if self.finder is None or self.finder.odd is None:
-            return chain(self._first, self._later)
-        return (self.engines.at(row, position) for position in range(0, len(row), 2))
+            return chain(*self._engines)
+        return (engine_at(row, position, self.first, self.later) for position in range(0, len(row), 2))
 
     def encode_parts(
         self, parts: Iterable[Text | int], special: Container[int], alpha: float | None, seed: int
@@ -187,8 +186,7 @@ class SpecialEncoder:
         engines = self._engines_of(row)
         at = 0
         for position, part in enumerate(row):
-            taken = part.taken if isinstance(part, FoundToken) else part
-            data = taken.encode() if isinstance(taken, str) else taken
+            data = as_bytes(part)
             length = len(data)
             columns: Aligned
             if isinstance(part, FoundToken):
@@ -208,11 +206,6 @@ class SpecialEncoder:
         """The text of a token, by its id."""
         assert self.finder is not None
         return self.finder.texts[id].encode()
-
-    @property
-    def found_ids(self) -> Container[int]:
-        """The ids of the tokens that the finder finds."""
-        return () if self.finder is None else self.finder.texts
 
     # --- Many texts -------------------------------------------------------------------------------
 
@@ -320,7 +313,7 @@ class SpecialEncoder:
         if self.finder is None or self.finder.odd is None:
             first: list[Any] = [row[0] for row in rows]
             later: list[Any] = [part for row in rows for part in row[2::2]]
-            firsts, laters = iter(make(self.first, first)), iter(make(self.engines.later, later))
+            firsts, laters = iter(make(self.first, first)), iter(make(self.later, later))
             for row in rows:
                 yield next(firsts)
                 yield from islice(laters, len(row) // 2)
@@ -464,10 +457,11 @@ def checked_parts(
     refuse_single(parts, (str, bytes, bytearray, memoryview), "encode_parts", "parts")
     refuse_unordered(parts, "encode_parts", "parts")
     checked: list[str | bytes | int] = []
-    special_part = imported("cpbpe.tokenizer.special").Special
+    with importing:
+        from cpbpe.tokenizer.encoding import Special
     for part in parts:
-        if isinstance(part, special_part):
-            checked.append(special.id_of(part))
+        if isinstance(part, Special):
+            checked.append(special.id_of(part.text))
         elif isinstance(part, (str, bytes, bytearray, memoryview)):
             checked.append(checked_text(part, "encode_parts"))
         elif hasattr(part, "__index__"):

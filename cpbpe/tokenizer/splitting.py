@@ -22,8 +22,8 @@ from cpbpe.text.unicode_forms import is_stable
 from cpbpe.text.utf8 import SPACE, is_inside, valid_character
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
-from cpbpe.tokenizer.special_finder import FoundToken
 from cpbpe.tokenizer.special_text import SpecialEncoder
+from cpbpe.tokenizer.special_tokens import FoundToken, engine_at
 
 AnyText = TypeVar("AnyText", bound=str | bytes)
 
@@ -178,7 +178,7 @@ class _Cutter:
             at = starts[last]
             if last:  # the token that ends there and is not empty is the special one
                 first = 1 + next(i for i, end in enumerate(ends) if begins[i] < end == at)
-            engine = engine.engines.at(row, last)
+            engine = engine_at(row, last, engine.first, engine.later)
         if first > self._limit:
             return first
         in_segment = self._certain_in_segment(
@@ -243,7 +243,8 @@ class _Cutter:
             size *= 2
         start = 0 if at is None else begins[at]
         encoder = self._encoder
-        if at is not None and isinstance(encoder, SpecialEncoder) and ids[at] in encoder.found_ids:
+        finder = encoder.finder if isinstance(encoder, SpecialEncoder) else None
+        if at is not None and finder is not None and ids[at] in finder.texts:
             end = ends[at]
         else:
             end = start + len(valid_character(data, start) or b"?")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from cpbpe.model.spec import NormalizerSpec
 from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
@@ -16,6 +17,8 @@ from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
 from cpbpe.text.unicode_forms import last_boundary
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
+
+T = TypeVar("T")
 
 
 class Shape:
@@ -53,6 +56,14 @@ class Shape:
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
 
+def copied(stream: T) -> T:
+    """An object with the same values in its slots."""
+    new = object.__new__(type(stream))
+    for name in type(stream).__slots__:  # type: ignore[attr-defined]
+        setattr(new, name, getattr(stream, name))
+    return new
+
+
 class StreamNormalizer:
     r"""Normalizes one text. Its parts are final; joined, they are the normalized text, in UTF-8.
 
@@ -61,12 +72,13 @@ class StreamNormalizer:
     (b'\xe2\x96\x81a', b'\xe2\x96\x81b', b'')
     """
 
-    __slots__ = ("_drop_spaces", "_held", "_pending", "_prefix", "_spaces", "_started", "shape")
+    __slots__ = ("_drop_spaces", "_held", "_prefix", "_spaces", "_started", "pending", "shape")
 
     def __init__(self, shape: Shape, prefix: bool):
         self.shape = shape
         self._prefix = prefix
-        self._pending = b""  # text whose form may still depend on what follows
+        self.pending = b""
+        """Text whose form may still depend on what follows."""
         self._held: list[str] = []  # the same, if there is a Unicode normal form
         self._started = False  # whether there was anything but dropped spaces
         self._drop_spaces = shape.spec.remove_extra_whitespaces
@@ -74,16 +86,9 @@ class StreamNormalizer:
 
     def copy(self) -> StreamNormalizer:
         """A copy in the same state."""
-        new = object.__new__(StreamNormalizer)
-        for name in self.__slots__:
-            setattr(new, name, getattr(self, name))
+        new = copied(self)
         new._held = self._held.copy()
         return new
-
-    @property
-    def pending(self) -> bytes:
-        """Text whose form may still depend on what follows."""
-        return self._pending
 
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
         """The next part of the normalized text.
@@ -91,7 +96,7 @@ class StreamNormalizer:
         `whole`: `data` is valid UTF-8, and ends with a whole character. `final`: nothing follows.
         """
         shape = self.shape
-        data = self._pending + data if self._pending else data
+        data = self.pending + data if self.pending else data
         if shape.rewrite is not None:
             made = self._normal_form(shape.rewrite, data, final)
         elif shape.simple:
@@ -115,7 +120,7 @@ class StreamNormalizer:
     def _simple(self, data: bytes, whole: bool, final: bool) -> bytes:
         if not whole:
             text, used = certain(data, final)
-            self._pending = data[used:]
+            self.pending = data[used:]
             data = text.encode()
         front = self._start(data) if data and not self._started else b""
         return front + data.replace(b" ", self.shape.space)
@@ -123,7 +128,7 @@ class StreamNormalizer:
     def _normal_form(self, rewrite: Callable[[bytes], bytes], data: bytes, final: bool) -> bytes:
         """The normal form of what is final. Only the new text is searched for the end of that."""
         text, used = certain(data, final)
-        self._pending = data[used:]
+        self.pending = data[used:]
         boundary = len(text) if final else last_boundary(self.shape.spec.unicode_form, text)
         if boundary is None:
             self._held.append(text)
@@ -158,7 +163,7 @@ class StreamNormalizer:
             if rewritten:
                 self._drop_spaces = squeeze and rewritten.endswith(b" ")
                 parts.append(rewritten.replace(b" ", space))
-        self._pending = data[at:]
+        self.pending = data[at:]
         return b"".join(parts)
 
     def _next(self, data: bytes, at: int, final: bool) -> tuple[bytes, int] | None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 from cpbpe.checks import Unit, checked_text, checked_texts, checked_threads, threads_for
-from cpbpe.lazy import imported, numpy
+from cpbpe.foreign import Elsewhere, elsewhere, takes_a_source
+from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.tokenizer import alignment, calls, identity
-from cpbpe.tokenizer.about import AboutModel
-from cpbpe.tokenizer.bound import bind
 from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.guided import takes_a_source
-from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, described
+from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, FileOptions, described
 from cpbpe.tokenizer.plans import Plans
 from cpbpe.tokenizer.ragged import Ragged
+from cpbpe.tokenizer.vocabulary import Vocabulary, piece_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,14 +25,15 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from cpbpe.engine.protocol import Engine
-    from cpbpe.model.spec import ModelSpec
+    from cpbpe.lint.values import Lint
+    from cpbpe.model.spec import ModelSpec, Settings
     from cpbpe.tokenizer.completions import Completions
-    from cpbpe.tokenizer.encoding import Encoding
+    from cpbpe.tokenizer.encoding import Encoding, Part
+    from cpbpe.tokenizer.inspection import Inspection
+    from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.shown import Shown
-    from cpbpe.tokenizer.special import Part
     from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
-    from cpbpe.tokenizer.stream_decoder import StreamDecoder
-    from cpbpe.tokenizer.stream_encoder import StreamEncoder
+    from cpbpe.tokenizer.streams import StreamDecoder, StreamEncoder
 
     class BoundOptions(EncodeOptions, DecodeOptions, total=False):
         """The options of encoding and of decoding."""
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
-_numpy: Any = None
-"""The module, once an array was asked for."""
+_has_numpy = False
+"""Whether numpy has been imported, by a call that gives arrays."""
 if TYPE_CHECKING:
     Self = TypeVar("Self", bound="Tokenizer")
 else:
     Self = TypeVar("Self")  # (The name of a class would be compiled: see `options`.)
 
 
-class Tokenizer(AboutModel):
+class Tokenizer:
     """A loaded model. It never changes, so it can be shared by threads, copied and pickled.
 
     >>> tok = Tokenizer("tokenizer.model")
@@ -63,17 +63,21 @@ class Tokenizer(AboutModel):
     True
     """
 
-    __slots__ = ("__weakref__", "_decoder", "_encoder", "_engine", "_plans")
+    __slots__ = ("__weakref__", "_bound", "_decoder", "_encoder", "_engine", "_facts", "_plans")
 
+    _facts: ModelFacts
     _engine: Engine
-    _encoder: Engine | SpecialEncoder
-    """What encodes without options: the engine, unless every text is searched for tokens."""
-    _decoder: Engine | SpecialDecoder
-    """What decodes lists of ids without options."""
+    _bound: Mapping[str, Any]
     _plans: Plans
+    _encoder: Engine | SpecialEncoder | None
+    """What encodes without options: the engine, unless every text is searched for tokens. None if options
+    are bound."""
+    _decoder: Engine | SpecialDecoder | None
+    """What decodes lists of ids without options. None if options are bound."""
 
-    bound_options: Mapping[str, Any] = MappingProxyType({})
-    """The options that `using` has bound to this tokenizer."""
+    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
+        # All at once, before the class is made: adding them to it one by one took four times as long.
+        vars().update(elsewhere())
 
     # --- Construction -----------------------------------------------------------------------------
 
@@ -81,27 +85,27 @@ class Tokenizer(AboutModel):
     def __init__(self, source: Source):
         """Load a model from a file of any format: its path, its folder, or the file opened in binary mode."""
         folder = folder_of(source)
-        if folder is not None:
-            self._set(imported("cpbpe.tokenizer.folders").read_folder(folder).facts)
+        if folder is None:
+            self._set(identity.facts_of(read_model_file(source)))
             return
-        self._set(identity.facts_of(read_model_file(source)))
+        with importing:
+            from cpbpe.tokenizer.folders import read_folder
+        self._set(read_folder(folder).facts)
 
-    def _set(self, facts: ModelFacts) -> None:
+    def _set(self, facts: ModelFacts, bound: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._facts = facts
         self._engine = facts.engine
-        self._plans = Plans(facts)
-        self._encoder = self._plans.encode({}, "encode").encoder
-        self._decoder = self._plans.decode({}, "decode") if facts.special.flags else facts.engine
+        self._bound = bound
+        self._plans = Plans(facts, bound)
+        self._encoder = None if bound else self._plans.encode({}, "encode").encoder
+        decoder = self._plans.decode({}, "decode") if facts.special.flags else facts.engine
+        self._decoder = None if bound else decoder
 
     @classmethod
-    def _of(cls: type[Self], facts: ModelFacts) -> Self:
+    def _of(cls: type[Self], facts: ModelFacts, bound: Mapping[str, Any] = MappingProxyType({})) -> Self:
         self = object.__new__(cls)
-        self._set(facts)
+        self._set(facts, bound)
         return self
-
-    def _like(self: Self, facts: ModelFacts) -> Self:
-        """The same kind of tokenizer for other facts."""
-        return self._of(facts)
 
     @classmethod
     def from_bytes(cls: type[Self], data: bytes | bytearray | memoryview) -> Self:
@@ -124,17 +128,23 @@ class Tokenizer(AboutModel):
         >>> tok.encode("<|user|>Hi<|end|>", allowed_special="all")
         [32000, 15359, 32001]
         """
-        return self._like(identity.facts_with_added(self._facts, tokens))
+        return self._of(identity.facts_with_added(self._facts, tokens), self._bound)
 
-    def using(self, **options: Unpack[BoundOptions]) -> Tokenizer:
+    def using(self: Self, **options: Unpack[BoundOptions]) -> Self:
         """The same tokenizer with other defaults: its calls use these options unless they are given others.
 
         >>> tok = Tokenizer("tokenizer.model").using(add_bos=True, allowed_special="all")
         >>> tok.encode("Hi</s>"), tok.count("Hi"), tok.encode("Hi", add_bos=False)
         ([1, 15359, 2], 2, [15359])
         """
-        self._plans.check({**self.bound_options, **options})
-        return bind(self, options)
+        bound = {**self._bound, **options}
+        self._plans.check(bound)
+        return self._of(self._facts, {name: _unchanging(value) for name, value in bound.items()})
+
+    @property
+    def bound_options(self) -> Mapping[str, Any]:
+        """The options that `using` has bound to this tokenizer."""
+        return MappingProxyType(dict(self._bound))
 
     # --- Text to ids ------------------------------------------------------------------------------
 
@@ -151,9 +161,10 @@ class Tokenizer(AboutModel):
         """
         if type(text) is not str:
             text = checked_text(text, "encode")
-        if not options:
-            return self._encoder.encode(text)
-        return calls.encode(self._plans.encode(options, "encode"), text)
+        encoder = self._encoder
+        if options or encoder is None:
+            return calls.encode(self._plans.encode(options, "encode"), text)
+        return encoder.encode(text)
 
     @described(ENCODE)
     def encode_batch(
@@ -180,8 +191,9 @@ class Tokenizer(AboutModel):
         >>> Tokenizer("tokenizer.model").encode_array("Hello world", add_bos=True)
         array([    1, 22557,  1526], dtype=uint32)
         """
-        if type(text) is str and threads == 1 and not options and _numpy is not None:
-            return self._encoder.encode_array(text, threads)  # (The checks would take as long as four ids.)
+        encoder = self._encoder
+        if type(text) is str and threads == 1 and not options and _has_numpy and encoder is not None:
+            return encoder.encode_array(text, threads)  # (The checks would take as long as four ids.)
         _import_numpy()
         text = checked_text(text, "encode_array")
         plan = self._plans.encode(options, "encode_array")
@@ -209,7 +221,7 @@ class Tokenizer(AboutModel):
         checked = checked_texts(texts, "encode_arrays")
         plan = self._plans.encode(options, "encode_arrays")
         rows = calls.encode_arrays(plan, checked, threads_for(checked, threads), spans, unit)
-        rows.pad_id = self._facts.pad_id
+        rows.pad_id = self._facts.special_ids[3]
         return rows
 
     @described(ENCODE)
@@ -230,9 +242,10 @@ class Tokenizer(AboutModel):
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
         given = text if type(text) is str else checked_text(text, "encode_pieces")
-        if not options:
-            return self._encoder.encode_pieces(given)
-        return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
+        encoder = self._encoder
+        if options or encoder is None:
+            return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
+        return encoder.encode_pieces(given)
 
     tokenize = encode_pieces
 
@@ -262,7 +275,7 @@ class Tokenizer(AboutModel):
         >>> [encoding.offsets for encoding in Tokenizer("tokenizer.model").align_batch(["Hi", "Hello world"])]
         [[(0, 2)], [(0, 5), (5, 11)]]
         """
-        numpy()
+        _import_numpy()
         checked = checked_texts(texts, "align_batch")
         plan = self._plans.encode(options, "align_batch")
         return alignment.align_batch(self._facts, plan, checked, threads_for(checked, threads), unit)
@@ -282,7 +295,10 @@ class Tokenizer(AboutModel):
         ▁Hello│▁world
         22557 │1526
         """
-        return calls.shown(self._facts, self._plans.encode(options, "show"), text, unit, limit)
+        with importing:
+            from cpbpe.tokenizer.shown import Shown
+        plan = self._plans.encode(options, "show")
+        return Shown(alignment.align(self._facts, plan, text, "show", unit), limit)
 
     @described(ENCODE)
     def count(self, text: Text, **options: Unpack[EncodeOptions]) -> int:
@@ -292,9 +308,10 @@ class Tokenizer(AboutModel):
         3
         """
         given = text if type(text) is str else checked_text(text, "count")
-        if not options:
-            return self._encoder.count(given)
-        return calls.count(self._plans.encode(options, "count"), given)
+        encoder = self._encoder
+        if options or encoder is None:
+            return calls.count(self._plans.encode(options, "count"), given)
+        return encoder.count(given)
 
     @described(ENCODE)
     def count_batch(
@@ -322,7 +339,9 @@ class Tokenizer(AboutModel):
         >>> Tokenizer("tokenizer.model").truncate("Hello world, hello", 3, add_bos=True)
         'Hello world'
         """
-        return calls.truncate(self._facts, self._plans.encode(options, "truncate"), text, max_tokens)
+        with importing:
+            from cpbpe.tokenizer.splitting import truncate
+        return truncate(self._facts, self._plans.encode(options, "truncate"), text, max_tokens)
 
     @described(ENCODE)
     def split(
@@ -333,7 +352,9 @@ class Tokenizer(AboutModel):
         >>> Tokenizer("tokenizer.model").split("Hello world, and more", 2)
         ['Hello world', ', and', ' more']
         """
-        return calls.split(self._facts, self._plans.encode(options, "split"), text, max_tokens, overlap)
+        with importing:
+            from cpbpe.tokenizer.splitting import split
+        return split(self._facts, self._plans.encode(options, "split"), text, max_tokens, overlap)
 
     @described(ENCODE)
     def stream_encoder(self, **options: Unpack[EncodeOptions]) -> StreamEncoder:
@@ -343,7 +364,9 @@ class Tokenizer(AboutModel):
         >>> stream.push("Hel") + stream.push("lo wor") + stream.push("ld") + stream.flush()
         [22557, 1526]
         """
-        return calls.stream_encoder(self._facts, self._plans.encode(options, "stream_encoder"))
+        with importing:
+            from cpbpe.tokenizer.streams import StreamEncoder
+        return StreamEncoder(self._facts, self._plans.encode(options, "stream_encoder"))
 
     @described(ENCODE)
     def completions(self, text: Text, **options: Unpack[EncodeOptions]) -> Completions:
@@ -355,7 +378,9 @@ class Tokenizer(AboutModel):
         >>> end.ids, end.unstable, end.rest, len(end.next_ids)
         ([415, 2962, 349, 3550], [28747], b':', 24)
         """
-        return calls.completions(self._facts, self._plans.encode(options, "completions"), text)
+        with importing:
+            from cpbpe.tokenizer.completions import completions
+        return completions(self._facts, self._plans.encode(options, "completions"), text)
 
     # --- Ids to text ------------------------------------------------------------------------------
 
@@ -370,8 +395,9 @@ class Tokenizer(AboutModel):
         >>> tok.decode([1, 15359, 28808, 2]), tok.decode([1, 15359, 2], skip_special_tokens=False)
         ('Hi!', '<s>Hi</s>')
         """
-        if not options and type(ids) is list:
-            text = self._decoder.decode(ids)
+        decoder = self._decoder
+        if decoder is not None and not options and type(ids) is list:
+            text = decoder.decode(ids)
             if text is not None:
                 return text
         return calls.decode(self._facts, self._plans.decode(options, "decode"), ids)
@@ -385,8 +411,9 @@ class Tokenizer(AboutModel):
         >>> tok.decode_bytes(llama[:-1]), tok.decode(llama[:-1])
         (b'\xf0\x9f\xa6', '���')
         """
-        if not options and type(ids) is list:
-            text = self._decoder.decode_bytes(ids)
+        decoder = self._decoder
+        if decoder is not None and not options and type(ids) is list:
+            text = decoder.decode_bytes(ids)
             if text is not None:
                 return text
         return calls.decode_bytes(self._facts, self._plans.decode(options, "decode_bytes"), ids)
@@ -423,7 +450,135 @@ class Tokenizer(AboutModel):
         >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
         (['Hi', ' ', '', '', '', '🦙', '!'], '')
         """
-        return calls.stream_decoder(self._facts, prompt_ids, options)
+        with importing:
+            from cpbpe.tokenizer.streams import StreamDecoder
+        checked = self._plans.decode_options(options, "stream_decoder")
+        return StreamDecoder(self._facts, () if prompt_ids is None else prompt_ids, **checked)
+
+    # --- The model --------------------------------------------------------------------------------
+
+    @property
+    def vocab(self) -> Vocabulary:
+        """The pieces and their ids, scores and types, and the special tokens."""
+        return Vocabulary(self._facts)
+
+    @property
+    def settings(self) -> Settings:
+        """What the model file says about itself: how it was trained, and how it normalizes.
+
+        >>> Tokenizer("tokenizer.model").settings.trainer["byte_fallback"]
+        True
+        """
+        return self._facts.settings
+
+    @property
+    def file_options(self) -> FileOptions:
+        """The options of encoding that the file asks for, for `using`; loading alone never applies them.
+
+        >>> import cpbpe
+        >>> cpbpe.load("tokenizer.model").using(add_bos=True).save("asks.model")
+        >>> tok = cpbpe.load("asks.model")
+        >>> tok.file_options, tok.encode("Hi"), tok.using(**tok.file_options).encode("Hi")
+        ({'add_bos': True}, [15359], [1, 15359])
+        """
+        options = self._facts.carried.options
+        known = {name: value for name, value in options.items() if name in FileOptions.__annotations__}
+        return cast(FileOptions, known)
+
+    @property
+    def token_roles(self) -> Mapping[str, str]:
+        """Which token has which part ("mask", "eot", ...), as far as the file says more than the model."""
+        return MappingProxyType(dict(self._facts.carried.roles))
+
+    @property
+    def chat_templates(self) -> Mapping[str, str]:
+        """The templates of conversations that the file carries, by name; the usual one is "default"."""
+        return MappingProxyType(dict(self._facts.carried.chat_templates))
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model as a value. A changed copy can become a tokenizer again with `from_spec`."""
+        return self._facts.full_spec
+
+    @property
+    def vocab_size(self) -> int:
+        """The highest id plus one, which is how many rows an embedding needs; also `len(tok)`."""
+        return self._facts.special.size
+
+    def __len__(self) -> int:
+        return self._facts.special.size
+
+    @property
+    def unk_id(self) -> int | None:
+        """The id of the UNKNOWN piece, or None if the model has none."""
+        return self._facts.special_ids[0]
+
+    @property
+    def bos_id(self) -> int | None:
+        """The id of the piece that begins a text, or None if the model has none."""
+        return self._facts.special_ids[1]
+
+    @property
+    def eos_id(self) -> int | None:
+        """The id of the piece that ends a text, or None if the model has none."""
+        return self._facts.special_ids[2]
+
+    @property
+    def pad_id(self) -> int | None:
+        """The id of the piece that fills a batch, or None if the model has none."""
+        return self._facts.special_ids[3]
+
+    def inspect(self, *, sample: str | None = None) -> Inspection:
+        """What the model is: its types, scripts, lengths, settings, losses and a `sample`, encoded."""
+        with importing:
+            from cpbpe.tokenizer.inspection import inspection
+        return inspection(self._facts) if sample is None else inspection(self._facts, sample)
+
+    def lint(self, texts: Iterable[str | bytes] | None = None, *, embeddings: Any = None) -> Lint:
+        """What is wrong with the model: pieces that no text yields, doubtful settings, and more.
+
+        `texts` is a corpus, of which the pieces are counted; `embeddings` a matrix with a row for each id.
+
+        >>> import cpbpe
+        >>> report = cpbpe.train(["low lower lowest"], vocab_size=270).tokenizer.lint()
+        >>> [finding.code for finding in report.findings], report.worst
+        (['ascii-missing', 'unused-unknown', 'unused-bytes', 'no-pad', 'odd-size'], 'warning')
+        """
+        with importing:
+            from cpbpe.tokenizer.linting import lint
+        return lint(self._facts, texts, embeddings)
+
+    def witness(self, piece: str | bytes | SupportsIndex) -> str | None:
+        r"""A short text that yields a piece, given by its text or id; None if none does, or was found.
+
+        >>> import cpbpe
+        >>> tok = cpbpe.load("tokenizer.model")
+        >>> tok.witness("▁token"), tok.witness("able"), tok.witness("<0xF0>"), tok.witness("<s>")
+        ('token', '\nable', '𐀀', None)
+        """
+        with importing:
+            from cpbpe.tokenizer.linting import witness
+        if isinstance(piece, (str, bytes)):
+            return witness(self._facts, self.vocab[piece])
+        return witness(self._facts, self._facts.check_id(piece, "witness"))
+
+    def id_to_piece(self, id: SupportsIndex) -> str:
+        """The piece of an id."""
+        return self._facts.piece(self._facts.check_id(id, "id_to_piece"))
+
+    def piece_to_id(self, piece: str | bytes) -> int | None:
+        """The id of a piece, of any type, or of an added token; None if there is none."""
+        return self._facts.find(piece_bytes(piece, "piece_to_id"))
+
+    def get_vocab(self) -> dict[str, int]:
+        """The id of every piece and added token; the same as `dict(tok.vocab)`."""
+        return dict(self.vocab.items())
+
+    def is_lossless(self) -> Losslessness:
+        """Whether every text comes back from its ids: true, or false with reasons."""
+        with importing:
+            from cpbpe.tokenizer.lossless import losslessness
+        return losslessness(self._facts.spec)
 
     # --- Being a value ----------------------------------------------------------------------------
 
@@ -437,12 +592,14 @@ class Tokenizer(AboutModel):
         An existing file is replaced at once, never half written; its mode stays. The options bound by `using`
         are what the file asks for, see `file_options`.
         """
-        imported("cpbpe.tokenizer.converting").save(self, path)
+        with importing:
+            from cpbpe.tokenizer.converting import save
+        save(self, path)
 
     @property
     def fingerprint(self) -> str:
         """A hash of the model and of how cpbpe reads it, the same everywhere: a key for caches."""
-        return identity.fingerprint(self._facts.file, self.bound_options)
+        return identity.fingerprint(self._facts.file, self._bound)
 
     def __repr__(self) -> str:
         return f"<cpbpe.Tokenizer: {identity.summary(self._facts)}>"
@@ -450,7 +607,7 @@ class Tokenizer(AboutModel):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
             return NotImplemented
-        return self.to_bytes() == other.to_bytes() and self.bound_options == other.bound_options
+        return self.to_bytes() == other.to_bytes() and self._bound == other._bound
 
     def __hash__(self) -> int:
         return hash(self._facts.file)
@@ -461,9 +618,58 @@ class Tokenizer(AboutModel):
     __copy__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return identity.restore, (type(self), self._facts.file, identity.BEHAVIOUR)
+        given: tuple[Any, ...] = (type(self), self._facts.file, identity.BEHAVIOUR)
+        return identity.restore, (*given, dict(self._bound)) if self._bound else given
+
+    # --- For other parts of cpbpe -----------------------------------------------------------------
+
+    @property
+    def facts(self) -> ModelFacts:
+        """The engine and the tables built from the model."""
+        return self._facts
+
+    @property
+    def plans(self) -> Plans:
+        """What follows from the options of calls, those that are bound included."""
+        return self._plans
+
+    # --- What a Tokenizer is not ------------------------------------------------------------------
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Refuse: transformers' users expect something else here than everybody else."""
+        raise TypeError(
+            "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
+            "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
+        )
+
+    if not TYPE_CHECKING:
+        __iter__ = None  # with __getitem__ alone, Python would try 0, 1, 2 ...
+
+        def __getitem__(self, key: object) -> NoReturn:
+            """Refuse: the vocabulary is an object of its own."""
+            shown = repr(key) if isinstance(key, (str, bytes, int)) else "..."
+            raise TypeError(
+                f"a Tokenizer has no items; tok.vocab[{shown}] gives the id of a piece, or the piece of an id"
+            )
+
+        def __contains__(self, key: object) -> NoReturn:
+            """Refuse, for the same reason."""
+            raise TypeError("a Tokenizer has no items; write `in tok.vocab` to look for a piece")
+
+        def __dir__(self) -> Iterable[str]:
+            """The names that there are, for completion."""
+            foreign = {name for name, value in vars(Tokenizer).items() if isinstance(value, Elsewhere)}
+            return [name for name in object.__dir__(self) if name not in foreign]
+
+
+def _unchanging(value: Any) -> Any:
+    """A copy of a value that cannot change, and that is pickled the same way in every process."""
+    is_set = isinstance(value, Collection) and not isinstance(value, str)
+    return tuple(sorted(set(value))) if is_set else value
 
 
 def _import_numpy() -> None:
-    global _numpy
-    _numpy = numpy()
+    global _has_numpy
+    with importing:
+        import numpy as np  # noqa: F401
+    _has_numpy = True

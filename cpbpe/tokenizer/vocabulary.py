@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from cpbpe.checks import utf8
-from cpbpe.lazy import numpy
+from cpbpe.lazy import importing
 from cpbpe.model.piece_type import PieceType
 from cpbpe.tokenizer.facts import ModelFacts
 
@@ -70,9 +70,8 @@ class Vocabulary(Mapping[str, int]):
             raise TypeError(
                 f"vocab[...] takes a piece (str or bytes) or an id (an integer), not {type(key).__name__}"
             )
-        number = self._facts.check_id(key, "vocab")
-        engine = self._facts.engine
-        return _key(engine.piece(number)) if number < engine.size else self._facts.special.texts[number]
+        facts, number = self._facts, self._facts.check_id(key, "vocab")
+        return _key(facts.engine.piece(number)) if number < facts.engine.size else facts.special.texts[number]
 
     def __contains__(self, key: object) -> bool:
         """Whether the vocabulary has this piece, or this id."""
@@ -105,9 +104,7 @@ class Vocabulary(Mapping[str, int]):
         data = key if isinstance(key, bytes) else piece_of_key(key)
         if data is None:
             return None
-        id = facts.engine.find(data)
-        if id is None and facts.special.added:
-            id = facts.special.find(data)
+        id = facts.find(data)
         if id is None and data == b"\0":  # sentencepiece never finds it, although it is there
             id = facts.spec.pieces.texts.index(data) if data in facts.spec.pieces.texts else None
         return id
@@ -158,16 +155,16 @@ class Vocabulary(Mapping[str, int]):
     @property
     def scores(self) -> NDArray[np.float32]:
         """The scores of the model's pieces, by id."""
-        lib = numpy()
-        scores: NDArray[np.float32] = lib.frombuffer(self._facts.spec.pieces.scores, lib.float32)
-        return scores
+        with importing:
+            import numpy as np
+        return np.frombuffer(self._facts.spec.pieces.scores, np.float32)
 
     @property
     def types(self) -> NDArray[np.uint8]:
         """The types of the model's pieces, by id, as numbers of `PieceType`."""
-        lib = numpy()
-        types: NDArray[np.uint8] = lib.frombuffer(self._facts.types, lib.uint8)
-        return types
+        with importing:
+            import numpy as np
+        return np.frombuffer(self._facts.types, np.uint8)
 
     def token_bytes(self) -> list[bytes]:
         """`id_to_bytes` of every id, for constrained decoding; no bytes for ids that are not in use.
@@ -186,7 +183,11 @@ class Vocabulary(Mapping[str, int]):
         >>> data[offsets[22557] : offsets[22558]].tobytes()
         b' Hello'
         """
-        return packed(self.token_bytes())
+        with importing:
+            import numpy as np
+        table = self.token_bytes()
+        offsets = np.cumsum([0, *map(len, table)], dtype=np.int64)
+        return np.frombuffer(bytearray().join(table), np.uint8), offsets
 
     # --- Special tokens ---------------------------------------------------------------------------
 
@@ -215,13 +216,10 @@ class Vocabulary(Mapping[str, int]):
         return f"<cpbpe.Vocabulary: {self.piece_count} pieces{more}>"
 
 
-def find_piece(facts: ModelFacts, piece: str | bytes) -> int | None:
-    """The id of a piece as sentencepiece finds it, or of an added token; None if there is no such piece."""
+def piece_bytes(piece: object, method: str) -> bytes:
+    """A piece that a user gave, as bytes. One that is not UTF-8 may be spelled as in `tok.vocab`."""
     data = piece_of_key(piece) if isinstance(piece, str) else None
-    if data is None:
-        data = utf8(piece, "piece_to_id")
-    id = facts.engine.find(data)
-    return facts.special.find(data) if id is None and facts.special.added else id
+    return utf8(piece, method) if data is None else data
 
 
 def _key(piece: bytes) -> str:
@@ -229,8 +227,9 @@ def _key(piece: bytes) -> str:
 
 
 def piece_of_key(key: str) -> bytes | None:
-    """The piece that a key stands for; None for keys that `_key` never makes: other lone surrogates, and
-    escapes of valid UTF-8.
+    """The piece that a key stands for, which `_key` makes.
+
+    None for keys that it never makes: other lone surrogates, and escapes of valid UTF-8.
     """
     try:
         return key.encode()
@@ -241,16 +240,3 @@ def piece_of_key(key: str) -> bytes | None:
     except UnicodeEncodeError:
         return None
     return data if _key(data) == key else None
-
-
-def packed(table: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """A table in one array, and an array of where each entry begins, with the end as its last entry.
-
-    >>> data, offsets = packed([b"ab", b"", b"c"])
-    >>> data.tobytes(), offsets.tolist()
-    (b'abc', [0, 2, 2, 3])
-    """
-    np = numpy()
-    offsets = np.zeros(len(table) + 1, np.int64)
-    np.cumsum(list(map(len, table)), out=offsets[1:])
-    return np.frombuffer(bytearray().join(table), np.uint8), offsets

@@ -15,7 +15,7 @@ import cpbpe
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.reference_engine import PythonEngine
 from cpbpe.model.formats import sentencepiece as model_file
-from cpbpe.transcode.encoding import DocumentEncoder
+from cpbpe.packing.lines import DocumentEncoder
 from tests.bytes.models import AS_IT_IS, OWN, given_texts, lacking, model, ranks, spec_of
 from tests.support.budget import examples
 

@@ -18,7 +18,7 @@ from cpbpe.model.spec import SplitSpec
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.split_probes import is_probed
-from cpbpe.tokenizer import endings, stable_cuts
+from cpbpe.tokenizer import endings, tails
 from tests.bytes.models import AS_IT_IS, OWN, model
 from tests.split.patterns import PATTERNS as SPELLINGS
 from tests.support import tiers, wheels, zoo
@@ -199,7 +199,7 @@ def check_long(tok: cpbpe.Tokenizer, prompt: str, mores: list[str], monkeypatch:
     found = []
 
     def stable_cut(*given: Any) -> tuple[int, list[int]]:
-        found.append(stable_cuts.stable_cut(*given))
+        found.append(tails.stable_cut(*given))
         return found[-1]
 
     monkeypatch.setattr(endings, "stable_cut", stable_cut)
@@ -213,10 +213,10 @@ def check_long(tok: cpbpe.Tokenizer, prompt: str, mores: list[str], monkeypatch:
 
 @pytest.mark.parametrize("name", [*SPELLINGS, "none"])
 def test_long_chunks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stable_cuts, "_SHORT", 0)
-    monkeypatch.setattr(stable_cuts, "_WINDOW", 8)
-    monkeypatch.setattr(stable_cuts, "_KEPT", 12)  # so that texts are shortened, too
-    monkeypatch.setattr(stable_cuts, "_LAST", 48)
+    monkeypatch.setattr(tails, "_SHORT", 0)
+    monkeypatch.setattr(tails, "_WINDOW", 8)
+    monkeypatch.setattr(tails, "_KEPT", 12)  # so that texts are shortened, too
+    monkeypatch.setattr(tails, "_LAST", 48)
     rng = random.Random(f"{SEED} {name}")
     cut = 0
     for _ in range(examples(4)):
@@ -251,8 +251,8 @@ def test_time_does_not_grow_with_the_square(name: str) -> None:
 
 @pytest.mark.parametrize("rules", RULES)
 def test_long_texts_of_characters(rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stable_cuts, "_SHORT", 0)
-    monkeypatch.setattr(stable_cuts, "_WINDOW", 8)
+    monkeypatch.setattr(tails, "_SHORT", 0)
+    monkeypatch.setattr(tails, "_WINDOW", 8)
     rng = random.Random(f"{SEED} {rules} long")
     cut = 0
     for number in range(examples(12)):

@@ -8,7 +8,6 @@ import pytest
 import cpbpe
 from cpbpe import PieceType
 from cpbpe.model.formats import sentencepiece
-from cpbpe.tokenizer.vocabulary import packed
 from tests.support import tiers, zoo
 from tests.support.budget import SEED
 from tests.support.tokenizers import with_gaps
@@ -96,10 +95,3 @@ def test_a_table_belongs_to_its_caller() -> None:
 def test_wrong_ids(id: Any, error: type[Exception], message: str, engine: str) -> None:
     with pytest.raises(error, match=message):
         load("llama", engine).vocab.id_to_bytes(id)
-
-
-def test_packed() -> None:
-    data, offsets = packed([])
-    assert (data.tolist(), offsets.tolist()) == ([], [0])
-    data, offsets = packed([b"", b"ab", b""])
-    assert (data.tolist(), offsets.tolist()) == ([97, 98], [0, 0, 2, 2])

@@ -194,7 +194,7 @@ def test_rules_without_end() -> None:
         proto = zoo.parse(zoo.model("llama"))
         proto.normalizer_spec.precompiled_charsmap = charsmap
         tok = Tokenizer.from_bytes(proto.SerializeToString())
-        assert tok.facts.stream_plan.shape is None
+        assert tok.facts.stream_shape is None
         stream = tok.stream_encoder()
         for text in ("a b", "abc" * 20 + " aaaa", "\0\0a"):
             assert stream.push(text[:3]) + stream.push(text[3:]) + stream.flush() == tok.encode(text)

@@ -69,7 +69,7 @@ def test_tables_are_made_when_needed_and_go_with_the_tokenizer() -> None:
     tok.stream_encoder()
     assert vars(tok.facts).keys() > held
     assert vars(tok.with_special_tokens(["<|a|>"]).facts).keys() == held  # its ids are others
-    table = weakref.ref(tok.facts.stream_plan.shape)
+    table = weakref.ref(tok.facts.stream_shape)
     del tok
     gc.collect()
     assert table() is None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cpbpe.compat.tokenizers.added_token import AddedToken
 from cpbpe.engine.protocol import Engine, Finder
 from cpbpe.lazy import kept
-from cpbpe.tokenizer.special_finder import SPACES, is_of_word
+from cpbpe.tokenizer.special_tokens import SPACES, is_of_word
 
 _SPACES = "".join(SPACES)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cpbpe.lazy import kept
-from cpbpe.tokenizer.special_finder import SPACES
+from cpbpe.tokenizer.special_tokens import SPACES
 
 _SPACES = {*SPACES, "Ġ"}
 Span = tuple[int, int]

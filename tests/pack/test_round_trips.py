@@ -9,9 +9,8 @@ import sentencepiece
 
 from cpbpe import CorpusError, Tokenizer
 from cpbpe.corpus.documents import Documents
+from cpbpe.packing.lines import FORMS, DocumentEncoder, LineDecoder
 from cpbpe.text.utf8 import repair
-from cpbpe.transcode.decoding import LineDecoder
-from cpbpe.transcode.encoding import FORMS, DocumentEncoder
 from tests.support import zoo
 from tests.support.tokenizers import tokenizer
 
@@ -116,11 +115,11 @@ def test_many_blocks(mistral: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_long_text_is_cut_for_threads(mistral: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cpbpe.transcode import encoding
+    from cpbpe.packing import lines
 
     Path("text").write_text(LOSSLESS, newline="")
     expected = encoded(mistral, "text", whole=True, add_bos=True)
-    monkeypatch.setattr(encoding, "_LONG", 10)
+    monkeypatch.setattr(lines, "_LONG", 10)
     assert encoded(mistral, "text", whole=True, threads=3, add_bos=True) == expected
     assert encoded(mistral, "text", threads=3) == encoded(mistral, "text")
 
@@ -155,11 +154,11 @@ def test_offsets(mistral: Tokenizer, unit: Any) -> None:
 @pytest.mark.parametrize("numbers", [0, 5, 1 << 16])
 def test_offsets_of_long_texts(mistral: Tokenizer, monkeypatch: pytest.MonkeyPatch, numbers: int) -> None:
     """Those without words of their own are written in another way, and look the same."""
-    from cpbpe.transcode import offsets
+    from cpbpe.packing import lines as written
 
     Path("text").write_text(LOSSLESS, newline="")
     expected = {form: encoded(mistral, "text", form, offsets=True) for form in ("json", "jsonl")}
-    monkeypatch.setattr(offsets, "_NUMBERS", numbers)
+    monkeypatch.setattr(written, "_NUMBERS", numbers)
     for form in expected:
         assert encoded(mistral, "text", form, offsets=True) == expected[form]
 

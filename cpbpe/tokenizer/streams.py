@@ -1,0 +1,485 @@
+"""Texts that arrive in parts, and ids that arrive one by one: `StreamEncoder` and `StreamDecoder`.
+
+Both return what is certain as soon as it is, and never what could still change. Joined, that is what
+`Tokenizer.encode` and `Tokenizer.decode` return for the whole. They never go through the whole again for
+another part: the work for it does not depend on how much came before.
+
+Ids have to wait because what follows may merge with what is there. (`Engine.cut` knows where it cannot.) If
+special tokens are looked for, what may be the beginning of one waits for the rest. Text has to wait because a
+character can take several BYTE pieces, and bytes that turn out not to be a character become one U+FFFD each.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import utf_8_decode
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from operator import index
+from typing import Any, ClassVar, NoReturn, SupportsIndex, TypeVar
+
+from cpbpe.checks import checked_text
+from cpbpe.engine.protocol import Engine
+from cpbpe.model.spec import PieceType
+from cpbpe.text.finder import Finder
+from cpbpe.text.utf8 import SPACE, certain
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.options import KeptSpace
+from cpbpe.tokenizer.plans import EncodePlan
+from cpbpe.tokenizer.special_text import SpecialEncoder
+from cpbpe.tokenizer.special_tokens import SpecialFinder, not_allowed
+from cpbpe.tokenizer.stream_normalizer import StreamNormalizer, copied
+
+Ids = Iterable[SupportsIndex] | SupportsIndex
+S = TypeVar("S", bound="_Stream")
+
+
+class _Stream:
+    """Streams can be copied, but not pickled."""
+
+    __slots__ = ()
+    _instead: ClassVar[str]
+
+    def copy(self: S) -> S:
+        """A second stream that continues from here, for example for beam search. Copies are cheap.
+
+        >>> import cpbpe
+        >>> tok = cpbpe.load("tokenizer.model")
+        >>> one = tok.stream_decoder(tok.encode("Hello"))
+        >>> two = one.copy()
+        >>> one.push(tok.encode(" world", prefix_space=False)), two.push(tok.encode("!", prefix_space=False))
+        (' world', '!')
+        """
+        return copied(self)
+
+    def __copy__(self: S) -> S:
+        return self.copy()
+
+    def __deepcopy__(self: S, memo: object) -> S:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} is not pickled, because it holds tables of its tokenizer; pickle the "
+            f"tokenizer and the {self._instead}"
+        )
+
+
+# --- Text to ids ----------------------------------------------------------------------------------
+
+
+class StreamEncoder(_Stream):
+    """Turns text into ids while it arrives. `Tokenizer.stream_encoder` makes one.
+
+    The ids that `push` returns are final. All of them together, with those of `flush` at the end, are exactly
+    what `Tokenizer.encode` returns for the whole text. With some models everything waits for `flush`: those
+    with pieces or rules that are not UTF-8.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> stream = tok.stream_encoder()
+    >>> [stream.push(part) for part in ["Hel", "lo, wor", "ld", "! And"]], stream.flush()
+    ([[], [22557, 28725], [], [1526, 28808]], [1015])
+    >>> stream = tok.stream_encoder(allowed_special={"</s>"})
+    >>> stream.push("Hi</"), stream.push("s>"), stream.flush()
+    ([], [15359, 2], [])
+    """
+
+    __slots__ = (
+        "_at",
+        "_back",
+        "_ended",
+        "_facts",
+        "_front",
+        "_kind",
+        "_later",
+        "_segment",
+        "_special",
+        "_waiting",
+    )
+
+    _instead = "text so far, and push that to another, made with stream_encoder()"
+
+    def __init__(self, facts: ModelFacts, plan: EncodePlan):
+        """`plan` follows from the options."""
+        finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
+        self._facts = facts
+        self._later = plan.prefix_space if plan.prefix_after_special else False
+        self._special = None if finder is None else SpecialKeys(finder, "stream_encoder")
+        self._front = plan.front
+        self._back = plan.back
+        self._segment = _Segment(facts, plan.prefix_space)
+        self._waiting = b""  # text that may be the beginning of a special token
+        self._at = 0  # where it begins, in characters or bytes
+        self._kind: type | None = None
+        self._ended = False
+
+    def push(self, text: str | bytes) -> list[int]:
+        """Take the next part of the text, and return the ids that are certain now and were not before.
+
+        The parts of a text must be all str or all bytes; bytes may be cut inside a character. After an error,
+        such as one for a special token that the text must not hold, the stream is as it was before.
+        """
+        if self._ended:
+            raise ValueError("the stream has ended with flush(); make a new one with stream_encoder()")
+        given = checked_text(text, "push")
+        data = given.encode() if isinstance(given, str) else given  # refuses a lone surrogate
+        if self._kind is not None and type(given) is not self._kind:
+            raise TypeError(
+                f"push() takes {self._kind.__name__}, as the parts before, not {type(given).__name__}; "
+                f"a stream has one kind of text"
+            )
+        ids = self._push(data, type(given) is str, final=False)
+        self._kind = type(given)
+        return ids
+
+    def flush(self) -> list[int]:
+        """End the stream and return the remaining ids."""
+        if self._ended:
+            return []
+        ids = self._push(b"", self._kind is str, final=True) + self._segment.flush() + self._back
+        self._ended = True
+        return ids
+
+    def copy(self) -> StreamEncoder:
+        """A second stream that continues from here."""
+        new = copied(self)
+        new._segment = self._segment.copy()
+        return new
+
+    def _push(self, data: bytes, whole: bool, final: bool) -> list[int]:
+        """The ids of more text, in which special tokens are looked for. `whole`: it is str."""
+        text, special = self._waiting + data, self._special
+
+        # 1. Find all tokens before taking anything: one that is refused leaves the stream as it was.
+        tokens: list[tuple[int, int, int]] = []
+        done = 0
+        while special is not None and (key := special.next(text, done, final)) is not None:
+            begin, done, name, id = key
+            if id is None:
+                raise not_allowed(name, self._at + _length(text[:begin], whole))
+            tokens.append((begin, done, id))
+
+        # 2. Encode the segments before them.
+        ids, self._front = self._front[:], []
+        done = 0
+        for begin, end, id in tokens:
+            ids += self._segment.push(text[done:begin], whole=whole) + self._segment.flush()
+            ids.append(id)
+            self._segment = _Segment(self._facts, self._later)
+            done = end
+
+        # 3. Encode the rest, except for what may be the beginning of another token.
+        end = len(text) if final or special is None else special.first_open(text, done)
+        ids += self._segment.push(text[done:end], whole=whole)
+        if special is not None:
+            self._at += _length(text[:end], whole)
+        self._waiting = text[end:]
+        return ids
+
+
+def _length(text: bytes, whole: bool) -> int:
+    return len(text.decode()) if whole else len(text)
+
+
+class SpecialKeys:
+    """Special tokens in text that arrives in parts."""
+
+    def __init__(self, special: SpecialFinder, method: str):
+        if special.odd is not None:
+            raise ValueError(
+                f"{method}() does not know whether a text has the token {special.odd!r} before all of it is "
+                f"there: the file says that it takes spaces around it, that it must be a word of its own, or "
+                f"that it is looked for in normalized text; encode the whole text with encode()"
+            )
+        self._ids = special.ids
+        self._finder = Finder(list(special.ids))
+        firsts = b"".join(re.escape(bytes([first])) for first in {key[0] for key in special.ids})
+        self._first = re.compile(b"[" + firsts + b"]") if firsts else None
+
+    def next(self, text: bytes, at: int, final: bool) -> tuple[int, int, str, int | None] | None:
+        """The span of the next token, its text and its id; None if none is certain."""
+        while self._first is not None and (place := self._first.search(text, at)):
+            at = place.start()
+            if not final and self._finder.could_grow(text, at):
+                return None
+            length = self._finder.longest(text, at)
+            if length:
+                key = text[at : at + length]
+                return at, at + length, key.decode(), self._ids[key]
+            at += 1
+        return None
+
+    def first_open(self, text: bytes, at: int) -> int:
+        """The first place from `at` on where a token could begin, given more text."""
+        while self._first is not None and (place := self._first.search(text, at)):
+            at = place.start()
+            if self._finder.could_grow(text, at):
+                return at
+            at += 1
+        return len(text)
+
+    def rests(self, text: bytes, at: int) -> Iterator[bytes]:
+        """Yield what makes a token of the end of the text, which begins from `at` on: what it has besides."""
+        for begin in range(at, len(text)):
+            for key in self._ids:
+                if len(key) > len(text) - begin and key.startswith(text[begin:]):
+                    yield key[len(text) - begin :]
+
+
+class _Segment:
+    """One text without special tokens, or one segment."""
+
+    __slots__ = ("_engine", "_held", "_last_unknown", "_normalizer", "_searched", "_unk")
+
+    def __init__(self, facts: ModelFacts, prefix_space: bool | None):
+        self._unk = facts.stream_unk
+        self._last_unknown = False
+        self._held = bytearray()  # text that has no ids yet; normalized, if there is a normalizer
+        self._searched = 0  # see _cut
+        self._engine: Engine
+        self._normalizer: StreamNormalizer | None
+        shape = facts.stream_shape
+        if shape is None:
+            self._normalizer = None
+            self._engine = facts.engine
+            if prefix_space is not None:
+                self._engine = facts.engine.variant(prefix=prefix_space)
+        else:
+            prefix = shape.spec.add_dummy_prefix if prefix_space is None else prefix_space
+            self._normalizer = StreamNormalizer(shape, prefix)
+            self._engine = facts.engine.variant(raw=True)
+
+    def copy(self) -> _Segment:
+        new = copied(self)
+        new._held = self._held.copy()
+        new._normalizer = self._normalizer and self._normalizer.copy()
+        return new
+
+    def push(self, data: bytes, whole: bool) -> list[int]:
+        """The ids that more text makes certain. `whole`: it is not cut inside a character."""
+        if self._normalizer is None:
+            self._held += data
+            return []
+        self._held += self._normalizer.push(data, whole=whole)
+        return self._encode(self._cut())
+
+    def flush(self) -> list[int]:
+        """The ids of the rest."""
+        if self._normalizer is not None:
+            self._held += self._normalizer.push(b"", final=True)
+        return self._encode(len(self._held))
+
+    def _cut(self) -> int:
+        """How much of the held text has its final ids.
+
+        A long text without a cut is not searched from its beginning for every part. A cut is before or after
+        a user-defined piece, or between two characters that nothing joins. So the search can continue at the
+        last piece or character that it reached, which `_searched` points to. (It stops where a piece could
+        begin of which the rest is still missing.)
+        """
+        assert self._normalizer is not None
+        user_defined = self._normalizer.shape.user_defined
+        text = bytes(self._held[self._searched :])
+        cut = self._engine.cut(text)
+        last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
+        if cut:  # 0 says that there is none
+            cut += self._searched
+        self._searched += last - cut
+        return cut
+
+    def _encode(self, length: int) -> list[int]:
+        """The ids of the beginning of the held text."""
+        if not length:
+            return []
+        ids = self._engine.encode(bytes(self._held[:length]))
+        del self._held[:length]
+        if self._last_unknown and ids[0] == self._unk:  # continues the run of unknown characters
+            del ids[0]
+        if ids:
+            self._last_unknown = ids[-1] == self._unk
+        return ids
+
+
+# --- Ids to text ----------------------------------------------------------------------------------
+
+
+class StreamDecoder(_Stream):
+    """Turns ids into text while they arrive. `Tokenizer.stream_decoder` makes one.
+
+    The text that `push` returns is final. All of it together, with that of `flush` at the end, is exactly
+    what `Tokenizer.decode` returns for all ids with the same options.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> stream = tok.stream_decoder()
+    >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
+    (['Hi', ' ', '', '', '', '🦙', '!'], '')
+    """
+
+    __slots__ = (
+        "_at_beginning",
+        "_drops_all",
+        "_drops_later",
+        "_ended",
+        "_facts",
+        "_held",
+        "_in_parts",
+        "_in_run",
+        "_plain",
+        "_raw",
+        "_shown",
+        "_size",
+        "_steady",
+        "_strips",
+    )
+
+    _instead = "ids so far, and make another with stream_decoder(prompt_ids)"
+
+    def __init__(
+        self,
+        facts: ModelFacts,
+        prompt_ids: Ids = (),
+        *,
+        skip_special_tokens: bool | None,
+        keep_prefix_space: bool | KeptSpace | None,
+        prefix_after_special: bool,
+    ):
+        """`prompt_ids` come first; their text is not returned. The options are those of `decode`, checked."""
+        if facts.spec.denormalizer is not None and facts.spec.denormalizer.charsmap:
+            raise ValueError(
+                "this model has a denormalizer, which rewrites a text when all of it is there, so it cannot "
+                "be decoded as a stream; collect the ids and call decode() with all of them"
+            )
+        keep_prefix_space = facts.keeps_space(keep_prefix_space)
+        self._facts = facts
+        self._shown, _ = facts.special.shown_and_hidden(skip_special_tokens)
+        self._plain, self._raw = facts.stream_texts(skip_special_tokens)
+        self._size = len(self._plain)
+
+        spec = facts.spec.normalizer
+        drops = facts.drops_space and keep_prefix_space is not True
+        self._strips = drops and keep_prefix_space == "after_special"  # a first token's own space, too
+        self._drops_all = spec.remove_extra_whitespaces
+        # Whether one would be dropped after a special token that is shown.
+        self._drops_later = drops and prefix_after_special and not keep_prefix_space
+        self._at_beginning = drops  # whether a space in front would be dropped
+        self._held = b""  # the beginning of a character
+        self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
+        self._in_parts = facts.engine.byte_level is not None  # see _next
+        self._ended = False
+        self._steady = not drops  # none of this matters now: an id adds its plain text
+        self._push(facts.check_ids(prompt_ids, "stream_decoder"))
+
+    def push(self, ids: Ids) -> str:
+        """Take one id or several, and return the text that is certain now and was not before.
+
+        An id outside the vocabulary raises IndexError, and the stream then ignores the whole push.
+        """
+        if type(ids) is int and 0 <= ids < self._size:
+            text = self._plain[ids]
+            if text is not None:
+                return text if self._steady else self._step(ids)
+            if ids in self._raw or ids in self._shown or ids in self._facts.special.texts:
+                return self._step(ids)
+        elif type(ids) is not int:
+            number = _single(ids)
+            if number is not None:
+                return self.push(number)
+        if self._ended:
+            raise ValueError("the stream has ended with flush(); make a new one with stream_decoder()")
+        return self._push(self._facts.check_ids(ids, "push"))
+
+    def flush(self) -> str:
+        """End the stream and return the rest: U+FFFD for every byte of an incomplete character."""
+        text = self._give_up()
+        self._ended = True
+        self._size = 0  # so that `push` notices
+        return text
+
+    def _push(self, ids: list[int]) -> str:
+        plain = self._plain
+        if self._steady:
+            try:
+                return "".join([plain[id] for id in ids])  # type: ignore[misc]
+            except TypeError:  # one of them is None
+                pass
+        parts: list[str] = []
+        for id in ids:
+            text = plain[id]
+            parts.append(self._step(id) if text is None or not self._steady else text)
+        return "".join(parts)
+
+    def _step(self, id: int) -> str:
+        """The text that one id makes certain, whatever the state; see `_join` in the reference."""
+        text = self._plain[id]
+        if text is None:
+            raw = self._raw.get(id)
+            if raw is None:
+                return self._special(id)
+            made = "" if self._in_run == isinstance(raw, int) else self._give_up()
+            if isinstance(raw, int):
+                self._in_run, data = True, bytes((raw,))
+            else:
+                self._in_run, data = False, self._begin(id, raw)
+            if data:
+                self._at_beginning = False
+            text, self._held = _next(self._held + data, self._in_parts)
+            made += text
+        else:
+            # A piece that leaves no text still ends a run of BYTE pieces, but not half a character of others.
+            made = self._give_up() if text or self._in_run else ""
+            if self._at_beginning:
+                text = self._begin(id, text)
+            made += text
+        self._steady = not self._held and not self._at_beginning
+        return made
+
+    def _begin(self, id: int, text: Any) -> Any:
+        """The text of an id, without the space that is dropped if it is at the beginning of a text."""
+        engine = self._facts.engine
+        if not self._at_beginning or engine.kind(id) == PieceType.CONTROL:
+            return text
+        if engine.piece(id).startswith(SPACE):
+            if engine.kind(id) != PieceType.UNKNOWN:
+                text = text[1:]
+            self._at_beginning = self._drops_all
+        if text:
+            self._at_beginning = False
+        return text
+
+    def _special(self, id: int) -> str:
+        """A special token: one that is shown and followed by a new segment, or a hidden added token."""
+        text = self._shown.get(id)
+        if text is None:
+            return ""
+        made = self._give_up() + (text.removeprefix(" ") if self._strips and self._at_beginning else text)
+        self._at_beginning = self._drops_later
+        self._steady = not self._at_beginning
+        return made
+
+    def _give_up(self) -> str:
+        """The bytes that waited turn out not to be a character."""
+        held, self._held, self._in_run = self._held, b"", False
+        return held.decode(errors="replace") if self._in_parts else "\ufffd" * len(held)
+
+
+def _single(ids: Ids) -> int | None:
+    """The id, if it is a single one in another form: a numpy integer, or a list of one."""
+    if type(ids) is list:
+        return ids[0] if len(ids) == 1 and type(ids[0]) is int else None
+    try:
+        return index(ids)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+@lru_cache(4096)
+def _next(data: bytes, in_parts: bool) -> tuple[str, bytes]:
+    """The text of bytes, and the bytes that wait. (Cached, because a bad byte is slow.)
+
+    `in_parts`: the beginning of a character that does not go on becomes one U+FFFD, as in Python, not one for
+    each byte.
+    """
+    text, used = utf_8_decode(data, "replace", False) if in_parts else certain(data)
+    return text, data[used:]
