@@ -14,195 +14,154 @@ from cpbpe.lazy import importing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-METHODS = {
-    # Encoding.
-    "encode_as_ids": "encode(text)",
-    "encode_as_pieces": "encode_pieces(text)",
-    "encode_as_numpy": "encode_array(text)",
-    "encode_as_proto": "align(text)",
-    "encode_as_immutable_proto": "align(text)",
-    "encode_as_serialized_proto": "align(text)",
-    "encode_as_offset_mapping": "align(text)",
-    "encode_ordinary": "encode(text)",
-    "encode_ordinary_batch": "encode_batch(texts)",
-    "encode_to_numpy": "encode_array(text)",
-    "encode_single_token": "piece_to_id(piece)",
-    "encode_plus": "encode(text), or align(text)",
-    "encode_file": "encode(path.read_text(encoding='utf-8'))",
-    "encode_files": "encode_batch(path.read_text(encoding='utf-8') for path in paths)",
-    "encode_stream": "stream_encoder()",
-    "batch_encode": "encode_batch(texts)",
-    "batch_encode_plus": "encode_batch(texts), or encode_arrays(texts)",
-    "sample_encode_as_ids": "encode(text, alpha=0.1)",
-    "sample_encode_as_pieces": "encode_pieces(text, alpha=0.1)",
-    "parallel_encode": "encode_array(text, threads=4)",
-    "padded": "encode_arrays(texts).padded()",
-    "pad": "encode_arrays(texts).padded()",
-    "enable_padding": "encode_arrays(texts).padded()",
-    "padding_side": "encode_arrays(texts).padded(side='left')",
-    "enable_truncation": "truncate(text, max_tokens)",
-    "chunk": "split(text, max_tokens)",
-    "chunks": "split(text, max_tokens)",
-    "count_tokens": "count(text)",
-    "num_tokens": "count(text)",
-    "n_tokens": "count(text)",
-    "token_count": "count(text)",
-    "tokens": "encode_pieces(text)",
-    "offsets": "align(text)",
-    # Decoding.
-    "decode_ids": "decode(ids)",
-    "detokenize": "decode(ids), or decode_pieces(pieces)",
-    "decode_stream": "stream_decoder()",
-    "decode_with_offsets": "align(text)",
-    "stream": "stream_decoder(), or stream_encoder()",
-    "batch_decode": "decode_batch(batch)",
-    "decode_single_token_bytes": "vocab.id_to_bytes(id)",
-    "decode_tokens_bytes": "vocab.id_to_bytes(id)",
-    "convert_ids_to_string": "decode(ids)",
-    "convert_tokens_to_string": "decode_pieces(pieces)",
-    "token_byte_values": "vocab.token_bytes()",
-    # The vocabulary.
-    "piece_size": "vocab_size",
-    "get_piece_size": "vocab_size",
-    "get_vocab_size": "vocab_size",
-    "n_vocab": "vocab_size",
-    "n_words": "vocab_size",
-    "size": "vocab_size",
-    "vocabulary": "vocab",
-    "pieces": "encode_pieces(text), or list(tok.vocab)",
-    "merges": "vocab.score(id), which is higher for the pieces that are merged first",
-    "id_to_bytes": "vocab.id_to_bytes(id)",
-    "id_to_token": "id_to_piece(id)",
-    "convert_ids_to_tokens": "id_to_piece(id)",
-    "token_to_id": "piece_to_id(piece)",
-    "convert_tokens_to_ids": "piece_to_id(piece)",
-    "get_score": "vocab.score(id)",
-    "score": "vocab.score(id)",
-    "scores": "vocab.score(id)",
-    "is_unknown": "vocab.piece_type(id)",
-    "is_control": "vocab.piece_type(id)",
-    "is_unused": "vocab.piece_type(id)",
-    "is_byte": "vocab.piece_type(id)",
-    # Special tokens.
-    "unk_token_id": "unk_id",
-    "bos_token_id": "bos_id",
-    "eos_token_id": "eos_id",
-    "pad_token_id": "pad_id",
-    "eot_id": "eos_id",
-    "eot_token": "eos_id",
-    "bos_token": "id_to_piece(tok.bos_id)",
-    "eos_token": "id_to_piece(tok.eos_id)",
-    "pad_token": "id_to_piece(tok.pad_id)",
-    "unk_token": "id_to_piece(tok.unk_id)",
-    "special_tokens": "vocab.special_tokens",
-    "special_tokens_map": "vocab.special_tokens",
-    "all_special_tokens": "vocab.special_tokens",
-    "all_special_ids": "vocab.special_tokens",
-    "special_tokens_set": "vocab.special_tokens",
-    "add_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
-    "add_special_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
-    "get_added_vocab": "vocab.added_tokens",
-    # Files.
-    "from_pretrained": "cpbpe.load(path); nothing is downloaded",
-    "from_file": "cpbpe.load(path)",
-    "load": "cpbpe.load(path)",
-    "load_from_file": "cpbpe.load(path)",
-    "from_serialized_proto": "from_bytes(data)",
-    "load_from_serialized_proto": "from_bytes(data)",
-    "from_buffer": "from_bytes(data)",
-    "serialized_model_proto": "to_bytes()",
-    "save_pretrained": "save(path)",
-    "save_model": "save(path)",
-    "save_vocabulary": "save(path)",
-    "to_str": "to_bytes()",
-    "to_json": "save('tokenizer.json')",
-    "train": "cpbpe.train(corpus)",
-    "train_from_iterator": "cpbpe.train(texts)",
-    "apply_chat_template": "encode_parts(parts) for tokens around texts; cpbpe.compat.transformers has it",
-    "input_ids": "encode(text)",
-    "chat_template": "chat_templates['default']",
-    "get_chat_template": "chat_templates['default']",
-    "add_bos_token": "file_options, for what the file asks for; encode(text, add_bos=True) does it",
-    "add_eos_token": "file_options, for what the file asks for; encode(text, add_eos=True) does it",
-}
+
+def by_name(table: Mapping[str, str]) -> dict[str, str]:
+    """A table whose keys are several names each, separated by spaces, with a row for each name."""
+    return {name: about for names, about in table.items() for name in names.split()}
+
+
+METHODS = by_name(
+    {
+        "encode_as_ids encode_ordinary input_ids": "encode(text)",
+        "encode_as_pieces tokens": "encode_pieces(text)",
+        "encode_as_numpy encode_to_numpy": "encode_array(text)",
+        "encode_as_proto encode_as_immutable_proto encode_as_serialized_proto encode_as_offset_mapping "
+        "offsets decode_with_offsets": "align(text)",
+        "encode_ordinary_batch batch_encode": "encode_batch(texts)",
+        "encode_single_token token_to_id convert_tokens_to_ids": "piece_to_id(piece)",
+        "encode_plus": "encode(text), or align(text)",
+        "encode_file": "encode(path.read_text(encoding='utf-8'))",
+        "encode_files": "encode_batch(path.read_text(encoding='utf-8') for path in paths)",
+        "encode_stream": "stream_encoder()",
+        "batch_encode_plus": "encode_batch(texts), or encode_arrays(texts)",
+        "sample_encode_as_ids": "encode(text, alpha=0.1)",
+        "sample_encode_as_pieces": "encode_pieces(text, alpha=0.1)",
+        "parallel_encode": "encode_array(text, threads=4)",
+        "padded pad enable_padding": "encode_arrays(texts).padded()",
+        "padding_side": "encode_arrays(texts).padded(side='left')",
+        "enable_truncation": "truncate(text, max_tokens)",
+        "chunk chunks": "split(text, max_tokens)",
+        "count_tokens num_tokens n_tokens token_count": "count(text)",
+        "decode_ids convert_ids_to_string": "decode(ids)",
+        "detokenize": "decode(ids), or decode_pieces(pieces)",
+        "decode_stream": "stream_decoder()",
+        "stream": "stream_decoder(), or stream_encoder()",
+        "batch_decode": "decode_batch(batch)",
+        "decode_single_token_bytes decode_tokens_bytes id_to_bytes": "vocab.id_to_bytes(id)",
+        "convert_tokens_to_string": "decode_pieces(pieces)",
+        "token_byte_values": "vocab.token_bytes()",
+        "piece_size get_piece_size get_vocab_size n_vocab n_words size": "vocab_size",
+        "vocabulary": "vocab",
+        "pieces": "encode_pieces(text), or list(tok.vocab)",
+        "merges": "vocab.score(id), which is higher for the pieces that are merged first",
+        "id_to_token convert_ids_to_tokens": "id_to_piece(id)",
+        "get_score score scores": "vocab.score(id)",
+        "is_unknown is_control is_unused is_byte": "vocab.piece_type(id)",
+        "unk_token_id": "unk_id",
+        "bos_token_id": "bos_id",
+        "eos_token_id eot_id eot_token": "eos_id",
+        "pad_token_id": "pad_id",
+        "bos_token": "id_to_piece(tok.bos_id)",
+        "eos_token": "id_to_piece(tok.eos_id)",
+        "pad_token": "id_to_piece(tok.pad_id)",
+        "unk_token": "id_to_piece(tok.unk_id)",
+        "special_tokens special_tokens_map all_special_tokens all_special_ids special_tokens_set": (
+            "vocab.special_tokens"
+        ),
+        "add_tokens add_special_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
+        "get_added_vocab": "vocab.added_tokens",
+        "from_pretrained": "cpbpe.load(path); nothing is downloaded",
+        "from_file load load_from_file": "cpbpe.load(path)",
+        "from_serialized_proto load_from_serialized_proto from_buffer": "from_bytes(data)",
+        "serialized_model_proto to_str": "to_bytes()",
+        "save_pretrained save_model save_vocabulary": "save(path)",
+        "to_json": "save('tokenizer.json')",
+        "train": "cpbpe.train(corpus)",
+        "train_from_iterator": "cpbpe.train(texts)",
+        "apply_chat_template": (
+            "encode_parts(parts) for tokens around texts; cpbpe.compat.transformers has it"
+        ),
+        "chat_template get_chat_template": "chat_templates['default']",
+        "add_bos_token": "file_options, for what the file asks for; encode(text, add_bos=True) does it",
+        "add_eos_token": "file_options, for what the file asks for; encode(text, add_eos=True) does it",
+    }
+)
 """What a Tokenizer has instead of a method or property. Each is also meant in CamelCase."""
 
 _IN_CAMEL_CASE = ("encode", "decode", "normalize", "id_to_piece", "piece_to_id", "decode_pieces")
 """Names of a Tokenizer that sentencepiece has in CamelCase as well."""
 
-OPTIONS = {
-    "out_type": "encode gives ids, encode_pieces gives pieces, encode_array an array of numpy",
-    "return_type": "encode gives ids, encode_pieces gives pieces, encode_array an array of numpy",
-    "return_tensors": (
-        "encode_array gives an array of numpy, and encode_arrays(texts).padded() one of many texts; "
-        "torch.from_numpy makes tensors of them"
-    ),
-    "return_attention_mask": "encode_arrays(texts).padded(attention_mask=True) gives one",
-    "return_offsets_mapping": "align(text) gives the spans of tokens",
-    "add_special_tokens": "add_bos=True and add_eos=True put the special tokens around a text",
-    "bos": "it is called add_bos",
-    "eos": "it is called add_eos",
-    "padding": "encode_arrays(texts).padded() fills up",
-    "pad": "encode_arrays(texts).padded() fills up",
-    "pad_to_multiple_of": "encode_arrays(texts).padded(multiple_of=8) fills up",
-    "truncation": "truncate(text, max_tokens) cuts",
-    "max_length": "truncate(text, max_tokens) cuts, and encode_arrays(texts).padded(max_length=...) fills up",
-    "max_tokens": "truncate(text, max_tokens) cuts, and split(text, max_tokens) keeps all parts",
-    "chunk_size": "split(text, max_tokens) gives all parts of a text",
-    "stride": "split(text, max_tokens, overlap=...) gives parts that share tokens",
-    "dtype": "arrays of ids are uint32; .astype(dtype) makes others of them",
-    "enable_sampling": "alpha above 0 samples",
-    "dropout": "it is called alpha",
-    "bpe_dropout": "it is called alpha",
-    "nbest_size": "BPE has one best segmentation; alpha above 0 samples others",
-    "emit_unk_piece": "unknown text has the id unk_id, and is copied into the pieces",
-    **dict.fromkeys(
-        ("threads", "num_threads", "n_threads", "n_jobs", "num_proc", "num_workers", "workers"),
-        "calls with several texts have threads, and encode_array has, for a long one",
-    ),
-    "batch_size": "encode_batch takes any number of texts at once; leave it out",
-    "add_dummy_prefix": "it is called prefix_space",
-    "add_prefix_space": "it is called prefix_space",
-    "parse_special": "allowed_special='all' finds special tokens in a text",
-    "is_split_into_words": "encode_parts(parts) encodes a text in parts",
-    "is_pretokenized": "encode_parts(parts) encodes a text in parts",
-    "split_special_tokens": "special tokens in a text are ordinary text, unless allowed_special names them",
-    "text_pair": "encode_parts(parts) encodes several texts with tokens between them",
-    "clean_up_tokenization_spaces": "decoding changes no spaces; leave it out",
-    "spaces_between_special_tokens": "decoding changes no spaces; leave it out",
-    "errors": "decode writes U+FFFD for broken bytes, and decode_bytes keeps them",
-}
+OPTIONS = by_name(
+    {
+        "out_type return_type": (
+            "encode gives ids, encode_pieces gives pieces, encode_array an array of numpy"
+        ),
+        "return_tensors": (
+            "encode_array gives an array of numpy, and encode_arrays(texts).padded() one of many texts; "
+            "torch.from_numpy makes tensors of them"
+        ),
+        "return_attention_mask": "encode_arrays(texts).padded(attention_mask=True) gives one",
+        "return_offsets_mapping": "align(text) gives the spans of tokens",
+        "add_special_tokens": "add_bos=True and add_eos=True put the special tokens around a text",
+        "bos": "it is called add_bos",
+        "eos": "it is called add_eos",
+        "padding pad": "encode_arrays(texts).padded() fills up",
+        "pad_to_multiple_of": "encode_arrays(texts).padded(multiple_of=8) fills up",
+        "truncation": "truncate(text, max_tokens) cuts",
+        "max_length": (
+            "truncate(text, max_tokens) cuts, and encode_arrays(texts).padded(max_length=...) fills up"
+        ),
+        "max_tokens": "truncate(text, max_tokens) cuts, and split(text, max_tokens) keeps all parts",
+        "chunk_size": "split(text, max_tokens) gives all parts of a text",
+        "stride": "split(text, max_tokens, overlap=...) gives parts that share tokens",
+        "dtype": "arrays of ids are uint32; .astype(dtype) makes others of them",
+        "enable_sampling": "alpha above 0 samples",
+        "dropout bpe_dropout": "it is called alpha",
+        "nbest_size": "BPE has one best segmentation; alpha above 0 samples others",
+        "emit_unk_piece": "unknown text has the id unk_id, and is copied into the pieces",
+        "threads num_threads n_threads n_jobs num_proc num_workers workers": (
+            "calls with several texts have threads, and encode_array has, for a long one"
+        ),
+        "batch_size": "encode_batch takes any number of texts at once; leave it out",
+        "add_dummy_prefix add_prefix_space": "it is called prefix_space",
+        "parse_special": "allowed_special='all' finds special tokens in a text",
+        "is_split_into_words is_pretokenized": "encode_parts(parts) encodes a text in parts",
+        "split_special_tokens": (
+            "special tokens in a text are ordinary text, unless allowed_special names them"
+        ),
+        "text_pair": "encode_parts(parts) encodes several texts with tokens between them",
+        "clean_up_tokenization_spaces spaces_between_special_tokens": (
+            "decoding changes no spaces; leave it out"
+        ),
+        "errors": "decode writes U+FFFD for broken bytes, and decode_bytes keeps them",
+    }
+)
 """What to use instead of an option of encoding or decoding."""
 
-MODULE = {
-    "sentencepieceprocessor": "cpbpe.compat.sentencepiece has it; cpbpe.load(path) is the way without it",
-    "sentencepiecetrainer": "cpbpe.compat.sentencepiece has it; cpbpe.train(corpus) is the way without it",
-    "autotokenizer": "cpbpe.load(path) loads a model; for transformers use cpbpe.compat.transformers",
-    "getencoding": "cpbpe.load(path) loads a model",
-    "encodingformodel": "cpbpe.load(path) loads a model",
-    "frompretrained": "cpbpe.load(path) loads a model; nothing is downloaded",
-    "fromfile": "cpbpe.load(path) loads a model",
-    "open": "cpbpe.load(path) loads a model",
-    "loadmodel": "cpbpe.load(path) loads a model",
-    "encoder": "cpbpe.load(path) loads a model",
-    "processor": "cpbpe.load(path) loads a model",
-    "bpe": "cpbpe.load(path) loads a model, and cpbpe.train(corpus) trains one",
-    "frombytes": "cpbpe.Tokenizer.from_bytes(data) loads a model",
-    "sentencepiece": "cpbpe.compat.sentencepiece has it; import that",
-    "transformers": "cpbpe.compat.transformers has it; import that",
-    "trainer": "cpbpe.train(corpus) trains",
-    "bpetrainer": "cpbpe.train(corpus) trains",
-    "trainfromiterator": "cpbpe.train(texts) trains",
-    "learn": "cpbpe.train(corpus) trains",
-    "fit": "cpbpe.train(corpus) trains",
-    "referenceengine": "cpbpe.reference has it",
-    "steps": "cpbpe.reference has it",
-    "encode": "cpbpe.load(path).encode(text) encodes",
-    "decode": "cpbpe.load(path).decode(ids) decodes",
-    "tokenize": "cpbpe.load(path).encode_pieces(text) gives pieces",
-    "count": "cpbpe.load(path).count(text) counts tokens",
-    "counttokens": "cpbpe.load(path).count(text) counts tokens",
-}
+MODULE = by_name(
+    {
+        "sentencepieceprocessor": "cpbpe.compat.sentencepiece has it; cpbpe.load(path) is the way without it",
+        "sentencepiecetrainer": (
+            "cpbpe.compat.sentencepiece has it; cpbpe.train(corpus) is the way without it"
+        ),
+        "autotokenizer": "cpbpe.load(path) loads a model; for transformers use cpbpe.compat.transformers",
+        "getencoding encodingformodel fromfile open loadmodel encoder processor": (
+            "cpbpe.load(path) loads a model"
+        ),
+        "frompretrained": "cpbpe.load(path) loads a model; nothing is downloaded",
+        "bpe": "cpbpe.load(path) loads a model, and cpbpe.train(corpus) trains one",
+        "frombytes": "cpbpe.Tokenizer.from_bytes(data) loads a model",
+        "sentencepiece": "cpbpe.compat.sentencepiece has it; import that",
+        "transformers": "cpbpe.compat.transformers has it; import that",
+        "trainer bpetrainer learn fit": "cpbpe.train(corpus) trains",
+        "trainfromiterator": "cpbpe.train(texts) trains",
+        "referenceengine steps": "cpbpe.reference has it",
+        "encode": "cpbpe.load(path).encode(text) encodes",
+        "decode": "cpbpe.load(path).decode(ids) decodes",
+        "tokenize": "cpbpe.load(path).encode_pieces(text) gives pieces",
+        "count counttokens": "cpbpe.load(path).count(text) counts tokens",
+    }
+)
 """What to use instead of a name in the module `cpbpe`; the keys have no capitals and no underscores."""
 
 
@@ -217,11 +176,15 @@ def advice(name: str, foreign: Mapping[str, str], there: Iterable[str]) -> str:
     for known in (name, name.replace("_", "").lower()):
         if known in foreign:
             return f"; {foreign[known]}"
+    close = closest(name, there)
+    return "" if close is None else f"; is it {close}?"
+
+
+def closest(name: str, there: Iterable[str], likeness: float = 0.75) -> str | None:
+    """The name that is most like a mistyped one, if it is alike enough."""
     with importing:
         from difflib import get_close_matches  # takes longer to import than most modules of cpbpe
-
-    close = get_close_matches(name, list(there), 1, 0.75)
-    return f"; is it {close[0]}?" if close else ""
+    return next(iter(get_close_matches(name, list(there), 1, likeness)), None)
 
 
 # --- Methods of a Tokenizer -----------------------------------------------------------------------

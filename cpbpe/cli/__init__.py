@@ -146,11 +146,11 @@ def _overview() -> str:
 
 
 def _no_such_command(name: str) -> str:
-    from difflib import get_close_matches
+    from cpbpe.foreign import closest
 
     if name.startswith("-"):
-        if close := get_close_matches(name, ("--help", "--version"), 1, 0.75):
-            return f"there is no option {name}; did you mean {close[0]}?"
+        if close := closest(name, ("--help", "--version")):
+            return f"there is no option {name}; did you mean {close}?"
         return f"the command comes first, before options such as {name}: cpbpe train ..."
     if name in _IN_PYTHON:
         return f"there is no command {name!r}: it is for Python, where cpbpe.load('my.model') has methods"
@@ -162,8 +162,8 @@ def _no_such_command(name: str) -> str:
         if name.endswith(".model"):
             return f"there is no command {name!r}; to encode with this model, type: cpbpe encode {name}"
         return f"there is no command {name!r}; to train on these files, type: cpbpe train {name} --out my"
-    if close := get_close_matches(name.lower(), COMMANDS, 1, 0.6):
-        return f"there is no command {name!r}; did you mean {close[0]!r}?"
+    if close := closest(name.lower(), COMMANDS, 0.6):
+        return f"there is no command {name!r}; did you mean {close!r}?"
     return f"there is no command {name!r}; there are {', '.join(COMMANDS)}"
 
 

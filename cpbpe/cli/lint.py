@@ -15,6 +15,7 @@ from cpbpe.cli.model import HELP, RENAMED, add_given, load
 from cpbpe.cli.output import check_outputs, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
 from cpbpe.cli.reading import add_reading
+from cpbpe.foreign import closest
 
 if TYPE_CHECKING:
     from cpbpe.lint.values import Lint
@@ -163,10 +164,8 @@ def _texts(arguments: argparse.Namespace) -> Iterator[bytes] | None:
 
 
 def _no_such_code(code: str, codes: Any) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(code, list(codes), 1, 0.6)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(codes)}"
+    close = closest(code, codes, 0.6)
+    hint = f"did you mean {close}?" if close else f"there are {', '.join(codes)}"
     return f"--ignore: there is no code {code!r}; {hint}"
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
+from cpbpe.foreign import closest
+
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
 
@@ -100,10 +102,8 @@ class Parser(argparse.ArgumentParser):
 
     def way_out(self, name: str) -> str:
         """What to say about an option that there is not, by its name in Python."""
-        from difflib import get_close_matches
-
-        close = get_close_matches("--" + name.replace("_", "-"), self.shown(), 1, 0.7)
-        return f"; did you mean {close[0]}?" if close else ""
+        close = closest("--" + name.replace("_", "-"), self.shown(), 0.7)
+        return f"; did you mean {close}?" if close else ""
 
     def print_help(self, file: Any = None) -> None:
         """Print the help; argparse would hide a failure to print it."""

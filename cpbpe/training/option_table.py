@@ -10,10 +10,10 @@ should not have to guess twice. So each name that is refused has a reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from textwrap import indent, wrap
 from typing import NamedTuple
 
+from cpbpe.foreign import by_name, closest
 from cpbpe.spelling import spelled
 
 
@@ -315,11 +315,6 @@ def page(defaults: Mapping[str, str], groups: Mapping[str, Mapping[str, Meaning]
 # --- Names that are no options ---------------------------------------------------------------------
 
 
-def by_name(table: Mapping[str, str]) -> dict[str, str]:
-    """A table whose keys are several names each, separated by spaces, with a row for each name."""
-    return {name: about for names, about in table.items() for name in names.split()}
-
-
 REFUSED = by_name(
     {
         "min_freq_alpha num_sub_iterations post_l1_debias seed_piece_length_power seed_sentencepiece_size "
@@ -482,11 +477,9 @@ def advice(name: str, names: Sequence[str], refused: Mapping[str, str] = REFUSED
     for known in (plain, f"{plain}s", plain.removesuffix("s")):
         if known in FOREIGN:
             return spelled(FOREIGN[known])
-    close = get_close_matches(plain, names, 1, 0.75)
-    if not close and len(plain) > 3:
-        close = [known for known in names if plain in known][:3]
-    if not close:
-        close = get_close_matches(plain, [*refused, *FOREIGN], 1, 0.85)
-        if close:
-            return spelled({**FOREIGN, **refused}[close[0]])
-    return f"did you mean {spelled(' or '.join(f'`{known}`' for known in close))}?" if close else ""
+    close = closest(plain, names)
+    meant = [close] if close else [known for known in names if len(plain) > 3 and plain in known][:3]
+    if meant:
+        return f"did you mean {spelled(' or '.join(f'`{known}`' for known in meant))}?"
+    close = closest(plain, [*refused, *FOREIGN], 0.85)
+    return spelled({**FOREIGN, **refused}[close]) if close else ""

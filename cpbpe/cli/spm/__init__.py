@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
 from cpbpe.cli.spm.flags import Given
+from cpbpe.foreign import closest
 from cpbpe.lazy import imported
 
 PROGRAMS = {
@@ -54,8 +54,8 @@ class Arguments:
             raise HelpShown
         name = arguments[0].removeprefix("spm_").replace("-", "_")
         if name not in PROGRAMS:
-            close = get_close_matches(name, PROGRAMS, 1, 0.5)
-            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(PROGRAMS)}"
+            close = closest(name, PROGRAMS, 0.5)
+            hint = f"; did you mean {close}?" if close else f"; there are {', '.join(PROGRAMS)}"
             raise NotUnderstoodError(f"there is no program {arguments[0]!r}{hint}")
         return Call(name, imported(f"cpbpe.cli.spm.{name}").PROGRAM.parse(arguments[1:]))
 

@@ -10,11 +10,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from textwrap import fill
 from typing import Any, NoReturn
 
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
+from cpbpe.foreign import closest
 
 _TRUE = ("1", "t", "true", "y", "yes")
 _FALSE = ("0", "f", "false", "n", "no")
@@ -228,8 +228,8 @@ class _Parse:
             raise NotUnderstoodError(f"--fromenv={name}: there is no variable {variable}")
 
     def _refuse_unknown(self, name: str) -> NoReturn:
-        close = get_close_matches(name, self.known, 1, 0.7)
-        hint = f"; did you mean --{close[0]}?" if close else ""
+        close = closest(name, self.known, 0.7)
+        hint = f"; did you mean --{close}?" if close else ""
         raise NotUnderstoodError(f"spm_{self.program.name} has no flag --{name}{hint}")
 
 
