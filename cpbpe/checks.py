@@ -165,20 +165,11 @@ def checked_threads(threads: SupportsIndex) -> int:
     No more than there are processors: every thread has a cache of its own, which must get warm, so on two
     processors 16 threads took twice as long as two.
     """
-    try:
-        number = index(threads)
-    except TypeError:
-        raise TypeError(f"{_threads()} must be an integer, not {type(threads).__name__}") from None
-    if number < 1:
-        raise ValueError(f"{_threads()} must be at least 1, not {number}")
-    return min(number, cores())
-
-
-def _threads() -> str:
-    """How messages spell the option."""
-    with importing:
-        from cpbpe.spelling import named
-    return named("threads")
+    if type(threads) is not int or threads < 1:
+        with importing:
+            from cpbpe.spelling import named
+        threads = checked_limit(threads, named("threads"), 1)
+    return min(threads, cores())
 
 
 def threads_for(items: Sequence[Sized], threads: SupportsIndex | None) -> int:
