@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cpbpe.checks import checked_text
 from cpbpe.engine.protocol import Text
-from cpbpe.lazy import kept, numpy
+from cpbpe.lazy import kept
 from cpbpe.text.utf8 import certain
 from cpbpe.tokenizer import endings as search
 from cpbpe.tokenizer.facts import ModelFacts
@@ -26,12 +29,8 @@ from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.streams import SpecialKeys
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    IdArray = NDArray[np.uint32]
-    Mask = NDArray[np.bool_]
+IdArray = NDArray[np.uint32]
+Mask = NDArray[np.bool_]
 
 
 class Ending(NamedTuple):
@@ -82,14 +81,11 @@ class Completions:
 
         An ending without ids (the prompt ends in a space that the model removes there) adds none.
         """
-        np = numpy()
-        made: IdArray = np.array(sorted({ids[0] for ids in self._found if ids}), np.uint32)
-        return made
+        return np.array(sorted({ids[0] for ids in self._found if ids}), np.uint32)
 
     @kept
     def mask(self) -> Mask:
         """The same for all ids of the vocabulary: whether each is one of them."""
-        np = numpy()
         allowed: Mask = np.zeros(self._size, np.bool_)
         allowed[self.next_ids] = True
         return allowed

@@ -108,7 +108,7 @@ class Search:
         # 2. The text alone, and all that can follow it.
         for text, end, more in state.alone():
             tail = Tail(self._facts, engine, text[cut:], end - cut)
-            self._add(tail.ids([b""])[0], more)
+            self._add(tail.rows([b""])[0][0], more)
         for base in state.bases():
             self._of_base(state, base, Tail(self._facts, engine, base.text[cut:], base.end - cut))
         self._of_special_tokens()

@@ -30,9 +30,10 @@ from functools import partial
 from itertools import compress, pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from cpbpe.engine.choice import make_chunk_finder, make_spans
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import importing
 from cpbpe.model.spec import PieceType
 from cpbpe.text.byte_letters import to_letters
 from cpbpe.text.split_probes import PAIRS, PROBES, characters, class_of, loops_of, signature
@@ -94,57 +95,56 @@ class Tail:
 
     def __init__(self, facts: ModelFacts, engine: Engine, text: bytes, end: int):
         """`engine` is a raw variant. Ids that begin before `end` belong to an ending."""
+        spec = facts.spec
         self._facts = facts
-        self.engine = engine
-        self.by_text = facts.by_text
-        self.text = text
+        self._engine = engine
+        self._text = text
         self._end = end
+        self._spec = spec
+        self._chunk = make_chunk_finder(spec.splitter.pattern if spec.splitter else None)
+        self._fronts: dict[str, Front] = {}
+        self._made: dict[bytes, list[int]] = {}
 
     def endings(self) -> Iterator[Rows]:
         """Yield endings, each with what follows the text then."""
-        if self._facts.spec.alphabet == "bytes":
-            yield from _ChunkTail(self, self._facts).endings()
+        if self._spec.alphabet == "bytes":
+            yield from self._endings_of_chunks()
             return
-        found = (rest for _, _, rests in self.candidates(0) for rest in rests)
-        all_rests = [b"", *filter(is_valid_utf8, found)]
-        yield self.ids(all_rests), all_rests
+        found = (rest for _, _, rests in self._candidates(0) for rest in rests)
+        yield self.rows([b"", *filter(is_valid_utf8, found)])
 
-    def ids(self, rests: list[bytes]) -> list[Ids]:
+    def rows(self, rests: list[bytes]) -> Rows:
         """The ids that begin before the end of this text, with each of these after it."""
-        return self.ids_after([_NOTHING] * len(rests), rests)[0]
+        return self._ids_and_ends(rests)[0], rests
 
-    def ids_after(self, fronts: list[Front], rests: list[bytes]) -> tuple[list[Ids], list[int]]:
-        """The same, and where the last of them ends, which is 0 if there are none.
-
-        It is known what the beginning of this text becomes with each of the rests.
-        """
-        with importing:
-            import numpy as np
-        text, rows, all_ends = self.text, [], []
+    def _ids_and_ends(self, rests: list[bytes]) -> tuple[list[Ids], list[int]]:
+        """The same, and where the last of them ends, which is 0 if there are none."""
+        text, rows, all_ends = self._text, [], []
         for first in range(0, len(rests), _BATCH):
-            batch = slice(first, first + _BATCH)
+            some = rests[first : first + _BATCH]
+            fronts = [self._front(rest) for rest in some]
             texts: list[str | bytes] = [
-                text[front.size :] + rest for front, rest in zip(fronts[batch], rests[batch], strict=True)
+                text[front.size :] + rest for front, rest in zip(fronts, some, strict=True)
             ]
-            sizes = np.array([front.size for front in fronts[batch]])
-            ids, offsets, spans, _ = self.engine.align_arrays(texts, 1, False)
+            sizes = np.array([front.size for front in fronts])
+            ids, offsets, spans, _ = self._engine.align_arrays(texts, 1, False)
             is_before = spans[:, 0] < np.repeat(self._end - sizes, np.diff(offsets))
             count = np.concatenate(([0], np.cumsum(is_before)))[offsets]  # before each text
             stops = offsets[:-1] + np.diff(count)
             ends = sizes + np.concatenate(([0], spans[:, 1]))[np.where(stops > offsets[:-1], stops, 0)]
             listed = ids.tolist()
-            places = zip(fronts[batch], offsets.tolist(), stops.tolist(), strict=False)
+            places = zip(fronts, offsets.tolist(), stops.tolist(), strict=False)
             rows += [front.ids + tuple(listed[begin:stop]) for front, begin, stop in places]
             all_ends += ends.tolist()
         return rows, all_ends
 
-    def candidates(self, first: int) -> Iterator[tuple[int, list[int], list[bytes]]]:
+    def _candidates(self, first: int) -> Iterator[tuple[int, list[int], list[bytes]]]:
         """Yield the pieces that begin from `first` on with what the text has there, and have more.
 
         For each place where some begin: that, their ids, and what they have after the text.
         """
-        texts, ids, longest = self.by_text
-        text = self.text
+        texts, ids, longest = self._facts.by_text
+        text = self._text
         for begin in range(max(first, len(text) - longest + 1), len(text)):
             start = text[begin:]
             size = len(start)
@@ -155,32 +155,18 @@ class Tail:
             if low < high:
                 yield begin, ids[low:high], [piece[size:] for piece in texts[low:high]]
 
+    # --- Byte-level models: what follows decides where the text is cut, too ------------------------
 
-class _ChunkTail:
-    """The same for a byte-level model, in which what follows decides where the text is cut, too."""
-
-    def __init__(self, tail: Tail, facts: ModelFacts):
-        spec = facts.spec
-        self._tail = tail
-        self._text = tail.text
-        self._spec = spec
-        self._pieces = spec.ids
-        self._facts = facts
-        self._made: dict[bytes, list[int]] = {}
-        self._chunk = make_chunk_finder(spec.splitter.pattern if spec.splitter else None)
-        self._fronts: dict[str, Front] = {}
-
-    def endings(self) -> Iterator[Rows]:
-        """Yield endings, each with what follows the text then."""
+    def _endings_of_chunks(self) -> Iterator[Rows]:
         # 1. The text with each of the probes: all ways to cut it.
-        text, size = self._text, len(self._text)
-        probes = _PROBES if self._spec.splitter is not None or self._spec.whole else _PROBES[:1]
-        yield self._ids(list(probes))
+        text, size, spec = self._text, len(self._text), self._spec
+        probes = _PROBES if spec.splitter is not None or spec.whole else _PROBES[:1]
+        yield self.rows(list(probes))
         begins = sorted({self._chunk(text + probe, size)[0] for probe in probes})
         # 2. Each piece that may span the end, alone. Most of them do, or cannot.
         found: list[tuple[Candidate, bool]] = []
         parts: list[Candidate] = []
-        for begin, all_ids, rests in self._tail.candidates(begins[0]):
+        for begin, all_ids, rests in self._candidates(begins[0]):
             is_text = [rest.isascii() or is_valid_utf8(rest) for rest in rests]
             if not all(is_text):
                 broken = zip(all_ids, rests, is_text, strict=True)
@@ -201,36 +187,33 @@ class _ChunkTail:
             if kind not in kinds:
                 kinds[kind] = self._fitting(one, probes)
             for begin, fitting in kinds[kind].items():
-                if (
-                    begin <= one.begin
-                    and not self._is_decided(one, done, begin, fitting)
-                    and self._could_be([begin], one)
-                ):
-                    yield self._followed(one, fitting)
+                # What the text with this piece alone has become says all about a chunk that begins there if
+                # it was that chunk, and was merged: whatever follows, the ids before would be the same.
+                was_merged = done or not (spec.whole and (text + one.rest)[begin:] in spec.ids)
+                is_decided = b"" in fitting and was_merged
+                if begin <= one.begin and not is_decided and self._could_be([begin], one):
+                    yield self.rows([one.rest + after for after in fitting])
         # 4. Pieces that end within a character.
         for one in parts:
             if self._could_be(begins, one):
                 yield from self._completed(one)
         # 5. A chunk that would be taken whole, unless it goes on.
-        if self._spec.whole and self._is_whole(begins):
-            yield self._followed(Candidate(size, -1, b""), self._all_pieces())
-
-    def _ids(self, rests: list[bytes]) -> Rows:
-        return self._ids_and_ends(rests)[0], rests
-
-    def _ids_and_ends(self, rests: list[bytes]) -> tuple[list[Ids], list[int]]:
-        return self._tail.ids_after([self._front(rest) for rest in rests], rests)
+        last = [text[begin:] for begin in begins]
+        if spec.whole and any(chunk in spec.ids and len(self._merged(chunk)) > 1 for chunk in last):
+            yield self.rows([piece for piece in self._facts.by_text[0] if is_valid_utf8(piece)])
 
     def _front(self, rest: bytes) -> Front:
         """The text up to its last chunk, when it goes on like this.
 
         Patterns do not look back, so what is after that is cut as if it were alone. What is before it is the
-        same with all rests of one signature.
+        same with all rests of one signature. (In other models there is nothing before it.)
         """
+        if self._spec.alphabet != "bytes":
+            return _NOTHING
         kind = signature(self._text[-2:], rest)
         if kind not in self._fronts:
             size = self._chunk(self._text + rest, len(self._text))[0]
-            ids, _, begins, _ = self._tail.engine.align(self._text + rest)
+            ids, _, begins, _ = self._engine.align(self._text + rest)
             self._fronts[kind] = Front(tuple(ids[: bisect_left(begins, size)]), size)
         return self._fronts[kind]
 
@@ -246,15 +229,6 @@ class _ChunkTail:
             if end >= len(whole):
                 found.setdefault(begin, []).append(probe)
         return found
-
-    def _is_decided(self, one: Candidate, done: bool, begin: int, fitting: list[bytes]) -> bool:
-        """Whether what the text with this piece alone has become says all about a chunk that begins there.
-
-        It does if it was that chunk, and was merged: whatever follows, the ids before would be the same.
-        """
-        if b"" not in fitting:
-            return False
-        return done or not (self._spec.whole and (self._text + one.rest)[begin:] in self._pieces)
 
     def _could_be(self, begins: list[int], one: Candidate) -> bool:
         """Whether merging a chunk makes this piece at its place, or it is the chunk, and taken whole."""
@@ -284,26 +258,12 @@ class _ChunkTail:
         yield rows, rests[:_FEW]
         if len(self._text) + len(one.rest) in ends:
             return
-        texts, _, _ = self._tail.by_text
+        texts, _, _ = self._facts.by_text
         for place in range(bisect_left(texts, b"\x80"), bisect_left(texts, b"\xc0")):
             rest = one.rest + texts[place]
             if len(texts[place]) > 1 and is_valid_utf8(rest):
                 rests.append(rest)
-        yield self._ids(rests[_FEW:])
-
-    def _followed(self, one: Candidate, more: list[bytes]) -> Rows:
-        """The endings of a piece with something after it."""
-        return self._ids([one.rest + after for after in more])
-
-    def _is_whole(self, begins: list[int]) -> bool:
-        """Whether the last chunk may be a piece that is not what merging makes of it."""
-        return any(
-            self._text[begin:] in self._pieces and len(self._merged(self._text[begin:])) > 1
-            for begin in begins
-        )
-
-    def _all_pieces(self) -> list[bytes]:
-        return [text for text in self._tail.by_text[0] if is_valid_utf8(text)]
+        yield self.rows(rests[_FEW:])
 
 
 def _aligned(engine: Engine, texts: Sequence[bytes | str], chars: bool = False) -> _Aligned:
