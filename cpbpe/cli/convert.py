@@ -11,7 +11,7 @@ from cpbpe.cli.flags import Flags
 from cpbpe.cli.model import RENAMED, add_given, given_of
 from cpbpe.cli.output import existing, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
-from cpbpe.model.formats.table import FORMATS
+from cpbpe.model.formats.registry import FORMATS
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:

@@ -131,10 +131,10 @@ def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
     folder = folder_of(arguments.model)
     if folder is None:
         return ()
-    from cpbpe.model.formats.given import Given
+    from cpbpe.model.formats.registry import Hints
     from cpbpe.tokenizer.folders import read_folder
 
-    return read_folder(folder, closely=True, given=Given(**given_of(arguments))).notes
+    return read_folder(folder, closely=True, hints=Hints(**given_of(arguments))).notes
 
 
 def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:

@@ -65,7 +65,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.model.formats.table import MODEL, format_for
+    from cpbpe.model.formats.registry import MODEL, format_for
     from cpbpe.model.writing import write_all
     from cpbpe.training.options import ByteTrainOptions
     from cpbpe.training.train import train

@@ -23,8 +23,8 @@ except ImportError as error:
 from cpbpe.checks import check_ids, threads_for
 from cpbpe.compat.piece_names import PieceNames
 from cpbpe.engine.protocol import Engine
-from cpbpe.model.formats.folder.beside import is_legacy_lost
-from cpbpe.model.formats.tokenizer_json.spaces import by_metaspace
+from cpbpe.model.formats.folder_reading import is_legacy_lost
+from cpbpe.model.formats.tokenizer_json.steps import by_metaspace
 from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of

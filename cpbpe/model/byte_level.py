@@ -1,15 +1,34 @@
-"""Putting a byte-level model together from what its file says, and what a user says besides."""
+"""Byte-level models and their files: put together from what a file says, and a user besides; and taken apart.
+
+Some files have ranks, others a list of pairs. `cpbpe.model.pair_ranks` proves when merging by scores and by
+pairs are the same. It is about characters; here each byte is one, its letter (see
+`cpbpe/text/byte_letters.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
-from cpbpe.model.formats.values import Difference
+from cpbpe.lazy import importing
+from cpbpe.model.formats.values import Difference, Written, unlike
+from cpbpe.model.pair_ranks import (
+    Pair,
+    by_pair,
+    by_text,
+    candidates,
+    differences,
+    merged,
+    ordered,
+    pairs_that_make,
+    ranks_of,
+)
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.spelling import advised, given
+from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS, from_letters, to_letters
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
 from cpbpe.text.unicode_forms import NOT_IN_FORM
 
@@ -17,6 +36,29 @@ AS_IT_IS = NormalizerSpec(
     "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
 )
 """The normalizer of byte-level models."""
+_MOST_EXACT = 1 << 24
+"""Ids up to here are numbers that a score can be."""
+
+
+def shown(piece: bytes) -> str:
+    """A piece as messages show it."""
+    return piece.decode(errors="backslashreplace")
+
+
+def normal(spec: ModelSpec) -> Iterator[tuple[int, bytes]]:
+    """The pieces of text with their ids."""
+    types = spec.pieces.types
+    return ((id, piece) for id, piece in enumerate(spec.pieces.texts) if types[id] == PieceType.NORMAL)
+
+
+def special_tokens_of(spec: ModelSpec) -> dict[int, bytes]:
+    """The special tokens by their ids: CONTROL pieces and added tokens."""
+    types = spec.pieces.types
+    control = {id: text for id, text in enumerate(spec.pieces.texts) if types[id] == PieceType.CONTROL}
+    return control | {id: text for text, id in spec.added}
+
+
+# --- What files do not say ------------------------------------------------------------------------
 
 
 def example() -> str:
@@ -40,7 +82,8 @@ def said_again(splitter: SplitSpec | None, special: Mapping[str, int]) -> str:
     """
     pattern = "" if splitter is None else splitter.name or splitter.pattern
     more = f" and special_tokens={dict(special)!r}" if special else ""
-    quote = imported("shlex").quote
+    with importing:
+        from shlex import quote
     flags = [f"--pattern {quote(pattern)}"]
     flags += [f"--special-token {quote(f'{token}={id}')}" for token, id in special.items()]
     return advised(f"pattern={pattern!r}{more}", " ".join(flags))
@@ -62,6 +105,9 @@ def unsaid(spec: ModelSpec) -> Iterator[Difference]:
     own = spec.splitter
     if own is not None and replace(own, name="") != SplitSpec(own.pattern):
         yield Difference("the model cuts text by more than one pattern, and the file does not say it")
+
+
+# --- From what a file says ------------------------------------------------------------------------
 
 
 def splitter_of(pattern: str) -> SplitSpec | None:
@@ -92,8 +138,8 @@ def assembled(
     """The model of these pieces, each with its score by its id, and of special tokens.
 
     Special tokens right after the pieces, or between them, are CONTROL pieces, others added tokens, and so is
-    one with the text of a piece. `ends`
-    are those that begin and end a text, "" for the usual names; `number` is what ids are called in messages.
+    one with the text of a piece. `ends` are those that begin and end a text, "" for the usual names; `number`
+    is what ids are called in messages.
     """
     # 1. The id of everything.
     by_id: dict[int, bytes] = {}
@@ -101,8 +147,7 @@ def assembled(
         taken = scores[id][0] if id in scores else by_id.get(id, b"")
         if taken:
             raise ModelError(
-                f"the special token {token!r} cannot have the id {id}, which is that of "
-                f"{taken.decode(errors='backslashreplace')!r}"
+                f"the special token {token!r} cannot have the id {id}, which is that of {shown(taken)!r}"
             )
         by_id[id] = token.encode()
     # 2. Pieces are those before the first id that nothing has; tokens after it are added ones.
@@ -132,3 +177,191 @@ def assembled(
         whole=whole,
         added=tuple((token, id) for id, token in sorted(by_id.items()) if id >= size),
     )
+
+
+def scores_of(ids: Mapping[str, int], pairs: Mapping[Pair, float]) -> tuple[dict[str, float], list[str]]:
+    """The score of each piece, so that merging by scores is merging by pairs; and the pieces where it is not.
+
+    Pieces are spelled in letters, and given with their ids. If these are in the order of the merges, as they
+    nearly always are, they are the scores, with a minus. A piece that no merges make may then have any score:
+    two neighbours never become it, because its text by itself is never two symbols (`pair_ranks` shows why).
+
+    Otherwise the first pair has the score -256. Single bytes, which nothing makes, have the scores above, in
+    GPT-2's order, and pieces that no merges make the lowest score of all. Of these, the ones whose text by
+    itself ends as two symbols are returned, the shortest first: here the two would be merged.
+
+    >>> scores_of({"a": 97, "b": 98, "ab": 256, "abc": 300}, {("a", "b"): 0})
+    ({'a': -97.0, 'b': -98.0, 'ab': -256.0, 'abc': -300.0}, [])
+    >>> scores_of({"ab": 0, "abc": 1, "bc": 2}, {("b", "c"): 0, ("ab", "c"): 1, ("a", "b"): 2})
+    ({'ab': -258.0, 'abc': -259.0, 'bc': -256.0}, ['abc'])
+    """
+    made = ranks_of([piece for piece in ids if len(piece) > 1], pairs)
+    unmade = [piece for piece in ids if len(piece) > 1 and piece not in made]
+    wrong = [piece for piece in unmade if len(merged(piece, by_pair(pairs))) == 2]
+    order = [ids[piece] for piece in sorted(made, key=made.__getitem__)]
+    if not wrong and order == sorted(order) and max(ids.values(), default=0) < _MOST_EXACT:
+        return {piece: float(-id) for piece, id in ids.items()}, []
+    places = {LETTERS[byte]: float(-place) for place, byte in enumerate(BYTE_ORDER)}
+    lowest = -256.0 - max(pairs.values(), default=-1) - 1
+    scores = {piece: -256 - made[piece] if piece in made else places.get(piece, lowest) for piece in ids}
+    return scores, sorted(wrong, key=lambda piece: (len(piece), piece))
+
+
+def differences_of(wrong: Iterable[str]) -> list[Difference]:
+    """The same pieces as what is not the same."""
+    reason = (
+        "there is a piece that no pair makes of what its text becomes, and here two neighbours merge if "
+        "together they are a piece"
+    )
+    return [Difference(reason, shown(from_letters(piece))) for piece in wrong]
+
+
+# --- From scores to pairs -------------------------------------------------------------------------
+
+
+class Listed(NamedTuple):
+    """The pairs of a model, in letters."""
+
+    pairs: dict[str, Pair]
+    """The pair that makes each piece, in the order of merging."""
+    unmade: list[str]
+    """The pieces of several bytes that no merges make."""
+    differs: bool = False
+    """Whether the pairs and the scores differ on some text."""
+    text: str | None = None
+    """The shortest text found that shows it."""
+
+    def differences(self, program: str) -> Iterator[Difference]:
+        """Yield what a program does in another way that merges by these pairs."""
+        if self.differs:
+            yield Difference(f"of merges with equal scores, {program} chooses another one", self.text)
+
+
+def pairs_of(spec: ModelSpec) -> Listed:
+    """The pairs of a byte-level model.
+
+    >>> rows = [(text, -place, PieceType.NORMAL) for place, text in enumerate([b"ab", b"abc", b"xyz"])]
+    >>> pairs_of(ModelSpec(Pieces.of(rows), AS_IT_IS, alphabet="bytes"))
+    Listed(pairs={'ab': ('a', 'b'), 'abc': ('ab', 'c')}, unmade=['xyz'], differs=False, text=None)
+    """
+    ranks = ranks_in_letters(spec)
+    made = pairs_that_make(ranks, by_text(ranks))
+    equal = candidates(made, ranks)
+    order = ordered(made, ranks, equal)
+    differs, text = False, None
+    for letters in differences(made, ranks, order, equal):
+        differs = True
+        try:
+            text = from_letters(letters).decode()
+        except UnicodeDecodeError:  # no text becomes it by itself
+            continue
+        break
+    unmade = [piece for piece in ranks if piece not in made]
+    return Listed({piece: made[piece] for piece in order}, unmade, differs, text)
+
+
+def ranks_in_letters(spec: ModelSpec) -> dict[str, float]:
+    """The rank of each piece of several bytes."""
+    ranks = spec.pieces.ranks()
+    return {to_letters(piece): ranks[id] for id, piece in normal(spec) if len(piece) > 1}
+
+
+def wrong_pairs(spec: ModelSpec, written: Written, again: ModelSpec) -> str:
+    """What is wrong with a file that lists pairs, read again. (That these are the same merges is proved.)"""
+    size = len(spec.pieces)
+    if written.differences:
+        return ""
+    if (again.pieces.texts[:size], again.pieces.types[:size]) != (spec.pieces.texts, spec.pieces.types):
+        return "its pieces are not the same"
+    return unlike(spec, again, "special tokens")
+
+
+def of_ranks(spec: ModelSpec, first: int, program: str) -> Iterator[Difference]:
+    """Yield what a program does in another way whose pieces have ids, minus `first`, as their ranks."""
+    yield from unsaid(spec)
+    scores = spec.pieces.numbers()
+    several = [(id, piece) for id, piece in normal(spec) if len(piece) > 1]
+    for (id, _), (next_id, piece) in pairwise(several):
+        if not scores[id] > scores[next_id]:
+            reason = f"the piece {next_id}, {shown(piece)!r}, does not merge after those before it"
+            yield Difference(f"{reason}, and ranks are ids")
+            break
+    if not spec.whole:
+        ranks = {to_letters(piece): float(id - first) for id, piece in several}
+        made = pairs_that_make(ranks, by_text(ranks))
+        if unmade := next((piece for _, piece in several if to_letters(piece) not in made), None):
+            reason = f"{program} takes a chunk that is a piece whole, and here no merges make it"
+            yield Difference(reason, shown(unmade))
+
+
+# --- What patterns do -----------------------------------------------------------------------------
+
+_SAMPLES = ("I'M 12345", "(self)", "a\n\n  b", "it's", "HTMLParser", "  x", "1a", "\t\tif", "://", "a_b")
+"""Where the published patterns differ."""
+
+
+def chunks(text: str, patterns: Iterable[str]) -> list[str]:
+    """The chunks of a text: each pattern cuts those of the one before; what it leaves out is a chunk, too.
+
+    >>> chunks("a1b", ["[0-9]"])
+    ['a', '1', 'b']
+    """
+    parts = [text]
+    for pattern in patterns:
+        found: list[str] = []
+        for part in parts:
+            at = 0
+            for match in _compiled(pattern).finditer(part):
+                found += [part[at : match.start()], match.group()]
+                at = match.end()
+            found.append(part[at:])
+        parts = found
+    return [part for part in parts if part]
+
+
+def symbols(
+    text: str, patterns: Iterable[str], ranks: Mapping[str, float], whole: Container[str] = ()
+) -> list[str]:
+    """The symbols of a text, in letters. A chunk that is in `whole` is one."""
+    rank, found = by_text(ranks), []
+    for chunk in chunks(text, patterns):
+        letters = to_letters(chunk.encode())
+        found += [letters] if letters in whole else merged(letters, rank)
+    return found
+
+
+def cut_pieces(pieces: Collection[bytes], pattern: str) -> Iterator[str]:
+    """The pieces that a pattern cuts: a model that was trained with it has none."""
+    match = _compiled(pattern).match
+    for piece in pieces:
+        try:
+            text = piece.decode()
+        except UnicodeDecodeError:
+            continue  # it is a part of a character, or has one
+        found = match(text)
+        if found is None or found.end() < len(text):
+            yield text
+
+
+def text_that_differs(spec: ModelSpec, pattern: str) -> str | None:
+    """A text with other ids if it is cut by another pattern; None if none is found."""
+    own = spec.patterns
+    if own == (pattern,):
+        return None
+    ranks = ranks_in_letters(spec)
+    cut = cut_pieces([piece for _, piece in normal(spec)], pattern)
+    tried = [*_SAMPLES, *(text for text, _ in zip(cut, range(100), strict=False))]
+    return min(
+        (text for text in tried if symbols(text, own, ranks) != symbols(text, (pattern,), ranks)),
+        key=lambda text: (len(text), text),
+        default=None,
+    )
+
+
+def _compiled(pattern: str) -> Any:
+    with importing:
+        import regex
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise ModelError(f"the pattern {pattern!r} is not a regular expression: {error}") from None

@@ -1,4 +1,7 @@
-"""Reading a model file: finding it, and refusing one that cannot be a model without reading all of it."""
+"""Reading a model file: finding it, and refusing one that cannot be a model without reading all of it.
+
+`describe` says what a file is that was taken for a model.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import os
 from typing import BinaryIO
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
-from cpbpe.model.formats.sniff import PAIRS, describe, is_gguf
+from cpbpe.lazy import importing
+from cpbpe.model.formats.registry import GGUF, GPT2, PAIRS, first_lines
 
 Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
@@ -57,7 +60,7 @@ def read_model_file(source: Source) -> bytes:
             found = read_model_file(file)
         name = os.fsdecode(file.name)
         if name.lower().endswith(_HALVES):
-            found = imported("cpbpe.model.formats.gpt2").with_partner(name, found)
+            found = GPT2.imported().with_partner(name, found)
         return found
     if not hasattr(source, "read"):
         hint = "; for the bytes of a file use from_bytes()" if isinstance(source, (bytes, bytearray)) else ""
@@ -73,8 +76,8 @@ def read_model_file(source: Source) -> bytes:
         raise TypeError(
             f"the model file must be opened in binary mode ('rb'), its read() returned {type(head).__name__}"
         )
-    if is_gguf(head):
-        beginning: bytes = imported("cpbpe.model.formats.gguf").head_of(source, head)
+    if GGUF.begins(head):
+        beginning: bytes = GGUF.imported().head_of(source, head)
         return beginning
     if describe(head, complete=False) is not None:
         return head
@@ -133,3 +136,64 @@ def in_folder(folder: str) -> str:
         shown += f"; {alone} is one half of a model, and the other half is missing"
     shown += next((what for others, what in _OTHER_KINDS if all(map(names.__contains__, others))), "")
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}; {shown}")
+
+
+# --- Files that are no models ---------------------------------------------------------------------
+
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", "it is a zip archive (PyTorch weights, perhaps); look for tokenizer.model beside it"),
+    (b"\x1f\x8b", "it is compressed with gzip; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "it is compressed with zstd; decompress it first"),
+    (b"\xfd7zXZ\x00", "it is compressed with xz; decompress it first"),
+    (b"version https://git-lfs", "it is a Git LFS pointer, not the file itself; 'git lfs pull' fetches that"),
+)
+
+
+def describe(data: bytes, complete: bool = True) -> str | None:
+    r"""What `data` is, as the end of a sentence, or None if it is not known.
+
+    With `complete=False` it is only the head of a file, and only what no model can begin with is recognized.
+
+    >>> describe(b"PK\x03\x04" + bytes(20))[:19]
+    'it is a zip archive'
+    >>> describe(bytes([10, 14, 10, 5])) is None
+    True
+    """
+    for magic, meaning in _MAGIC:
+        if data.startswith(magic):
+            return meaning
+    if not complete:
+        return None
+    if data[8:9] == b"{" and int.from_bytes(data[:8], "little") < 1 << 32:
+        return "it is a safetensors file (weights); look for tokenizer.model beside it"
+    start = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:256]
+    if start[:1] in (b"{", b"["):
+        return _describe_json(data)
+    if start[:14].lower() == b"<!doctype html" or start[:5].lower() == b"<html":
+        return "it is an HTML page, such as a download site shows for an error or a login"
+    lines = first_lines(data)
+    if lines and all(len(line.split(b" ")) == 2 for line in lines):
+        return (
+            "it is a text of merges (merges.txt), one half of a byte-level model; "
+            "load vocab.json, with merges.txt beside it"
+        )
+    return None
+
+
+def _describe_json(data: bytes) -> str | None:
+    with importing:
+        import json
+    try:
+        content = json.loads(data)
+    except RecursionError:
+        return "it begins like JSON, and is nested too deeply to be read"
+    except ValueError:
+        return None if b"\0" in data else "it begins like JSON, but is not valid JSON either"
+    keys = content.keys() if isinstance(content, dict) else ()
+    if "model" in keys and ("added_tokens" in keys or "pre_tokenizer" in keys):
+        return "it is JSON, a tokenizer.json of the tokenizers library; cpbpe.load reads it"
+    if "tokenizer_class" in keys:
+        return "it is JSON, a tokenizer_config.json; look for tokenizer.model beside it"
+    if "config" in keys and "vocab" in keys:
+        return "it is JSON, perhaps a tekken.json (byte-level BPE), but one without pieces"
+    return "it is JSON, and a model is not; look for tokenizer.model beside it"

@@ -35,9 +35,9 @@ the pair that makes it. So this direction is always exact.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 Pair = tuple[str, str]
 Rank = Callable[[str, str], float | None]
@@ -48,12 +48,12 @@ _SHORT = 32
 """Up to this length, the best pair is looked for among all, in longer texts with a heap."""
 
 
-def merged(text: Iterable[str], rank: Rank) -> tuple[list[str], Pair | None]:
-    """The symbols that a text becomes, and the pair that was merged last.
+def steps(text: str, rank: Rank) -> Iterator[tuple[int, str, str]]:
+    """What is merged in a text, step by step: where the left one of the two symbols begins, and both.
 
     >>> ranks = {("a", "b"): 0, ("ab", "c"): 1}
-    >>> merged("xabc", lambda x, y: ranks.get((x, y)))
-    (['x', 'abc'], ('ab', 'c'))
+    >>> list(steps("xabc", by_pair(ranks)))
+    [(1, 'a', 'b'), (1, 'ab', 'c')]
     """
     # 1. The symbols are a linked list in arrays, and the pairs a heap: a text may be long.
     symbols = list(text)
@@ -70,13 +70,12 @@ def merged(text: Iterable[str], rank: Rank) -> tuple[list[str], Pair | None]:
     for at in range(count - 1):
         add(at)
     # 2. Merge the best pair until there is none. One that is no longer there is passed over.
-    last = None
     while heap:
         _, at, x, y = heappop(heap)
         right = after[at]
         if symbols[at] != x or right >= count or symbols[right] != y:
             continue
-        last = (x, y)
+        yield at, x, y
         symbols[at], symbols[right] = x + y, ""
         after[at] = after[right]
         if after[at] < count:
@@ -84,7 +83,19 @@ def merged(text: Iterable[str], rank: Rank) -> tuple[list[str], Pair | None]:
             add(at)
         if before[at] >= 0:
             add(before[at])
-    return [symbol for symbol in symbols if symbol], last
+
+
+def merged(text: str, rank: Rank) -> list[str]:
+    """The symbols that a text becomes.
+
+    >>> merged("xabc", by_pair({("a", "b"): 0, ("ab", "c"): 1}))
+    ['x', 'abc']
+    """
+    symbols = dict(enumerate(text))
+    for at, x, y in steps(text, rank):
+        symbols[at] = x + y
+        del symbols[at + len(x)]
+    return list(symbols.values())
 
 
 def by_text(ranks: Mapping[str, float]) -> Rank:
@@ -107,8 +118,7 @@ def pairs_that_make(pieces: Iterable[str], rank: Rank) -> dict[str, Pair]:
     made: dict[str, Pair] = {}
     for piece in pieces:
         if len(piece) > _SHORT:
-            symbols, last = merged(piece, rank)
-            last = last if len(symbols) == 1 else None
+            last = next(((x, y) for _, x, y in steps(piece, rank) if len(x + y) == len(piece)), None)
         else:
             last = _last_pair(piece, rank)
         if last is not None:
@@ -119,7 +129,7 @@ def pairs_that_make(pieces: Iterable[str], rank: Rank) -> dict[str, Pair]:
 def _last_pair(text: str, rank: Rank) -> Pair | None:
     """The pair that is merged last if all of a text becomes one symbol, and else None.
 
-    It is `merged` without a heap: for the pieces of a usual model, which are short, in half the time.
+    It is `steps` without a heap: for the pieces of a usual model, which are short, in half the time.
     """
     symbols = list(text)
     ranks = [_NEVER if (place := rank(x, y)) is None else place for x, y in pairwise(symbols)]
@@ -183,7 +193,7 @@ def differences(
     """
     theirs = by_pair({made[piece]: place for place, piece in enumerate(order)})
     for text in candidates(made, ranks) if texts is None else texts:
-        if merged(text, by_text(ranks))[0] != merged(text, theirs)[0]:
+        if merged(text, by_text(ranks)) != merged(text, theirs):
             yield text
 
 
@@ -278,41 +288,22 @@ def _wrong_step(
     The first step of the list that scores never take is wrong. Before it, one of the steps has to come that
     scores do take, and that is possible there.
     """
-
-    def theirs(x: str, y: str) -> float | None:
-        return order[x + y] if made.get(x + y) == (x, y) else None
-
-    if merged(text, by_text(ranks))[0] == merged(text, theirs)[0]:
-        return None
-    right = set(_steps(text, made, ranks))
-    symbols = list(text)
-    for at, piece in _steps(text, made, order):
-        if (at, piece) not in right:
-            possible = [other for step in _possible(symbols, made) if step in right for other in step[1:]]
-            equal = [other for other in possible if ranks[other] == ranks[piece] and other != piece]
+    ours = {(at, x + y) for at, x, y in steps(text, _of_made(made, ranks))}
+    symbols = dict(enumerate(text))
+    for at, x, y in steps(text, _of_made(made, order)):
+        piece = x + y
+        if (at, piece) not in ours:
+            possible = {(place, left + right) for (place, left), (_, right) in pairwise(symbols.items())}
+            equal = [o for _, o in possible & ours if ranks[o] == ranks[piece] and o != piece]
             return (min(equal, key=order.__getitem__), piece) if equal else None
-        _merge(symbols, at, piece)
+        symbols[at] = piece
+        del symbols[at + len(x)]
     return None
 
 
-def _steps(text: str, made: Mapping[str, Pair], ranks: Mapping[str, float]) -> Iterator[tuple[int, str]]:
-    """What is merged in a text, step by step: where it begins, and what it makes."""
-    symbols = list(text)
-    while possible := _possible(symbols, made):
-        at, piece = min(possible, key=lambda step: (ranks[step[1]], step[0]))
-        yield at, piece
-        _merge(symbols, at, piece)
-
-
-def _possible(symbols: Sequence[str], made: Mapping[str, Pair]) -> list[tuple[int, str]]:
-    places = accumulate(map(len, symbols), initial=0)
-    pairs = zip(places, pairwise(symbols), strict=False)
-    return [(at, x + y) for at, (x, y) in pairs if made.get(x + y) == (x, y)]
-
-
-def _merge(symbols: list[str], begin: int, piece: str) -> None:
-    at = list(accumulate(map(len, symbols), initial=0)).index(begin)
-    symbols[at : at + 2] = [piece]
+def _of_made(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> Rank:
+    """Two neighbours have the rank of a piece if they are the pair that makes it."""
+    return lambda x, y: ranks[x + y] if made.get(x + y) == (x, y) else None
 
 
 # --- From pairs to scores -------------------------------------------------------------------------

@@ -74,6 +74,13 @@ class Pieces(Sequence[Piece]):
         """The scores as numbers."""
         return array("f", self.scores)
 
+    def ranks(self) -> list[int]:
+        """Numbers that order the pieces as engines do, the highest score first: by the bits of the scores.
+
+        So -0.0 comes after 0.0, and even NaN has a place.
+        """
+        return [-bits if bits >= 0 else (bits & 0x7FFFFFFF) + 1 for bits in array("i", self.scores)]
+
     def __len__(self) -> int:
         return len(self.types)
 
@@ -189,6 +196,11 @@ class SplitSpec:
     """Other patterns, each of which cuts the chunks of the one before. For these, what a pattern leaves out
     between two matches is a chunk, too; and a chunk is a text of its own, around which they see nothing."""
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """All patterns, one after the other."""
+        return (self.pattern, *self.then)
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -232,6 +244,11 @@ class ModelSpec:
         """The id of each piece. (sentencepiece never finds the piece that is one NUL character.)"""
         hidden = None if self.alphabet == "bytes" else b"\0"
         return {text: id for id, text in enumerate(self.pieces.texts) if text != hidden}
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns by which a byte-level model cuts text; none if a text is one chunk."""
+        return () if self.splitter is None else self.splitter.patterns
 
     @kept
     def unknown_id(self) -> int | None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, folder_of, read_model_file
-from cpbpe.model.formats import table
-from cpbpe.model.formats.given import Given
+from cpbpe.model.formats import registry
+from cpbpe.model.formats.registry import JSON, MODEL, Hints
 from cpbpe.model.formats.values import ReadModel, Written
 from cpbpe.model.spec import Carried, ModelSpec
 from cpbpe.spelling import given, listed, named
@@ -21,7 +21,7 @@ from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
 FOLDER = "folder"
 """The name of the format that is not one file: a folder of transformers."""
 
-FORMATS = (*table.FORMATS, FOLDER)
+FORMATS = (*registry.FORMATS, FOLDER)
 """What can be written, by name."""
 
 OPTIONS = tuple(FileOptions.__annotations__)
@@ -169,7 +169,7 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     wanted = _format(path, asked.to)
     allow_differences = asked.allow_differences
     # 1. The model, and what is said beside it.
-    read, files = _read(source, Given.checked(asked.pattern, asked.special_tokens), allow_differences)
+    read, files = _read(source, Hints.checked(asked.pattern, asked.special_tokens), allow_differences)
     spec = _with_templates(_with_options(read.spec, asked.options), asked.chat_template)
     # 2. The files.
     made = _output(spec, path, wanted, allow_differences)
@@ -183,7 +183,7 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
         verified, found = check(spec, files, asked.verify, allow_differences=allow_differences)
         differences += found
     notes = [*read.notes, *made.notes]
-    if wanted == table.MODEL.name and spec.carried != Carried():
+    if wanted == MODEL.name and spec.carried != Carried():
         notes.append("what the file says beside the model is in a field that only cpbpe reads")
     done = Conversion(path, differences, tuple(dict.fromkeys(notes)), tried, verified, tuple(made.files))
     return Prepared(done, wanted, made.files)
@@ -194,7 +194,7 @@ def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
     name = _path(path, "save")
     wanted = _format(name, None)
     bound = {option: tokenizer.bound_options.get(option) for option in OPTIONS}
-    if wanted == table.MODEL.name and all(value is None for value in bound.values()):
+    if wanted == MODEL.name and all(value is None for value in bound.values()):
         spec = tokenizer.facts.spec  # (made without protobuf)
         if not spec.normalizer.prefix_before_space:
             _own_fields().checked(spec, Written(tokenizer.to_bytes()), False)
@@ -207,24 +207,23 @@ def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
 # --- The steps ------------------------------------------------------------------------------------
 
 
-def _read(source: Source, given: Given, allow_differences: bool) -> tuple[ReadModel, dict[str, bytes]]:
+def _read(source: Source, hints: Hints, allow_differences: bool) -> tuple[ReadModel, dict[str, bytes]]:
     """The model in a file or a folder, and its file by its format."""
     folder = folder_of(source)
     if folder is not None:
         found = imported("cpbpe.tokenizer.folders").read_folder(
-            folder, allow_differences=allow_differences, closely=True, given=given
+            folder, allow_differences=allow_differences, closely=True, hints=hints
         )
         return ReadModel(found.facts.full_spec, found.differences, found.notes), found.files
     data = read_model_file(source)
-    format = table.format_of(data)
-    read = table.read(data, format, allow_differences=allow_differences, given=given)
-    notes = (*read.notes, *read.assumptions, *table.remarks(read.spec, format))
-    return replace(read, notes=notes), {format.name: data}
+    format = registry.format_of(data)
+    read = format.read(data, allow_differences=allow_differences, hints=hints)
+    return replace(read, notes=tuple(format.notes_of(read))), {format.name: data}
 
 
 def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) -> Output:
     if format == FOLDER:
-        made = imported("cpbpe.model.formats.folder").write(spec, allow_differences=allow_differences)
+        made = imported("cpbpe.model.formats.folder_writing").write(spec, allow_differences=allow_differences)
         contents, notes = dict(made.files), made.notes
         both = {"tokenizer.json", "tokenizer.model"} <= contents.keys()
         if both and _own_fields().model_file_differences(spec):
@@ -233,23 +232,21 @@ def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) ->
         files = {os.path.join(path, name): data for name, data in contents.items()}
         known = {
             format: contents[name]
-            for format, name in ((table.MODEL.name, "tokenizer.model"), ("tokenizer.json", "tokenizer.json"))
+            for format, name in ((MODEL.name, "tokenizer.model"), (JSON.name, "tokenizer.json"))
             if name in contents
         }
         return Output(files, known, made.differences, notes)
-    written = table.write(spec, table.FORMATS[format], allow_differences=allow_differences)
-    if format == table.MODEL.name:
+    row = registry.FORMATS[format]
+    written = row.write(spec, allow_differences=allow_differences)
+    if row is MODEL:
         written = _own_fields().checked(spec, written, allow_differences)
-    files = {path: written.data}
-    if table.FORMATS[format].has_files:
-        files = imported(table.FORMATS[format].module).files(path, written.data)
-    return Output(files, {format: written.data}, written.differences, written.notes)
+    return Output(row.files(path, written.data), {format: written.data}, written.differences, written.notes)
 
 
 def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
     """Write all files. In a folder, none may stay that belongs to another model."""
     if format == FOLDER or path not in files:  # it is a folder for several
-        for name in imported("cpbpe.model.formats.folder").left_behind(path, files):
+        for name in imported("cpbpe.model.formats.folder_writing").left_behind(path, files):
             reader = "transformers" if format == FOLDER else "cpbpe.load"
             raise FileExistsError(
                 f"{name!r} is a file of another model, and {reader} would read it with this one; "
@@ -271,7 +268,7 @@ def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
 def _format(path: str, to: str | None) -> str:
     if to is None:
         ends = (os.sep, "/") if os.altsep is None else (os.sep, os.altsep)
-        return FOLDER if path.endswith(ends) else table.format_for(path).name
+        return FOLDER if path.endswith(ends) else registry.format_for(path).name
     if to not in FORMATS:
         raise ValueError(f"{named('to')} must be one of {listed(list(FORMATS))}, not {to!r}")
     return to

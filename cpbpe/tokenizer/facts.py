@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe import checks
 from cpbpe.lazy import importing, kept
-from cpbpe.model.formats.sniff import may_carry
+from cpbpe.model.formats.registry import may_carry
 from cpbpe.model.piece_type import KEEPS_SPACE, PieceType
 from cpbpe.text.utf8 import SPACE, text_of
 from cpbpe.tokenizer.options import KeptSpace

@@ -18,9 +18,8 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.files import in_folder, read_model_file
-from cpbpe.model.formats import table
-from cpbpe.model.formats.folder.beside import NAMED, Beside, read_beside
-from cpbpe.model.formats.given import NOTHING, Given
+from cpbpe.model.formats.folder_reading import NAMED, FolderSettings, read_settings
+from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Hints, format_of
 from cpbpe.model.spec import PLAIN, Carried, Pieces, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
@@ -48,26 +47,26 @@ class ReadFolder:
 
 
 def read_folder(
-    folder: str, *, allow_differences: bool = False, closely: bool = False, given: Given = NOTHING
+    folder: str, *, allow_differences: bool = False, closely: bool = False, hints: Hints = NO_HINTS
 ) -> ReadFolder:
     """The model in a folder. `closely`: also compare it with the tokenizer.json beside it, slowly.
 
-    `given` is what a user says about a model whose file does not say it.
+    `hints` are what a user says about a model whose file does not say it.
     """
     # 1. The model by itself.
     main = in_folder(folder)
     data = read_model_file(main)
-    format = table.format_of(data)
-    beside = read_beside(folder, os.path.basename(main))
+    format = format_of(data)
+    beside = read_settings(folder, os.path.basename(main))
     differences: tuple[Any, ...] = ()
     notes: list[str] = []
-    if format is table.MODEL and not given.name:
+    if format is MODEL and not hints.name:
         facts = facts_of(data)
     else:
-        known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format.name == "gpt2" else None
-        if known is not None and given.pattern is None:
-            given = given._replace(pattern=known.pattern)
-        read = table.read(data, format, allow_differences=allow_differences, given=given)
+        known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format is GPT2 else None
+        if known is not None and hints.pattern is None:
+            hints = hints._replace(pattern=known.pattern)
+        read = format.read(data, allow_differences=allow_differences, hints=hints)
         if known is not None:
             rules = replace(read.spec.normalizer, unicode_form=known.unicode_form)
             for text in beside.tokens.values():  # the class normalizes a text before it does anything else
@@ -76,18 +75,18 @@ def read_folder(
         for assumption in () if closely else read.assumptions:
             warnings.warn(f"{folder}: {assumption}", stacklevel=calls_of_ours())
         facts, differences = facts_of_spec(read.spec), read.differences
-        notes += [*read.notes, *read.assumptions, *table.remarks(read.spec, format)]
+        notes += format.notes_of(read)
     # 2. What is said beside it.
     notes += beside.notes
-    if format.name == "gpt2" and beside.prefix_space:
+    if format is GPT2 and beside.prefix_space:
         rules = facts.spec.normalizer
         rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
         facts = facts_of_spec(replace(facts.spec, normalizer=rules, file=None))
-    elif format is not table.MODEL and beside.prefix_space is not None:
+    elif format is not MODEL and beside.prefix_space is not None:
         if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
             notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
         beside.prefix_space = None
-    if format.name == "tokenizer.json" and beside.is_legacy_lost:
+    if format is JSON and beside.is_legacy_lost:
         if facts.spec.normalizer.add_dummy_prefix and "prefix_after_special" not in facts.carried.options:
             notes.append(
                 "its tokenizer.json puts a prefix after special tokens, and the class LlamaTokenizer of "
@@ -95,7 +94,7 @@ def read_folder(
                 "the class"
             )
         beside.options["prefix_after_special"] = False
-    joining = _Joined(facts, beside, notes, folder, is_json=format.name == "tokenizer.json")
+    joining = _Joined(facts, beside, notes, folder, is_json=format is JSON)
     joined = joining.facts()
     if joining.conflicts and not closely:
         warnings.warn(
@@ -103,9 +102,9 @@ def read_folder(
             UserWarning,
             stacklevel=calls_of_ours(),
         )
-    if closely and format is table.MODEL:
+    if closely and format is MODEL:
         notes += _compared(joined, folder)
-    files = {format.name: joined.file if format is table.MODEL else data}
+    files = {format.name: joined.file if format is MODEL else data}
     return ReadFolder(joined, differences, tuple(dict.fromkeys(notes)), files)
 
 
@@ -125,7 +124,9 @@ _CLASSES = {"Qwen2Tokenizer": _Known("qwen2", "NFC")}
 class _Joined:
     """A model and what is said beside it."""
 
-    def __init__(self, facts: ModelFacts, beside: Beside, notes: list[str], folder: str, *, is_json: bool):
+    def __init__(
+        self, facts: ModelFacts, beside: FolderSettings, notes: list[str], folder: str, *, is_json: bool
+    ):
         self._before = facts
         self._engine: Engine = facts.engine
         self._beside = beside

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.lazy import imported
-from cpbpe.model.formats import table
-from cpbpe.model.formats.sniff import may_carry
+from cpbpe.model.formats.registry import MODEL, format_of, may_carry
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
@@ -34,9 +33,9 @@ def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
         hint = "; to load a file, use Tokenizer(path)" if isinstance(file, (str, os.PathLike)) else ""
         raise TypeError(f"from_bytes() takes the bytes of a model, not {type(file).__name__}{hint}")
     file = bytes(file)
-    format = table.format_of(file)
-    if format is not table.MODEL:
-        read = table.read(file, format)
+    format = format_of(file)
+    if format is not MODEL:
+        read = format.read(file)
         for assumption in read.assumptions:
             warnings.warn(assumption, stacklevel=calls_of_ours())
         return facts_of_spec(read.spec)

@@ -9,8 +9,7 @@ from cpbpe.engine.choice import calls_of_ours
 from cpbpe.foreign import takes_a_source
 from cpbpe.lazy import imported
 from cpbpe.model.files import Source, folder_of, read_model_file
-from cpbpe.model.formats import table
-from cpbpe.model.formats.given import Given
+from cpbpe.model.formats.registry import Hints, format_of
 from cpbpe.tokenizer.options import DECODE, ENCODE
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
@@ -34,15 +33,15 @@ def load(
     >>> load("tokenizer.model").vocab_size
     32000
     """
-    given = Given.checked(pattern, special_tokens)
-    if not given.name:
+    hints = Hints.checked(pattern, special_tokens)
+    if not hints.name:
         return Tokenizer(source)
     folder = folder_of(source)
     if folder is not None:
-        found = imported("cpbpe.tokenizer.folders").read_folder(folder, given=given)
+        found = imported("cpbpe.tokenizer.folders").read_folder(folder, hints=hints)
         return Tokenizer.from_bytes(found.facts.file)
     data = read_model_file(source)
-    read = table.read(data, table.format_of(data), given=given)
+    read = format_of(data).read(data, hints=hints)
     for assumption in read.assumptions:
         warnings.warn(assumption, stacklevel=calls_of_ours())
     return Tokenizer.from_spec(read.spec)

@@ -13,8 +13,7 @@ from typing import Any
 from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import imported
-from cpbpe.model.formats import table
-from cpbpe.model.formats.given import NOTHING, Given
+from cpbpe.model.formats.registry import FORMATS, NO_HINTS, Hints
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import counted, listed, named
@@ -77,8 +76,8 @@ def _encoders(
 ) -> Iterator[tuple[str, Encode]]:
     """What encodes with the files, by a name for it."""
     for format, data in files.items():
-        given = _given(spec) if table.FORMATS[format].takes_given else NOTHING
-        read = table.read(data, table.FORMATS[format], allow_differences=allow_differences, given=given)
+        hints = _hints(spec) if FORMATS[format].takes_hints else NO_HINTS
+        read = FORMATS[format].read(data, allow_differences=allow_differences, hints=hints)
         yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
     if "tokenizer.json" in files and _has("tokenizers"):
         fast = imported("tokenizers").Tokenizer.from_str(files["tokenizer.json"].decode())
@@ -92,12 +91,12 @@ def _encoders(
         yield f"sentencepiece {version('sentencepiece')}", slow.encode
 
 
-def _given(spec: ModelSpec) -> Given:
+def _hints(spec: ModelSpec) -> Hints:
     """What a user says to load a file of this model that does not say it."""
     control = (id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL)
     special = {text_of(spec.pieces.texts[id]): id for id in control}
     special |= {text_of(text): id for text, id in spec.added}
-    return Given(spec.splitter.pattern if spec.splitter is not None else "", special)
+    return Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
 
 
 def _has(library: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
-from cpbpe.model.formats.table import MODEL, format_for
+from cpbpe.model.formats.registry import MODEL, format_for
 from cpbpe.model.spec import ModelSpec
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted

@@ -11,9 +11,8 @@ import cpbpe
 from cpbpe import ModelSpec, Piece, PieceType, Tokenizer
 from cpbpe.model.formats import gguf, gpt2
 from cpbpe.model.formats.gguf import differences, read, write
-from cpbpe.model.formats.gguf.byte_level_llamacpp import LlamaCppBytes
 from cpbpe.model.formats.gguf.container import ARRAY, BOOL, INT32, STRING, UINT32
-from cpbpe.model.formats.gguf.pre_names import KNOWN, name_for
+from cpbpe.model.formats.gguf.llamacpp import KNOWN, LlamaCppBytes, name_for
 from cpbpe.model.spec import Carried, Pieces, SplitSpec
 from cpbpe.text.byte_letters import LETTERS
 from cpbpe.text.split_patterns import PATTERNS

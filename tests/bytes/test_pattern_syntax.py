@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import cpbpe
-from cpbpe.model.formats.gguf import pre_names
+from cpbpe.model.formats.gguf import llamacpp
 from cpbpe.model.spec import SplitSpec
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.split_syntax import check_syntax
@@ -112,6 +112,6 @@ def test_published_patterns_pass() -> None:
     for pattern in [*PATTERNS.values(), *filter(None, SPELLINGS.values())]:
         check_syntax(pattern)
         check_syntax(f"(?:{pattern})|\\z")  # which has no name
-    for pre in pre_names.KNOWN.values():
+    for pre in llamacpp.KNOWN.values():
         for pattern in (pre.splitter.pattern, *pre.splitter.then) if pre.splitter else ():
             check_syntax(f"(?:{pattern})")

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tokenizers import pre_tokenizers
 
-from cpbpe.model.formats.tokenizer_json.punctuation import punctuation
+from cpbpe.model.formats.tokenizer_json.patterns import punctuation
 
 
 def test_punctuation_is_that_of_the_library() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
-from cpbpe.model.formats import table
-from cpbpe.model.formats.carried import carried_of
+from cpbpe.model.formats.registry import GGUF
+from cpbpe.model.formats.sentencepiece import carried_of
 from cpbpe.model.formats.tokenizer_json import read, write
 from tests.support import budget, json_files
 from tests.support.json_files import Json, added, dumped, gemma, ids_of, llama, phi3, theirs
@@ -76,7 +76,7 @@ def test_flags_that_another_format_cannot_say() -> None:
     content = llama()
     content["added_tokens"] = [*content["added_tokens"], added(900, "<x>", False)]
     spec = read(dumped(content)).spec
-    notes = table.write(spec, table.FORMATS["gguf"], allow_differences=True).notes
+    notes = GGUF.write(spec, allow_differences=True).notes
     assert any("cannot say that added tokens are not special" in note for note in notes)
     assert not any("cannot say that added" in note for note in write(spec).notes)
 

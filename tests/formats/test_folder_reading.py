@@ -11,7 +11,7 @@ import pytest
 
 import cpbpe
 from cpbpe import ModelError, Tokenizer
-from cpbpe.model.formats.folder.json_head import json_head
+from cpbpe.model.formats.folder_reading import json_head
 from tests.support import json_files, zoo
 
 Json = dict[str, Any]
@@ -279,7 +279,7 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tokenizer_config.json", b"{", "not valid JSON .line 1, column 2"),
+        ("tokenizer_config.json", b"{", "it ends too early .line 1, column 2"),
         ("tokenizer_config.json", b"[]", r"it must hold an object, not \[\]"),
         ("tokenizer_config.json", b"\xff{}", "byte 0 is not UTF-8"),
         ("tokenizer_config.json", b"[" * 100_000, "nested too deeply|not valid JSON"),
@@ -331,7 +331,7 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
         ("tokenizer.json", b'{"added_tokens" 3}', "not valid JSON"),
         ("tokenizer.json", b"\xff", "not valid JSON"),
         ("chat_template.jinja", b"\xff", "byte 0 is not UTF-8"),
-        ("chat_template.json", b"{", "not valid JSON"),
+        ("chat_template.json", b"{3", "not valid JSON"),
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:

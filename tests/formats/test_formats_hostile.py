@@ -8,7 +8,7 @@ import pytest
 
 import cpbpe
 from cpbpe import ModelSpec, Pieces, PieceType, Tokenizer
-from cpbpe.model.formats import gguf, llama2c, table, vocab_text
+from cpbpe.model.formats import gguf, llama2c, registry, vocab_text
 from cpbpe.model.formats.gguf.container import ARRAY, BOOL, INT32, STRING, UINT8, UINT16, UINT32
 from cpbpe.model.spec import NormalizerSpec
 from tests.bytes.models import made
@@ -84,7 +84,7 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
 @pytest.mark.parametrize("name", SEEDS)
 def test_the_seeds_are_right(name: str) -> None:
     for data in SEEDS[name]():
-        assert table.format_of(data).name == name.partition(",")[0]
+        assert registry.format_of(data).name == name.partition(",")[0]
         assert check(data, name)
 
 
@@ -99,7 +99,7 @@ def check(data: bytes, name: str) -> bool:
     """Whether data is a model. It is read as this format, and now and then as what it looks like."""
     message = refusal(
         lambda: Tokenizer.from_spec(
-            table.read(data, table.FORMATS[name.partition(",")[0]], allow_differences=True).spec
+            registry.FORMATS[name.partition(",")[0]].read(data, allow_differences=True).spec
         )
     )
     assert message is None or 10 < len(message) < 700

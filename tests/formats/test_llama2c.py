@@ -9,7 +9,7 @@ import pytest
 
 import cpbpe
 from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
-from cpbpe.model.formats import sniff, table
+from cpbpe.model.formats import registry
 from cpbpe.model.formats.llama2c import read, write
 from cpbpe.model.spec import NormalizerSpec
 from tests.support import budget, gguf_files, tiers, zoo
@@ -144,8 +144,8 @@ def test_it_is_recognized(tmp_path: object) -> None:
         struct.pack("<7i", 288, 768, 6, 6, 6, 32000, 256) * 50,
         bytes(100),
     ):
-        assert not sniff.is_llama2c(other)
-    assert table.format_of(exported(small())).name == "tokenizer.bin"
+        assert not registry.is_llama2c(other)
+    assert registry.format_of(exported(small())).name == "tokenizer.bin"
 
 
 DIFFERENT = {

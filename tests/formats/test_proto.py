@@ -12,7 +12,7 @@ from sentencepiece import sentencepiece_model_pb2 as their_pb2
 
 from cpbpe import Tokenizer
 from cpbpe.model.formats import model_pb2, sentencepiece
-from cpbpe.model.formats.piece_messages import piece_messages
+from cpbpe.model.formats.sentencepiece import piece_messages
 from cpbpe.model.spec import Pieces, PieceType
 from tests.support import processes, protos, tiers, zoo
 from tests.support.budget import MUCH

@@ -7,7 +7,7 @@ import pytest
 
 import cpbpe
 from cpbpe import ModelSpec, Pieces, PieceType
-from cpbpe.model.formats import reading_back, table
+from cpbpe.model.formats import registry
 from cpbpe.model.formats.values import Written
 from cpbpe.model.spec import Carried, NormalizerSpec, SplitSpec
 from tests.bytes import models
@@ -24,14 +24,11 @@ SPEC = ModelSpec(
 
 def written(format: str, spec: ModelSpec) -> Written:
     """A file as the format's own module writes it."""
-    return table.write(spec, table.FORMATS[format])
+    return registry.FORMATS[format].write(spec)
 
 
 def check(format: str, made: Written, spec: ModelSpec) -> None:
-    def read(data: bytes) -> ModelSpec:
-        return table.read(data, table.FORMATS[format], allow_differences=True).spec
-
-    reading_back.check(made, spec, format, read)
+    registry.FORMATS[format].check(spec, made)
 
 
 OTHER: dict[str, ModelSpec] = {
@@ -54,7 +51,15 @@ CANNOT_SAY: dict[str, set[str]] = {
 
 
 OF_BYTES = ("tiktoken", "gpt2", "minbpe", "tekken.json")
-OF_CHARACTERS = [name for name in table.FORMATS if name not in OF_BYTES]
+OF_CHARACTERS = [name for name in registry.FORMATS if name not in OF_BYTES]
+
+
+@pytest.mark.parametrize("format", registry.FORMATS.values())
+def test_every_row_is_complete(format: registry.Format) -> None:
+    module = format.imported()
+    assert all(callable(getattr(module, name)) for name in ("read", "write", "read_back"))
+    assert not format.has_files or callable(module.files)
+    assert not format.has_remarks or callable(module.remarks)
 
 
 @pytest.mark.parametrize("format", OF_CHARACTERS)

@@ -13,7 +13,7 @@ import tokenizers
 import cpbpe
 from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
-from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of, splits_of
+from cpbpe.model.formats.tokenizer_json.steps import pieces_of, splits_of
 from cpbpe.model.spec import Carried
 from cpbpe.tokenizer import verifying
 from tests.support import budget, json_files, tiers, zoo

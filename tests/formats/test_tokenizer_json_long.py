@@ -19,8 +19,7 @@ import pytest
 import cpbpe
 from cpbpe import ModelSpec, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
-from cpbpe.model.formats.tokenizer_json.merging import Merging
-from cpbpe.model.formats.tokenizer_json.names import Names
+from cpbpe.model.formats.tokenizer_json.merging import Merging, Names
 from tests.support import budget, corpus, tiers, zoo
 from tests.support.json_files import WITHOUT_RULES, differing, spec_of, texts_for, theirs
 

@@ -13,7 +13,8 @@ from tokenizers import processors
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
-from cpbpe.model.formats.tokenizer_json import ReadModel, read, write
+from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.model.formats.values import ReadModel
 from tests.support import budget, json_files, zoo
 from tests.support.json_files import (
     Json,

@@ -17,7 +17,8 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 
 import cpbpe
 from cpbpe import ModelSpec, PieceType, Tokenizer
-from cpbpe.model.formats.tokenizer_json import ReadModel, read, write
+from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.model.formats.values import ReadModel
 from tests.support import budget, tiers, zoo
 from tests.support.json_files import dumped, ids_of, texts_for, theirs
 from tests.support.packages import file_of

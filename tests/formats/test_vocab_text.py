@@ -8,7 +8,7 @@ import sentencepiece
 
 import cpbpe
 from cpbpe import ModelSpec, Pieces, PieceType, Tokenizer
-from cpbpe.model.formats import sniff
+from cpbpe.model.formats import registry
 from cpbpe.model.formats.vocab_text import read, write
 from cpbpe.model.spec import NormalizerSpec
 from tests.support import corpus, gguf_files, tiers, zoo
@@ -154,7 +154,7 @@ def test_it_is_recognized(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match=WARNING):
             assert cpbpe.load(tmp_path / name).spec.pieces == tok.spec.pieces
     for other in (b"", b"IQ== 0\n", b"a b\nc d\n", b"one\ttwo\n", zoo.model("llama"), b"\t0\n"):
-        assert not sniff.is_vocab(other) or other == b"\t0\n"
+        assert not registry.is_vocab(other) or other == b"\t0\n"
 
 
 def test_what_it_cannot_say() -> None:

@@ -17,7 +17,8 @@ from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 import cpbpe
 from cpbpe import ModelSpec, Tokenizer
-from cpbpe.model.formats.tokenizer_json import Written, write
+from cpbpe.model.formats.tokenizer_json import write
+from cpbpe.model.formats.values import Written
 from tests.support import corpus, zoo
 from tests.support.texts import TextMaker
 

@@ -11,16 +11,13 @@ from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported, kept
 from cpbpe.model.files import read_model_file
-from cpbpe.model.formats import table
-from cpbpe.model.formats.tokenizer_json import special
-from cpbpe.model.formats.tokenizer_json.checked import steps_of
-from cpbpe.model.formats.tokenizer_json.names import Names
-from cpbpe.model.formats.tokenizer_json.spaces import decoder_of
-from cpbpe.model.formats.tokenizer_json.steps import decoder_note
+from cpbpe.model.formats.registry import JSON, format_of
+from cpbpe.model.formats.tokenizer_json import added
+from cpbpe.model.formats.tokenizer_json.merging import Names
+from cpbpe.model.formats.tokenizer_json.steps import decoder_note, decoder_of, steps_of
 from cpbpe.model.spec import ModelSpec
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
-JSON = table.FORMATS["tokenizer.json"]
 Json = dict[str, Any]
 
 
@@ -36,7 +33,7 @@ class ModelFile:
     @classmethod
     def read(cls, data: bytes) -> ModelFile:
         """A file of any format. ModelError or ConversionError if a model cannot do what it says."""
-        if table.format_of(data) is not JSON:
+        if format_of(data) is not JSON:
             return cls.of(Model.from_bytes(data))
         try:
             content = json.loads(data)
@@ -47,13 +44,13 @@ class ModelFile:
         if isinstance(content, dict) and any(content.get(name) is not None for name in others):
             plain = json.dumps({**content, **others}).encode()
         try:
-            spec = table.read(plain, JSON).spec
+            spec = JSON.read(plain).spec
         except ModelError:
             # More than a model puts around texts is no hindrance: the post-processor itself does that here.
             if not isinstance(content, dict) or content.get("post_processor") is None:
                 raise
             alone = {**content, **others, "post_processor": None}
-            spec = table.read(json.dumps(alone).encode(), JSON).spec
+            spec = JSON.read(json.dumps(alone).encode()).spec
         assert isinstance(content, dict)  # or `read` would have raised an error
         del content["model"]["merges"]  # many, and not needed any more
         return cls(Model.from_spec(spec), content, data)
@@ -63,7 +60,7 @@ class ModelFile:
         """The file of a model that is loaded."""
         new = cls(model, None, None)
         if model.spec.alphabet == "bytes":
-            writing = imported("cpbpe.model.formats.tokenizer_json.byte_level_writing")
+            writing = imported("cpbpe.model.formats.tokenizer_json.byte_level")
             new._given = writing.without_merges(new.spec)
         return new
 
@@ -93,14 +90,14 @@ class ModelFile:
         if self._given is not None:
             vocab: dict[str, int] = self._given["model"]["vocab"]
             return vocab
-        return {**{name: id for id, name in enumerate(self._names.names)}, **special.in_gaps(self.spec)}
+        return {**{name: id for id, name in enumerate(self._names.names)}, **added.in_gaps(self.spec)}
 
     def added_tokens(self) -> list[AddedToken]:
         """The added tokens, in the order of their ids."""
         if self._given is not None:
             said = self._given.get("added_tokens") or []
         else:
-            said = special.added_tokens(self._names)
+            said = added.added_tokens(self._names)
         return [
             AddedToken(token["content"], **{name: token[name] for name in FLAGS if name in token}).fixed()
             for token in said
@@ -111,7 +108,7 @@ class ModelFile:
         """What goes around texts."""
         if self._given is not None:
             return self._given.get("post_processor")
-        return special.post_processor(self.spec, self._names.names)
+        return added.post_processor(self.spec, self._names.names)
 
     def said(self, name: str) -> Any:
         """What the file says about truncation or padding."""
@@ -150,7 +147,7 @@ class ModelFile:
         """The file as JSON. ConversionError if there is no tokenizer.json for this model."""
         data = self._data
         if data is None:
-            data = table.write(self.spec, JSON).data
+            data = JSON.write(self.spec).data
         content: Json = json.loads(data)
         return content
 

@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from cpbpe.compat.tokenizers.runs import Span
-from cpbpe.model.formats.tokenizer_json.spaces import normalizer_of
+from cpbpe.model.formats.tokenizer_json.steps import normalizer_of
 from cpbpe.model.spec import NormalizerSpec
 from cpbpe.text.unicode_forms import counted
 

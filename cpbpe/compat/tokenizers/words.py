@@ -7,7 +7,7 @@ from typing import Any
 
 from cpbpe.compat.tokenizers.normalizing import python_pattern
 from cpbpe.engine.protocol import Engine
-from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
+from cpbpe.model.formats.tokenizer_json.steps import pieces_of
 from cpbpe.model.spec import PieceType
 
 

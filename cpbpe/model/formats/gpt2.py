@@ -23,27 +23,32 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from errno import ENOENT
 from typing import Any
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled, said_again, splitter_of, unsaid
-from cpbpe.model.byte_pairs import (
-    BytePair,
+from cpbpe.model.byte_level import (
+    Listed,
+    assembled,
     cut_pieces,
+    differences_of,
     normal,
     pairs_of,
+    said_again,
     scores_of,
     shown,
+    special_tokens_of,
+    splitter_of,
     text_that_differs,
+    unsaid,
+    wrong_pairs,
 )
-from cpbpe.model.formats.given import NOTHING, Given
-from cpbpe.model.formats.sniff import PAIRS, is_ids
+from cpbpe.model.formats.registry import NO_HINTS, PAIRS, Hints, is_ids
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
-from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.spelling import given as spelled
-from cpbpe.text.byte_letters import LETTERS, all_from_letters, is_spelled, to_letters
+from cpbpe.model.spec import ModelSpec
+from cpbpe.spelling import given
+from cpbpe.text.byte_letters import LETTERS, all_from_letters, from_letters, is_spelled, to_letters
 from cpbpe.text.split_patterns import PATTERNS
 
 _USUAL = "gpt2"
@@ -121,7 +126,7 @@ def listed_names(place: int) -> str:
 # --- Reading --------------------------------------------------------------------------------------
 
 
-def read(data: bytes, *, allow_differences: bool = False, given: Given = NOTHING) -> ReadModel:
+def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> ReadModel:
     """The model in both files, one after the other."""
     # 1. What the files say.
     ids, merges = _halves(data)
@@ -138,7 +143,10 @@ def read(data: bytes, *, allow_differences: bool = False, given: Given = NOTHING
     # 2. Scores.
     spelled_ones = [token for token in ids if token in made or token in letters]
     pieces = dict(zip(spelled_ones, all_from_letters(spelled_ones), strict=True))
-    scores, differences = scores_of(pieces, pairs)
+    scores, wrong = scores_of(
+        {token: ids[token] for token in pieces}, {pair: place for place, pair in enumerate(pairs)}
+    )
+    differences = differences_of(wrong)
     if not allow_differences:
         refuse(
             differences,
@@ -147,19 +155,19 @@ def read(data: bytes, *, allow_differences: bool = False, given: Given = NOTHING
         )
     # 3. Everything else is a special token.
     special = {token: id for token, id in ids.items() if token not in pieces}
-    for token, id in (given.special_tokens or {}).items():
+    for token, id in (hints.special_tokens or {}).items():
         if special.get(token, id) != id:
             raise ModelError(
                 f"the special token {token!r} has the id {special[token]} in the file of ids, not {id}"
             )
         special[token] = id
-    pattern = _USUAL if given.pattern is None else given.pattern
+    pattern = _USUAL if hints.pattern is None else hints.pattern
     splitter = splitter_of(pattern)
     rows = {ids[token]: (piece, scores[token]) for token, piece in pieces.items()}
     ends = ("", _END if _END in special else "")
     spec = assembled(rows, special, splitter=splitter, ends=ends, whole=False)
     # 4. What was taken for granted.
-    notes, assumptions = _taken(given, pieces.values())
+    notes, assumptions = _taken(hints, pieces.values())
     return ReadModel(spec, tuple(differences), notes, assumptions)
 
 
@@ -213,12 +221,8 @@ def _checked(content: Mapping[str, Any]) -> dict[str, int]:
             raise ModelError(f"the tokens {tokens[id]!r} and {token!r} have the same id, {id}")
         if not token:
             raise ModelError(f"the token with the id {id} is empty")
-        try:
-            token.encode()
-        except UnicodeEncodeError:
-            raise ModelError(
-                f"the token {token!r} holds half of a surrogate pair, which is no text"
-            ) from None
+        if token.encode(errors="ignore").decode() != token:
+            raise ModelError(f"the token {token!r} holds half of a surrogate pair, which is no text")
         tokens[id] = token
     return {token: id for id, token in tokens.items()}
 
@@ -263,15 +267,15 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def _taken(given: Given, pieces: Collection[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _taken(hints: Hints, pieces: Collection[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is said about a pattern that was not given: a note, or a warning if it cannot be the right one."""
-    if given.pattern is not None:
+    if hints.pattern is not None:
         return (), ()
     says = "the two files do not say by which pattern texts are cut; GPT-2's is taken"
     cut = next((piece for piece in cut_pieces(pieces, PATTERNS[_USUAL]) if piece not in _PARTS), None)
     if cut is None:
         return (says,), ()
-    way_out = spelled("pattern", ...)
+    way_out = given("pattern", ...)
     return (), (f"{says}, but it cuts the piece {cut!r}, so the model has another one: give it, {way_out}",)
 
 
@@ -292,7 +296,8 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         )
     # 1. The pairs, and what they do not say.
     listed = pairs_of(spec)
-    differences = list(_differences(spec, listed.pairs, listed.unmade, listed.differs))
+    special = {id: token.decode(errors="replace") for id, token in special_tokens_of(spec).items()}
+    differences = list(_differences(spec, listed, list(special.values())))
     if not allow_differences:
         refuse(
             differences,
@@ -300,10 +305,9 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "To write them all the same, use cpbpe.convert with allow_differences=True, which lists them",
         )
     # 2. The files.
-    special = dict(_special(spec))
     tokens = {id: to_letters(piece) for id, piece in normal(spec)} | special
     ids = {token: id for id, token in sorted(tokens.items())}
-    lines = [f"{to_letters(left)} {to_letters(right)}\n" for left, right in listed.pairs.values()]
+    lines = [f"{left} {right}\n" for left, right in listed.pairs.values()]
     data = joined(json.dumps(ids).encode(), "".join([f"{_VERSION}: 0.2\n", *lines]).encode())
     notes = []
     if spec.splitter is None or spec.splitter.pattern != PATTERNS[_USUAL]:
@@ -313,41 +317,30 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     return Written(data, tuple(differences), tuple(notes))
 
 
-def _special(spec: ModelSpec) -> Iterator[tuple[int, str]]:
-    """The special tokens by their ids."""
-    for id, piece in enumerate(spec.pieces.texts):
-        if spec.pieces.types[id] == PieceType.CONTROL:
-            yield id, piece.decode(errors="replace")
-    for token, id in spec.added:
-        yield id, token.decode(errors="replace")
-
-
-def _differences(
-    spec: ModelSpec, pairs: Mapping[bytes, BytePair], unmade: Iterable[bytes], differs: str | None
-) -> Iterator[Difference]:
+def _differences(spec: ModelSpec, listed: Listed, special: list[str]) -> Iterator[Difference]:
     """Yield what a program does in another way that reads the files, and what they cannot say."""
     yield from unsaid(spec)
-    if differs is not None:
-        yield Difference("of merges with equal scores, a list of pairs chooses another one", differs)
-    for piece in unmade:
+    yield from listed.differences("a list of pairs")
+    if listed.unmade:
         reason = "there is a piece that no merges make, and the files would say that it is a special token"
         if spec.whole:
             reason = (
                 "a chunk that is a piece is taken whole, and the files have merges only, which do not make it"
             )
-        yield Difference(reason, shown(piece))
-        break
+        yield Difference(reason, shown(from_letters(listed.unmade[0])))
     if spec.splitter is None or spec.splitter.pattern != PATTERNS[_USUAL]:
         reason = "the files are read with GPT-2's pattern, and this model has another one"
         yield Difference(reason, text_that_differs(spec, PATTERNS[_USUAL]))
-    spelled_pieces = {to_letters(piece) for _, piece in normal(spec)}
-    seen: set[str] = set()
-    for _, token in _special(spec):
-        if token in spelled_pieces or token in seen or "\ufffd" in token:
+    taken = {to_letters(piece) for _, piece in normal(spec)}
+    for token in special:
+        if token in taken or "\ufffd" in token:
             yield Difference(f"the special token {token!r} is also how a piece is spelled, or is no text")
             break
-        seen.add(token)
-    for left, right in pairs.values():
-        if left.startswith(_VERSION.encode()):
-            yield Difference(f"a line that begins with {_VERSION} is passed over", shown(left + right))
-            break
+        taken.add(token)
+    if left := next((left for left, _ in listed.pairs.values() if left.startswith(_VERSION)), None):
+        yield Difference(f"a line that begins with {_VERSION} is passed over", shown(from_letters(left)))
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with the files."""
+    return wrong_pairs(spec, written, read(written.data, allow_differences=True).spec)

@@ -20,7 +20,7 @@ from typing import NoReturn
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model import validity
 from cpbpe.model.formats.gguf.llamacpp import types_that_show, with_unknown_characters
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
+from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE
 
@@ -195,6 +195,18 @@ def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
         reason = f"llama2.c does not merge characters that are no pieces, as in {parts[0]!r}"
         found.append(Difference(reason, parts[0].replace("▁", " ")))
     return found + types_that_show(renamed, "llama2.c")
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file. (The names of CONTROL pieces, and that of the UNKNOWN one, may be lost.)"""
+    again = read(written.data, allow_differences=True).spec
+    if written.differences:
+        return ""
+    types, old, new = spec.pieces.types, spec.pieces.texts, again.pieces.texts
+    kept = (id for id, type in enumerate(types) if type not in (PieceType.CONTROL, PieceType.UNKNOWN))
+    if len(old) != len(new) or any(old[id] != new[id] for id in kept):
+        return "its pieces are not the same"
+    return unlike(spec, again, "scores", "settings")
 
 
 def _wrong(problem: str) -> NoReturn:

@@ -24,11 +24,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled, unsaid
-from cpbpe.model.byte_pairs import normal, pairs_of, scores_of, shown
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
-from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
-from cpbpe.text.byte_letters import to_letters
+from cpbpe.model.byte_level import (
+    Listed,
+    assembled,
+    differences_of,
+    normal,
+    pairs_of,
+    scores_of,
+    shown,
+    special_tokens_of,
+    unsaid,
+    wrong_pairs,
+)
+from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
+from cpbpe.model.spec import ModelSpec, SplitSpec
+from cpbpe.model.validity import MAX_PIECE_BYTES
+from cpbpe.text.byte_letters import from_letters, to_letters
 from cpbpe.text.split_patterns import name_of
 
 Pair = tuple[int, int]
@@ -194,8 +205,9 @@ def spec_of(model: Model) -> tuple[ModelSpec, list[Difference]]:
             )
     # 2. Their scores, and the rest.
     letters = {id: to_letters(piece) for id, piece in vocab.items()}
-    scores, differences = scores_of(
-        letters.values(), [(letters[left], letters[right]) for left, right in merges]
+    scores, wrong = scores_of(
+        {letters[id]: id for id in vocab},
+        {(letters[left], letters[right]): place for place, (left, right) in enumerate(merges)},
     )
     spec = assembled(
         {id: (piece, scores[letters[id]]) for id, piece in vocab.items()},
@@ -204,20 +216,20 @@ def spec_of(model: Model) -> tuple[ModelSpec, list[Difference]]:
         ends=("", _END if _END in special_tokens else ""),
         whole=False,
     )
-    return spec, differences
-
-
-_LONGEST = 8000
-"""A piece of this length or above is refused (`validity` says so); here, before it is made."""
+    return spec, differences_of(wrong)
 
 
 def _check_sizes(merges: Mapping[Pair, int]) -> None:
-    """Refuse pieces that are too long: a few lines can double a piece as often as they like."""
+    """Refuse pieces that are too long before they are made: a few lines can double one as often as they
+    like.
+    """
     sizes = dict.fromkeys(range(BYTES), 1)
     for (left, right), idx in merges.items():
         sizes[idx] = sizes[left] + sizes[right]
-        if sizes[idx] >= _LONGEST:
-            raise ModelError(f"the piece {idx} is {sizes[idx]} bytes long; a piece has fewer than {_LONGEST}")
+        if sizes[idx] >= MAX_PIECE_BYTES:
+            raise ModelError(
+                f"the piece {idx} is {sizes[idx]} bytes long; a piece has fewer than {MAX_PIECE_BYTES}"
+            )
 
 
 # --- Writing --------------------------------------------------------------------------------------
@@ -231,7 +243,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             ".model can hold it"
         )
     # 1. The ids: bytes, then merges in their order.
-    texts, types = spec.pieces.texts, spec.pieces.types
+    texts = spec.pieces.texts
     wrong = next((id for id in range(BYTES) if texts[id : id + 1] != (bytes([id]),)), None)
     if wrong is not None:
         raise ConversionError(
@@ -239,15 +251,15 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             f"{shown(texts[wrong]) if wrong < len(texts) else 'none'!r}"
         )
     listed = pairs_of(spec)
-    ids = {piece: id for id, piece in normal(spec)}
+    ids = {to_letters(piece): id for id, piece in normal(spec)}
     for expected, piece in enumerate(listed.pairs, BYTES):
         if ids[piece] != expected:
             raise ConversionError(
                 f"in a file of minbpe merges have the ids 256, 257, ... in their order, and here the merge "
-                f"number {expected - BYTES + 1} makes {shown(piece)!r} with the id {ids[piece]}"
+                f"number {expected - BYTES + 1} makes {shown(texts[ids[piece]])!r} with the id {ids[piece]}"
             )
     # 2. Everything else.
-    differences = list(_differences(spec, listed.unmade, listed.differs))
+    differences = list(_differences(spec, listed))
     if not allow_differences:
         refuse(
             differences,
@@ -255,8 +267,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "To write it all the same, use cpbpe.convert with allow_differences=True, which lists them",
         )
     merges = {(ids[left], ids[right]): ids[piece] for piece, (left, right) in listed.pairs.items()}
-    special = {shown(texts[id]): id for id, type in enumerate(types) if type == PieceType.CONTROL}
-    special |= {shown(token): id for token, id in spec.added}
+    special = {shown(token): id for id, token in special_tokens_of(spec).items()}
     pattern = "" if spec.splitter is None else spec.splitter.pattern
     try:
         lines = model_lines(Model(pattern, special, merges))
@@ -268,16 +279,21 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     return Written(_bytes(lines), tuple(differences), tuple(notes))
 
 
-def _differences(spec: ModelSpec, unmade: Iterable[bytes], differs: str | None) -> Iterator[Difference]:
+def _differences(spec: ModelSpec, listed: Listed) -> Iterator[Difference]:
     yield from unsaid(spec)
-    if differs is not None:
-        yield Difference("of merges with equal scores, minbpe chooses another one", differs)
-    for piece in unmade:
+    yield from listed.differences("minbpe")
+    if listed.unmade:
         reason = "there is a piece that no merges make, and minbpe has none"
         if spec.whole:
             reason = "a chunk that is a piece is taken whole, which minbpe does not do"
-        yield Difference(reason, shown(piece))
-        break
+        yield Difference(reason, shown(from_letters(listed.unmade[0])))
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file."""
+    again = read(written.data, allow_differences=True).spec
+    wrong = wrong_pairs(spec, written, again)
+    return wrong or ("" if written.differences else unlike(spec, again, "pattern"))
 
 
 def _bytes(lines: Iterable[str]) -> bytes:

@@ -2,22 +2,36 @@
 
 With `cpbpe.compat`, the only place that knows protobuf, which is imported when it is first needed. (Loading a
 model with the compiled core does not need it: the core reads the usual files itself, see
-`cpbpe.engine.choice`.) `sniff` says what a file is that is not a model.
+`cpbpe.engine.choice`.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import json
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields, replace
 from functools import cache
+from itertools import chain
+from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
-from cpbpe.model.formats.carried import carried_bytes, carried_of
-from cpbpe.model.formats.piece_messages import added_messages, piece_messages
-from cpbpe.model.formats.sniff import describe, may_carry
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, Settings, SplitSpec
+from cpbpe.lazy import importing
+from cpbpe.model.files import describe
+from cpbpe.model.formats.registry import may_carry
+from cpbpe.model.formats.values import Written, unlike
+from cpbpe.model.spec import (
+    TOKEN_FLAGS,
+    Carried,
+    ModelSpec,
+    NormalizerSpec,
+    Pieces,
+    PieceType,
+    Settings,
+    SplitSpec,
+)
 from cpbpe.model.validity import hide_nul
 
 if TYPE_CHECKING:
@@ -30,14 +44,17 @@ _DEFAULT_NAMES = (b"<unk>", b"<s>", b"</s>", b"<pad>")
 @cache
 def messages() -> Any:
     """The message classes of a model file, and with them protobuf."""
-    return imported("cpbpe.model.formats.model_pb2")
+    with importing:
+        from cpbpe.model.formats import model_pb2
+    return model_pb2
 
 
 @cache
 def decode_error() -> type[Exception]:
     """What protobuf raises for bytes that are not a message."""
-    error: type[Exception] = imported("google.protobuf.message").DecodeError
-    return error
+    with importing:
+        from google.protobuf.message import DecodeError
+    return DecodeError
 
 
 # --- Reading --------------------------------------------------------------------------------------
@@ -259,12 +276,11 @@ def write(spec: ModelSpec) -> bytes:
     _set_normalizer(proto.normalizer_spec, spec.settings.normalizer, spec.normalizer)
     if spec.denormalizer is not None:
         _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
-    own = (
-        messages().ModelProto()
-    )  # (the fields of cpbpe, in the order of their numbers, after the added tokens)
+    # The fields of cpbpe, in the order of their numbers, come after the added tokens.
+    own = messages().ModelProto()
     if spec.alphabet == "bytes":
         own.Extensions[messages().byte_level] = _byte_level_bytes(spec)
-    if carried := carried_bytes(spec.carried):
+    if carried := _carried_bytes(spec.carried):
         own.Extensions[messages().carried] = carried
     if not spec.normalizer.prefix_before_space:
         own.Extensions[messages().prefix_before_space] = False
@@ -275,9 +291,11 @@ def write(spec: ModelSpec) -> bytes:
 
 def _serialized(message: Any) -> bytes:
     """A message as bytes. Without memory, protobuf raises an error of its own, which does not say so."""
+    with importing:
+        from google.protobuf.message import EncodeError
     try:
         data: bytes = message.SerializeToString()
-    except imported("google.protobuf.message").EncodeError as error:
+    except EncodeError as error:
         raise MemoryError(
             "the fields of a model are too large to be written, or there is no memory"
         ) from error
@@ -304,7 +322,7 @@ def added_fields(tokens: Mapping[str, int]) -> bytes:
 def carried_field(carried: Carried) -> bytes:
     """What is carried beside a model as bytes to append to its file, likewise."""
     proto = messages().ModelProto()
-    proto.Extensions[messages().carried] = carried_bytes(carried)
+    proto.Extensions[messages().carried] = _carried_bytes(carried)
     return _serialized(proto)
 
 
@@ -349,3 +367,147 @@ def _set(message: Any, fields: Mapping[str, Any]) -> None:
 
 def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file."""
+    return unlike(spec, read(written.data), "all")
+
+
+# --- What is beside the model ---------------------------------------------------------------------
+
+
+def _carried_bytes(carried: Carried) -> bytes:
+    """The content of the field; empty if there is nothing to say.
+
+    >>> _carried_bytes(Carried({"add_bos": True}))
+    b'{"options":{"add_bos":true}}'
+    >>> carried_of(_carried_bytes(Carried({"add_bos": True}))).options
+    {'add_bos': True}
+    """
+    said = {name: dict(sorted(values.items())) for name, values in asdict(carried).items() if values}
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() if said else b""
+
+
+def carried_of(data: bytes) -> Carried:
+    """What the field says.
+
+    Of a damaged one nothing is left: for sentencepiece the field does not exist, and no id depends on it.
+    Only `tokens` must be right, because texts are searched for these.
+    """
+    try:
+        said = json.loads(data) if data else {}
+    except (ValueError, RecursionError):
+        said = {}
+    values: dict[str, Any] = {}
+    for field in fields(Carried):
+        given = said.get(field.name) if isinstance(said, dict) else None
+        if field.name == "tokens" and given is not None:
+            values[field.name] = _tokens(given)
+        elif isinstance(given, dict) and all(type(value) is _KINDS[field.name] for value in given.values()):
+            values[field.name] = given
+    return Carried(**values)
+
+
+_KINDS: dict[str, type] = {"options": bool, "roles": str, "chat_templates": str}
+"""What the values of each part are."""
+
+
+def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
+    """The flags of tokens; a ModelError if they are not what `_carried_bytes` writes."""
+    right = isinstance(given, dict) and all(
+        # (A token has characters, and no half of a surrogate pair.)
+        text.encode(errors="ignore").decode() == text != ""
+        and isinstance(flags, list)
+        and {*flags} <= {*TOKEN_FLAGS}
+        for text, flags in given.items()
+    )
+    if not right:
+        raise ModelError(
+            "the file's list of added tokens that are not special (field 41701) is damaged; copy the file "
+            "again, or convert the original again"
+        )
+    return {text: tuple(flags) for text, flags in given.items()}
+
+
+# --- The pieces, which are nearly all of a file ---------------------------------------------------
+#
+# Each is a field of the file that holds the text, the score and, if it is not NORMAL, the type. They are
+# written in columns. (With an object of protobuf for each piece, writing a model took twice as long.)
+
+_ADDED, _ID = b"\xa2\xae\x14", b"\x10"
+"""What begins the field of a file that is an added token (field 41700), and in it that of the id."""
+_PIECE, _TEXT, _SCORE, _TYPE = b"\x0a", b"\x0a", b"\x15", b"\x18"
+"""What begins the field of a file that is a piece (its length follows), and in it the fields of the text (its
+length follows, too), the score (a float32) and the type (a number)."""
+_SCORE_BYTES = 5
+"""How many bytes the field of a score takes."""
+_USUAL = 100
+"""Texts of fewer bytes have their heads in a list."""
+
+
+def piece_messages(pieces: Pieces) -> bytes:
+    r"""The fields of a model file that hold its pieces.
+
+    >>> piece_messages(Pieces.of([(b"<s>", 0, PieceType.CONTROL), (b"ab", -1, PieceType.NORMAL)]))
+    b'\n\x0c\n\x03<s>\x15\x00\x00\x00\x00\x18\x03\n\t\n\x02ab\x15\x00\x00\x80\xbf'
+    """
+    texts, types = pieces.texts, pieces.types
+    lengths = list(map(len, texts))
+    # 1. What is before and after each text, as if all were short and NORMAL.
+    longest = max(lengths, default=0)
+    usual = [_head(length, _SCORE_BYTES) for length in range(min(longest + 1, _USUAL))]
+    usual += usual[-1:] * (longest + 1 - len(usual))
+    heads = list(map(usual.__getitem__, lengths))
+    tails = list(chain.from_iterable(iter_unpack(f"{_SCORE_BYTES}s", _scores(pieces))))
+    # 2. The others.
+    normal = int(PieceType.NORMAL)
+    unusual = {id for id, type in enumerate(types) if type != normal}
+    if longest >= _USUAL:
+        unusual.update(id for id, length in enumerate(lengths) if length >= _USUAL)
+    for id in unusual:
+        if types[id] != normal:
+            tails[id] += _TYPE + _varint(types[id])
+        heads[id] = _head(lengths[id], len(tails[id]))
+    return b"".join(chain.from_iterable(zip(heads, texts, tails, strict=True)))
+
+
+def added_messages(tokens: Iterable[tuple[bytes, int]]) -> bytes:
+    r"""The same for added tokens, of which there may be thousands, too.
+
+    >>> added_messages([(b"<x>", 300)])
+    b'\xa2\xae\x14\x08\n\x03<x>\x10\xac\x02'
+    """
+    fields = []
+    for text, id in tokens:
+        token = _TEXT + _varint(len(text)) + text + _ID + _varint(id)
+        fields += [_ADDED, _varint(len(token)), token]
+    return b"".join(fields)
+
+
+def _scores(pieces: Pieces) -> bytearray:
+    """The field of every score, one after the other."""
+    scores = array("f", pieces.scores)
+    if sys.byteorder == "big":
+        scores.byteswap()
+    columns = scores.tobytes()
+    fields = bytearray(_SCORE * (_SCORE_BYTES * len(pieces)))
+    for at in range(4):
+        fields[at + 1 :: _SCORE_BYTES] = columns[at::4]
+    return fields
+
+
+def _head(text: int, tail: int) -> bytes:
+    """What comes before a text of this many bytes that has this many after it."""
+    inner = _TEXT + _varint(text)
+    return _PIECE + _varint(len(inner) + text + tail) + inner
+
+
+def _varint(number: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)

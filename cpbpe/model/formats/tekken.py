@@ -14,13 +14,12 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
-from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import AS_IT_IS, unsaid
-from cpbpe.model.formats.tiktoken import is_made
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
+from cpbpe.errors import ConversionError
+from cpbpe.model.byte_level import AS_IT_IS, of_ranks
+from cpbpe.model.formats.json_file import JsonFile, as_json
+from cpbpe.model.formats.values import ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
 
@@ -48,46 +47,43 @@ _MOST_SPECIAL = 1 << 16
 """The same for special tokens, which need not be in the file."""
 
 
+_FILE = JsonFile("this tekken.json cannot be read", as_json)
+_wrong, _shown = _FILE.wrong, _FILE.shown
+
+
 # --- Reading --------------------------------------------------------------------------------------
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     """The model in a file."""
-    try:
-        content = json.loads(data)
-    except RecursionError:
-        raise _wrong("it is nested too deeply to be read") from None
-    except ValueError as error:
-        raise _wrong(f"it is not valid JSON: {error}") from None
+    content = _FILE.parsed(data)
     # 1. What is there.
-    config = content.get("config") if isinstance(content, dict) else None
+    config = content.get("config")
     if not isinstance(config, dict):
-        raise _wrong("it has no config")
+        _wrong("it has no config")
     for names, known, where in ((content, _MEMBERS, ""), (config, _OF_CONFIG, "config.")):
         if unknown := sorted(names.keys() - known):
-            raise _wrong(
-                f"it has {where}{unknown[0]}, which no known version has, so nobody knows what it changes"
-            )
+            _wrong(f"it has {where}{unknown[0]}, which no known version has, so nobody knows what it changes")
     version = config.get("version")
     if version not in VERSIONS:
-        raise _wrong(f"its version is {_shown(version)}, and those that are known are {', '.join(VERSIONS)}")
+        _wrong(f"its version is {_shown(version)}, and those that are known are {', '.join(VERSIONS)}")
     # 2. The pieces: special tokens come first.
     size = _number(config, "default_vocab_size")
     count = _number(config, "default_num_special_tokens")
     if count > min(size, _MOST_SPECIAL):
-        raise _wrong(f"of {size} ids {count} are special tokens")
+        _wrong(f"of {size} ids {count} are special tokens")
     special = _special_tokens(content.get("special_tokens"), count, version)
     vocab = content.get("vocab")
     if not isinstance(vocab, list) or len(vocab) < size - count:
         found = f"{len(vocab)} entries" if isinstance(vocab, list) else "none"
-        raise _wrong(f"its vocab must have {size - count} entries, and has {found}")
+        _wrong(f"its vocab must have {size - count} entries, and has {found}")
     ranks = list(_pieces(vocab[: size - count]))
     texts = [token.encode() for token, _ in special] + ranks
     scores = [0.0] * count + [float(-rank) for rank in range(len(ranks))]
     types = [PieceType.CONTROL] * count + [PieceType.NORMAL] * len(ranks)
     pattern = config.get("pattern")
     if not isinstance(pattern, str) or not pattern:
-        raise _wrong(f"its pattern must be a regular expression, not {_shown(pattern)}")
+        _wrong(f"its pattern must be a regular expression, not {_shown(pattern)}")
     spec = ModelSpec(
         pieces=Pieces.of_lists(texts, scores, types),
         normalizer=AS_IT_IS,
@@ -102,35 +98,31 @@ def _special_tokens(given: Any, count: int, version: str) -> list[tuple[str, boo
     """The special tokens by id, and whether each is a mark of control."""
     if given is None:
         if version not in _WITHOUT_LIST:
-            raise _wrong(f"it has no special_tokens, which files of version {version} have")
+            _wrong(f"it has no special_tokens, which files of version {version} have")
         given = [{"rank": id, "token_str": token, "is_control": True} for id, token in enumerate(_USUAL)]
         if len(given) > count:
-            raise _wrong(
+            _wrong(
                 f"it has no special_tokens, and default_num_special_tokens is {count}; the usual ones are "
                 f"{len(given)}"
             )
     if not isinstance(given, list) or len(given) > count:
-        raise _wrong(f"its special_tokens must be a list of up to {count}")
+        _wrong(f"its special_tokens must be a list of up to {count}")
     tokens: list[tuple[str, bool]] = []
     for place, row in enumerate(given):
         where = f"special_tokens[{place}]"
         if not isinstance(row, dict) or row.keys() != {"rank", "token_str", "is_control"}:
-            raise _wrong(f"{where} must have rank, token_str and is_control, and nothing else")
+            _wrong(f"{where} must have rank, token_str and is_control, and nothing else")
         token, control = row["token_str"], row["is_control"]
         if type(row["rank"]) is not int or row["rank"] != place:
-            raise _wrong(f"the rank of {where} must be {place}, not {_shown(row['rank'])}")
+            _wrong(f"the rank of {where} must be {place}, not {_shown(row['rank'])}")
         if not isinstance(token, str) or not token or type(control) is not bool:
-            raise _wrong(f"{where} must have a text as token_str, and is_control true or false")
-        try:
-            token.encode()
-        except UnicodeEncodeError:
-            raise _wrong(f"{where} holds half of a surrogate pair, which is no text") from None
-        tokens.append((token, control))
+            _wrong(f"{where} must have a text as token_str, and is_control true or false")
+        tokens.append((_FILE.valid(token, where), control))
     tokens += ((_FILLER % id, True) for id in range(len(tokens), count))
     names = [token for token, _ in tokens]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise _wrong(f"the special token {twice!r} occurs twice")
+        _wrong(f"the special token {twice!r} occurs twice")
     return tokens
 
 
@@ -138,26 +130,26 @@ def _pieces(vocab: list[Any]) -> Iterator[bytes]:
     """Yield the bytes of the pieces in the order of their ranks."""
     for rank, row in enumerate(vocab):
         if not isinstance(row, dict) or row.keys() != {"rank", "token_bytes", "token_str"}:
-            raise _wrong(f"vocab[{rank}] must have rank, token_bytes and token_str, and nothing else")
+            _wrong(f"vocab[{rank}] must have rank, token_bytes and token_str, and nothing else")
         if type(row["rank"]) is not int or row["rank"] != rank:
-            raise _wrong(f"the rank of vocab[{rank}] must be {rank}, not {_shown(row['rank'])}")
+            _wrong(f"the rank of vocab[{rank}] must be {rank}, not {_shown(row['rank'])}")
         try:
             piece = b64decode(row["token_bytes"].encode("ascii"), validate=True)
         except (AttributeError, ValueError):
             shown = _shown(row["token_bytes"])
-            raise _wrong(f"the token_bytes of vocab[{rank}] are not base64: {shown}") from None
+            _wrong(f"the token_bytes of vocab[{rank}] are not base64: {shown}")
         text = row["token_str"]
         if not piece or (rank < 256 and piece != bytes([rank])):
-            raise _wrong(f"vocab[{rank}] must be {'the byte ' + str(rank) if rank < 256 else 'a piece'}")
+            _wrong(f"vocab[{rank}] must be {'the byte ' + str(rank) if rank < 256 else 'a piece'}")
         if text is not None and (not isinstance(text, str) or text.encode(errors="surrogatepass") != piece):
-            raise _wrong(f"the token_str of vocab[{rank}], {_shown(text)}, is not what its bytes say")
+            _wrong(f"the token_str of vocab[{rank}], {_shown(text)}, is not what its bytes say")
         yield piece
 
 
 def _number(config: Mapping[str, Any], name: str) -> int:
     value = config.get(name)
     if type(value) is not int or not 0 <= value < _MOST:
-        raise _wrong(f"config.{name} must be a number of ids, not {_shown(value)}")
+        _wrong(f"config.{name} must be a number of ids, not {_shown(value)}")
     return value
 
 
@@ -172,15 +164,6 @@ def _notes(content: Mapping[str, Any], special: list[tuple[str, bool]], unused: 
     shown = [token for token, control in special if not control]
     if shown:
         yield f"special tokens that are not for control, such as {shown[0]!r}, are CONTROL pieces, too"
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=True, default=str)
-    return text if len(text) <= 40 else f"{text[:40]}..."
-
-
-def _wrong(reason: str) -> ModelError:
-    return ModelError(f"this tekken.json cannot be read: {reason}")
 
 
 # --- Writing --------------------------------------------------------------------------------------
@@ -203,7 +186,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "in a tekken.json the first 256 pieces are the bytes from 0 to 255, and in this model they are "
             "not in this order"
         )
-    differences = list(_differences(spec, count))
+    differences = list(of_ranks(spec, count, "mistral-common"))
     if not allow_differences:
         refuse(
             differences,
@@ -243,20 +226,6 @@ def _text(piece: bytes) -> str | None:
         return None
 
 
-def _differences(spec: ModelSpec, first: int) -> Iterator[Difference]:
-    """Yield what mistral-common would do in another way."""
-    yield from unsaid(spec)
-    scores, texts = spec.pieces.numbers(), spec.pieces.texts
-    merged = [id for id in range(first, len(texts)) if len(texts[id]) > 1]
-    for id, next_id in pairwise(merged):
-        if not scores[id] > scores[next_id]:
-            shown = texts[next_id].decode(errors="backslashreplace")
-            yield Difference(
-                f"the piece {next_id}, {shown!r}, does not merge after those before it, and ranks are ids"
-            )
-            break
-    ranks = {text: id for id, text in enumerate(texts[first:])}
-    whole = None if spec.whole else next((piece for piece in ranks if not is_made(piece, ranks)), None)
-    if whole is not None:
-        reason = "mistral-common takes a chunk that is a piece whole, and here no merges make it"
-        yield Difference(reason, whole.decode(errors="backslashreplace"))
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file. Scores become ranks, in the same order."""
+    return unlike(spec, read(written.data).spec, "pieces", "pattern")

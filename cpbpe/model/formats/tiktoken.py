@@ -13,31 +13,40 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import pairwise
+from hashlib import sha256
 from operator import itemgetter
+from typing import NamedTuple
 
 from cpbpe.errors import ConversionError, ModelError
-from cpbpe.model.byte_level import assembled, example, known_patterns, said_again, splitter_of, unsaid
-from cpbpe.model.formats.given import NOTHING, Given
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
-from cpbpe.model.known_ranks import known_ranks
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.byte_level import (
+    assembled,
+    example,
+    known_patterns,
+    normal,
+    of_ranks,
+    said_again,
+    special_tokens_of,
+    splitter_of,
+)
+from cpbpe.model.formats.registry import NO_HINTS, Hints
+from cpbpe.model.formats.values import ReadModel, Written, refuse
+from cpbpe.model.spec import ModelSpec
 from cpbpe.spelling import advised
 
 # --- Reading --------------------------------------------------------------------------------------
 
 
-def read(data: bytes, *, allow_differences: bool = False, given: Given = NOTHING) -> ReadModel:
+def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> ReadModel:
     """The model in a file; if nothing is known of it, a ModelError says how to load it."""
-    if given == NOTHING and known_ranks(data) is None:
+    if hints == NO_HINTS and known_ranks(data) is None:
         raise ModelError(
             "this is a file of ranks (.tiktoken), and none of the well-known ones. It says neither how texts "
             f"are cut nor which special tokens there are; load it with both, for example {example()}. "
             f"{known_patterns()}"
         )
-    return ReadModel(spec_of(data, *given))
+    return ReadModel(spec_of(data, *hints))
 
 
 def spec_of(
@@ -149,52 +158,118 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         raise ConversionError(
             "a .tiktoken file holds the ranks of a byte-level model, and this one is made of characters"
         )
-    types = spec.pieces.types
-    ranks = {piece: id for id, piece in enumerate(spec.pieces.texts) if types[id] == PieceType.NORMAL}
-    differences = list(_differences(spec, ranks))
+    differences = list(of_ranks(spec, 0, "tiktoken"))
     if not allow_differences:
         refuse(
             differences,
             "there is no file of ranks that is exactly this model",
             "To write it all the same, use convert() with allow_differences=True, which lists them",
         )
-    special = {piece.decode(errors="replace"): id for piece, id in spec.ids.items() if piece not in ranks}
-    special |= {token.decode(errors="replace"): id for token, id in spec.added}
+    special = {token.decode(errors="replace"): id for id, token in special_tokens_of(spec).items()}
     note = (
         "the file says neither by which pattern texts are cut nor which special tokens there are: it is "
         f"loaded with {said_again(spec.splitter, special)}"
     )
-    return Written(write_ranks(ranks), tuple(differences), (note,))
+    return Written(write_ranks(_normal_ranks(spec)), tuple(differences), (note,))
 
 
-def _differences(spec: ModelSpec, ranks: Mapping[bytes, int]) -> Iterator[Difference]:
-    """Yield what tiktoken would do in another way."""
-    yield from unsaid(spec)
-    scores = spec.pieces.numbers()
-    merged = [(id, piece) for piece, id in ranks.items() if len(piece) > 1]
-    for (id, _), (next_id, piece) in pairwise(merged):
-        if not scores[id] > scores[next_id]:
-            shown = piece.decode(errors="backslashreplace")
-            reason = (
-                f"the piece {next_id}, {shown!r}, does not merge after those before it, and ranks are ids"
-            )
-            yield Difference(reason)
-            return
-    if not spec.whole:
-        for _, piece in merged:
-            if not is_made(piece, ranks):
-                reason = "tiktoken takes a chunk that is a piece whole, and here no merges make it"
-                yield Difference(reason, piece.decode(errors="backslashreplace"))
-                return
+def _normal_ranks(spec: ModelSpec) -> dict[bytes, int]:
+    return {piece: id for id, piece in normal(spec)}
 
 
-def is_made(piece: bytes, ranks: Mapping[bytes, int]) -> bool:
-    """Whether merging makes a piece of its bytes."""
-    parts = [bytes([byte]) for byte in piece]
-    while len(parts) > 1:
-        pairs = [ranks.get(one + other, len(ranks) << 32) for one, other in pairwise(parts)]
-        at = pairs.index(min(pairs))
-        if parts[at] + parts[at + 1] not in ranks:
-            return False
-        parts[at : at + 2] = [parts[at] + parts[at + 1]]
-    return True
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file. Only the ranks are compared: nothing else is in it."""
+    return "" if _ranks(written.data) == _normal_ranks(spec) else "its ranks are not the same"
+
+
+# --- Well-known files -----------------------------------------------------------------------------
+
+_END = "<|endoftext|>"
+_FILL = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
+_PROMPT_END = "<|endofprompt|>"
+
+
+class Known(NamedTuple):
+    """What is known about a file of ranks besides."""
+
+    pattern: str
+    """The name of its pattern."""
+    special_tokens: Mapping[str, int]
+    """Its special tokens."""
+    begin: str = ""
+    """That of them which begins a text."""
+    end: str = _END
+    """That of them which ends a text."""
+
+
+def _numbered(first: int, *tokens: str) -> dict[str, int]:
+    return {token: first + place for place, token in enumerate(tokens)}
+
+
+_LLAMA3 = (
+    "<|begin_of_text|>",
+    "<|end_of_text|>",
+    "<|reserved_special_token_0|>",
+    "<|reserved_special_token_1|>",
+    "<|finetune_right_pad_id|>",
+    "<|step_id|>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|python_tag|>",
+    "<|image|>",
+    *(f"<|reserved_special_token_{number}|>" for number in range(2, 246)),
+)
+_LLAMA4_KINDS = (
+    "<|begin_of_text|>",
+    "<|end_of_text|>",
+    *_FILL,
+    *("<|header_start|>", "<|header_end|>", "<|eom|>", "<|eot|>", "<|step|>"),
+    *(f"<|text_post_train_reserved_special_token_{number}|>" for number in range(6)),
+    *("<|python_start|>", "<|python_end|>", "<|finetune_right_pad|>"),
+    *(f"<|text_post_train_reserved_special_token_{number}|>" for number in range(8, 69)),
+    *("<|image_start|>", "<|image_end|>"),
+    *(f"<|vision_reserved_special_token_{number}|>" for number in range(2)),
+    *("<|tile_x_separator|>", "<|tile_y_separator|>"),
+    *(f"<|vision_reserved_special_token_{number}|>" for number in range(2, 6)),
+    *("<|image|>", "<|vision_reserved_special_token_6|>", "<|patch|>"),
+    *(f"<|vision_reserved_special_token_{number}|>" for number in range(7, 1048)),
+    *(f"<|reasoning_reserved_special_token_{number}|>" for number in range(8)),
+    *("<|reasoning_thinking_start|>", "<|reasoning_thinking_end|>"),
+)
+_LLAMA4 = (*_LLAMA4_KINDS, *(f"<|reserved_special_token_{n}|>" for n in range(2048 - len(_LLAMA4_KINDS))))
+_QWEN = (_END, "<|im_start|>", "<|im_end|>", *(f"<|extra_{number}|>" for number in range(205)))
+
+_WELL_KNOWN: dict[str, Known] = {
+    # r50k_base: GPT-3, with GPT-2's ranks.
+    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": Known("gpt2", {_END: 50256}),
+    # p50k_base: Codex. <|endoftext|> is in the middle of the ranks. (p50k_edit has three more.)
+    "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": Known("gpt2", {_END: 50256}),
+    # cl100k_base: GPT-3.5 and GPT-4.
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": Known(
+        "cl100k", {**_numbered(100257, _END, *_FILL), _PROMPT_END: 100276}
+    ),
+    # o200k_base: GPT-4o. (o200k_harmony has more.)
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": Known(
+        "o200k", {_END: 199999, _PROMPT_END: 200018}
+    ),
+    # Llama 3: its tokenizer.model. The names are those of Llama 3.1 and 3.2.
+    "82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": Known(
+        "llama3", _numbered(128000, *_LLAMA3), "<|begin_of_text|>", "<|end_of_text|>"
+    ),
+    # Llama 4: its tokenizer.model.
+    "d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed": Known(
+        "o200k", _numbered(200000, *_LLAMA4), "<|begin_of_text|>", "<|end_of_text|>"
+    ),
+    # qwen.tiktoken: Qwen, the first generation.
+    "b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186": Known(
+        "qwen2", _numbered(151643, *_QWEN)
+    ),
+}
+"""By the SHA-256 of the file."""
+
+
+def known_ranks(data: bytes) -> Known | None:
+    """What is known about a file of ranks besides; None if it is not a well-known one."""
+    return _WELL_KNOWN.get(sha256(data).hexdigest())

@@ -1,18 +1,14 @@
-"""What readers and writers of a format return, and what they say when the result is not exact.
-
-The module or folder of a format has `read(data, *, allow_differences=False)`, which returns a `ReadModel`,
-and `write(spec, *, allow_differences=False)`, which returns a `Written`.
-"""
+"""What readers and writers of a format return, and what they say when the result is not exact."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cpbpe.errors import ConversionError
-from cpbpe.lazy import imported
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.spelling import advised, given
 
 
 class Difference(NamedTuple):
@@ -34,6 +30,10 @@ class Written:
     """Why some texts get other ids, or other text from their ids; empty if there is no such text."""
     notes: tuple[str, ...] = ()
     """What the format, or the library, never does as sentencepiece does it: see docs/formats.md."""
+
+    def noting(self, *notes: str) -> Written:
+        """The same with more notes."""
+        return replace(self, notes=(*self.notes, *notes)) if notes else self
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,8 @@ def refuse(differences: Sequence[Difference], doing: str, allow: str) -> None:
     if differences:
         shown = "; ".join(map(described, differences[:3]))
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-        spelling = imported("cpbpe.spelling")
-        way_out = allow.replace("allow_differences=True", spelling.given("allow_differences", True))
-        way_out = way_out.replace("cpbpe.convert", spelling.advised("cpbpe.convert", "'cpbpe convert'"))
+        way_out = allow.replace("allow_differences=True", given("allow_differences", True))
+        way_out = way_out.replace("cpbpe.convert", advised("cpbpe.convert", "'cpbpe convert'"))
         raise ConversionError(f"{doing}: {shown}{more}. {way_out}", differences=differences)
 
 
@@ -68,3 +67,34 @@ def described(difference: Difference) -> str:
     """A difference in a line."""
     shown = "" if difference.text is None else f" (for example in the text {difference.text!r})"
     return f"{difference.reason}{shown}"
+
+
+# --- Reading a file again -------------------------------------------------------------------------
+
+
+def unlike(spec: ModelSpec, again: ModelSpec, *parts: str) -> str:
+    """What is not the same in a model and in the one that was read again from its file; "" if nothing is.
+
+    `parts` are those that the file must say: "pieces" (their texts and types), "scores", "special tokens",
+    "roles" (as far as the model has them), "chat templates", "pattern", "settings" (of text), or "all".
+    """
+    for part in parts:
+        if part == "roles":
+            for role in ("bos_id", "eos_id", "pad_id"):
+                if getattr(spec, role) not in (None, getattr(again, role)):
+                    return f"its {role} is {getattr(again, role)}, not {getattr(spec, role)}"
+        elif _PARTS[part](spec) != _PARTS[part](again):
+            is_same = "is not" if part == "pattern" else "are not"
+            return "it is another model" if part == "all" else f"its {part} {is_same} the same"
+    return ""
+
+
+_PARTS: dict[str, Callable[[ModelSpec], object]] = {
+    "all": lambda spec: replace(spec, settings=Settings()),
+    "pieces": lambda spec: (spec.pieces.texts, spec.pieces.types),
+    "scores": lambda spec: spec.pieces.scores,
+    "special tokens": lambda spec: sorted(spec.added),
+    "chat templates": lambda spec: dict(spec.carried.chat_templates),
+    "pattern": lambda spec: spec.patterns,
+    "settings": lambda spec: (replace(spec.normalizer, name=""), spec.byte_fallback),
+}

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model import validity
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
+from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType
 
 _ALLOW_READ = (
@@ -168,3 +168,9 @@ def _of_pieces(spec: ModelSpec, data: bytes) -> list[Difference]:
 
 def _wrong(problem: str) -> NoReturn:
     raise ModelError(f"not a .vocab that cpbpe can read: {problem}")
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file."""
+    again = read(written.data, allow_differences=True).spec
+    return "" if written.differences else unlike(spec, again, "pieces", "scores", "settings")

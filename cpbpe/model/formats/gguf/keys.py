@@ -1,6 +1,12 @@
-"""The keys of a GGUF file that are about its tokenizer, as readers and writers call them."""
+"""What is about the tokenizer in a GGUF file: the keys of values, and these in the types they must have."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from cpbpe.model.formats.gguf.container import Value, wrong
+from cpbpe.model.spec import Carried
 
 MODEL = "tokenizer.ggml.model"
 PRE = "tokenizer.ggml.pre"
@@ -18,7 +24,7 @@ TEMPLATES = "tokenizer.chat_templates"
 ARCHITECTURE = "general.architecture"
 FORM = "cpbpe.unicode_form"
 """Our own: the Unicode normal form that a byte-level model brings texts into, or nothing. Without this key it
-is that of the models whose name the file has under PRE, see `pre_names`."""
+is that of the models whose name the file has under PRE, see `llamacpp`."""
 PREFIX = "cpbpe.add_prefix_space"
 """Our own: whether a byte-level model puts a space in front of texts that do not begin with one."""
 SPLIT_NUMBER = "split.no"
@@ -58,3 +64,101 @@ DEFAULT_ROLES = {"unk": 0, "bos": 1, "eos": 2}
 
 NO_TOKEN = 0xFFFFFFFF
 """The id of no token: -1 as 32 bits."""
+
+
+@dataclass
+class TypedValues:
+    """The values of a file, and what is to be said about them."""
+
+    values: dict[str, Value]
+    notes: list[str] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+    def texts(self) -> list[bytes]:
+        """The texts of the pieces, as the file has them."""
+        texts = self.array(TOKENS, "array of string")
+        if texts is None:
+            wrong(f"it has a tokenizer without pieces: there is no {TOKENS}")
+        if not texts:
+            wrong(f"{TOKENS} is empty")
+        return list(texts)
+
+    def types(self, size: int) -> list[int] | None:
+        """The types of this many pieces, each from 0 to 6; None if the file has none."""
+        given = self.array(
+            TYPES, *(f"array of {sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+        )
+        if given is None:
+            return None
+        self.check_size(TYPES, len(given), size)
+        undefined = given.count(0)
+        if undefined:
+            self.notes.append(f"{undefined} pieces have no type (0, UNDEFINED), which is read as NORMAL")
+        for id, type in enumerate(given):
+            if not 0 <= type <= 6:
+                wrong(f"{TYPES}[{id}] is {type}, and types are 1 to 6")
+        return list(given)
+
+    def role(self, role: str, size: int) -> int | None:
+        """The id that has a part, of this many; None if the file does not say it."""
+        key = ROLES[role]
+        if key not in self.values and role in OLD_ROLES:
+            key = OLD_ROLES[role]
+        id = self.integer(key, -1)
+        if 0 <= id < size:
+            return id
+        if key in self.values and id not in (-1, NO_TOKEN):
+            self.notes.append(f"{key} is {id}, which is the id of no piece; it is passed over")
+        return None
+
+    def templates(self) -> dict[str, str]:
+        """The templates of conversations, by name."""
+        found = {}
+        for key in sorted(self.values):
+            if key == TEMPLATE or key.startswith(TEMPLATE + "."):
+                name = key[len(TEMPLATE) + 1 :] or "default"
+                found[name] = self.text(key, b"").decode(errors="replace")
+        return found
+
+    def carried(self, roles: dict[str, str], adds_bos: bool) -> Carried:
+        """What is beside the model. `adds_bos`: whether bos goes in front of texts unless the file says
+        it.
+        """
+        asked = {"add_bos": self.flag(ADD_BOS, adds_bos), "add_eos": self.flag(ADD_EOS, False)}
+        return Carried({name: True for name, on in asked.items() if on}, roles, self.templates())
+
+    # --- Values of the expected types --------------------------------------------------------------
+
+    def array(self, key: str, *types: str) -> Any:
+        """An array of one of these types; None if there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if value.type not in types:
+            wrong(f"{key} must be an {types[0]}, and is {value.type}")
+        return value.content
+
+    def check_size(self, key: str, given: int, size: int) -> None:
+        """Refuse an array that has not a value for each piece."""
+        if given != size:
+            wrong(f"{key} has {given:,} values, and there are {size:,} pieces")
+
+    def flag(self, key: str, default: bool) -> bool:
+        """A bool."""
+        return bool(self._single(key, default, bool, "a bool"))
+
+    def integer(self, key: str, default: int) -> int:
+        """An integer."""
+        return int(self._single(key, default, int, "an integer"))
+
+    def text(self, key: str, default: bytes) -> bytes:
+        """A text."""
+        return bytes(self._single(key, default, bytes, "a string"))
+
+    def _single(self, key: str, default: Any, kind: type, name: str) -> Any:
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if type(value.content) is not kind:
+            wrong(f"{key} must be {name}, and is {value.type}")
+        return value.content

@@ -1,7 +1,7 @@
-"""What llama.cpp does with a tokenizer, where that is not what sentencepiece does.
+r"""What llama.cpp does with a tokenizer, where that is not what the model itself does.
 
-Like sentencepiece, it merges the two neighbours whose joined text has the highest score, of equals the
-leftmost. What is different was measured with llama.cpp itself:
+**Models of characters.** Like sentencepiece, it merges the two neighbours whose joined text has the highest
+score, of equals the leftmost. What is different was measured with llama.cpp itself:
 
 - It does not look at types: a text that becomes a CONTROL, UNKNOWN, BYTE or UNUSED piece by merging, or is
   one as a single character, gets its id.
@@ -12,21 +12,35 @@ leftmost. What is different was measured with llama.cpp itself:
 - It applies no charsmap, removes no spaces, has no prefix at the end, and always escapes spaces.
 
 Whether merging can make a piece is decided exactly: see `cpbpe.model.pair_ranks`.
+
+**Byte-level models.** It merges by the list of pairs, as the library `tokenizers`. What is different:
+
+- It cuts texts by the patterns that the name in the file stands for (see `KNOWN`), and never brings them into
+  a Unicode normal form.
+- It takes a chunk whole that is a token only if the name says so, and then any token: also a special one that
+  is spelled like a word.
+- It finds a few special tokens of gpt-oss in every text, whatever their types.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from itertools import accumulate
+from types import MappingProxyType
+from typing import NamedTuple
 
 from cpbpe.lazy import kept
-from cpbpe.model.formats.gguf import byte_level_llamacpp
-from cpbpe.model.formats.tokenizer_json.names import MAX_USER_DEFINED_MATCHES, absent_character
+from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of, shown, symbols
+from cpbpe.model.formats.tokenizer_json.merging import MAX_USER_DEFINED_MATCHES, absent_character
 from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
+from cpbpe.text.byte_letters import from_letters, is_spelled, to_letters
 from cpbpe.text.finder import Finder
+from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.unicode_forms import NOT_IN_FORM
 
 SPACE = "▁"
 _ZEROS = (0, -(1 << 31))
@@ -47,7 +61,8 @@ _ENDS = frozenset([
 def differences(spec: ModelSpec) -> list[Difference]:
     """Why llama.cpp gives other ids to some texts, each with a text; empty if it gives the same to all."""
     if spec.alphabet == "bytes":
-        return byte_level_llamacpp.differences(spec)
+        pre = name_for(spec)
+        return [] if pre is None else [*LlamaCppBytes(spec, pre).differences()]
     return [*LlamaCpp(spec).differences()]
 
 
@@ -99,7 +114,7 @@ class LlamaCpp:
                 continue
             prefix = " " if after_special and self.spec.normalizer.add_dummy_prefix else ""
             after_special = False
-            for symbol in merged((prefix + part).replace(" ", SPACE), by_text(self._all_ranks))[0]:
+            for symbol in merged((prefix + part).replace(" ", SPACE), by_text(self._all_ranks)):
                 found = self._ids_of(symbol)
                 if found is None:
                     return None
@@ -304,3 +319,289 @@ def _is_broken(text: str) -> bool:
 def _size(text: str) -> int:
     """The bytes of a USER_DEFINED piece as it is looked for, with spaces."""
     return len(text.replace(SPACE, " ").encode(errors="surrogateescape"))
+
+
+# --- How byte-level models cut texts --------------------------------------------------------------
+#
+# A name stands for the tokenizer of one or a few models, and llama.cpp cuts as these do, or nearly: it has no
+# engine for regular expressions that knows Unicode. Listed are the names of models whose own tokenizers are
+# known for certain, from their files or from the libraries that have them in code. There are more names.
+#
+# - *GPT-2's pattern* and DeepSeek's are the same in llama.cpp.
+# - Of those with endings such as `(?i:'s)`, only the letter ſ (U+017F) is missing, which is an s without
+# case.
+# - Those that tell capitals from small letters know the case of A to Z only there, and take marks such as
+#   accents for signs.
+
+_ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_THEIR_ENDINGS = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+_NUMBERS = r"[\p{N}𑷠-𑷩𖿴-𖿶]"
+"""One number, as the pre-tokenizer Digits of `tokenizers` has it (see `tokenizer_json.patterns`)."""
+
+
+class PreName(NamedTuple):
+    """A name, and what it stands for."""
+
+    name: str
+    splitter: SplitSpec
+    """How the models cut texts."""
+    theirs: tuple[str, ...] = ()
+    """The patterns by which llama.cpp cuts them, if these are others."""
+    whole: bool = False
+    """Whether the models take a chunk whole that is a piece."""
+    their_whole: bool = False
+    """Whether llama.cpp does."""
+    form: str = ""
+    """The Unicode normal form that the models bring texts into. (llama.cpp never does.)"""
+    adds_bos: bool = False
+    """Whether llama.cpp puts bos in front of texts if the file does not say."""
+
+
+def _named(name: str) -> SplitSpec:
+    return SplitSpec(PATTERNS[name], name)
+
+
+def _without_long_s(pattern: str) -> tuple[str]:
+    return (pattern.replace(_ENDINGS, _THEIR_ENDINGS),)
+
+
+def _by_ascii_case(pattern: str) -> tuple[str]:
+    """A pattern with capitals and small letters as llama.cpp spells it."""
+    upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+    pattern = pattern.replace(upper, r"(?:(?=\p{L})[^a-z])").replace(lower, r"(?:(?=\p{L})[^A-Z])")
+    return _without_long_s(pattern)
+
+
+_GPT2 = _named("gpt2")
+_LLAMA3 = _named("llama3")
+_QWEN2 = _named("qwen2")
+_QWEN35 = SplitSpec(
+    rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_O200K = _named("o200k")
+_TEKKEN = _named("tekken")
+_DEEPSEEK_V3 = SplitSpec(
+    r"\p{N}{1,3}",
+    then=(
+        "[一-龥\u3040-ゟ゠-ヿ]+",
+        "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+        "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+    ),
+)
+_DIGITS = SplitSpec(_NUMBERS, then=(_GPT2.pattern,))
+_THEIR_DIGITS = (r"\p{N}", _GPT2.pattern)
+
+
+def _of_llama3(name: str, whole: bool) -> PreName:
+    theirs = _without_long_s(_LLAMA3.pattern)
+    return PreName(name, _LLAMA3, theirs, whole=whole, their_whole=whole, adds_bos=whole)
+
+
+def _of_o200k(name: str) -> PreName:
+    return PreName(name, _O200K, _by_ascii_case(_O200K.pattern), whole=True)
+
+
+_KNOWN = (
+    # GPT-2; the same pattern in Phi-2 (CodeGen's tokenizer) and RoBERTa.
+    PreName("gpt-2", _GPT2),
+    PreName("phi-2", _GPT2),
+    PreName("roberta-bpe", _GPT2),
+    # GPT-NeoX's tokenizer.
+    PreName("olmo", _GPT2, form="NFC"),
+    PreName("mpt", _GPT2, form="NFC"),
+    # Llama 3, and what has its pattern, but does not take chunks whole.
+    *(_of_llama3(name, whole=True) for name in ("llama-bpe", "llama-v3", "llama3")),
+    *(_of_llama3(name, whole=False) for name in ("dbrx", "smaug-bpe")),
+    PreName("qwen2", _QWEN2, _without_long_s(_QWEN2.pattern), form="NFC"),
+    PreName("qwen35", _QWEN35, _without_long_s(_QWEN35.pattern), form="NFC"),
+    PreName("deepseek-v3", _DEEPSEEK_V3),
+    *(_of_o200k(name) for name in ("gpt-4o", "llama4")),
+    PreName(
+        "tekken",
+        _TEKKEN,
+        _by_ascii_case(_TEKKEN.pattern),
+        whole=True,
+        their_whole=True,
+        adds_bos=True,
+    ),
+    # Each digit by itself, and then GPT-2's pattern.
+    PreName("starcoder", _DIGITS, _THEIR_DIGITS),
+    PreName("smollm", _DIGITS, _THEIR_DIGITS),
+    PreName("command-r", _DIGITS, _THEIR_DIGITS, form="NFC"),
+)
+KNOWN = MappingProxyType({row.name: row for row in _KNOWN})
+"""The names that are read, with what they stand for."""
+
+_NEAREST = {PATTERNS["cl100k"]: "llama-bpe"}
+"""For patterns without a name: that of one which cuts alike, but for texts that few models tell apart."""
+
+
+def name_for(spec: ModelSpec) -> PreName | None:
+    """The name for how a model cuts texts, or that of nearly the same patterns; None if there is none.
+
+    Of several, it is the first that takes chunks whole if the model does.
+    """
+    rows = [row for row in _KNOWN if row.splitter.patterns == spec.patterns]
+    same = [row for row in rows if row.their_whole == spec.whole]
+    near = [KNOWN[name] for pattern, name in _NEAREST.items() if spec.patterns == (pattern,)]
+    return next(iter([*same, *rows, *near]), None)
+
+
+# --- Byte-level models ----------------------------------------------------------------------------
+
+_LONG_S = "ſ"
+_JOINED = re.compile(rb"[\r\n](?=[ \t\x0b\x0c\xc2\xe1-\xe3])[^\r\n]*\Z")
+"""The last line break, and after it the first byte of a character that may be another space."""
+_ALWAYS_FOUND = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
+_FOUND_TOGETHER = ({"<|end|>", "<|return|>", "<|call|>"}, {"<|end|>", "<|flush|>", "<|calls|>"})
+"""If all of one set are there, the first is found in every text, too."""
+_SAMPLES = (
+    *("aÉb", "éÉb", "Éa", "e\u0301", "e\u0301a", "a\u0301b\u0301", "ÀÈ", "ЖЖж", "жЖ", "ไทยคำ", "हिन्दी", "'ſ"),
+    *("\n ", "a\n ", "a \n  ", "it'ſ a", "x'ſt", "12345", "a1b", "\r\n\n \t"),
+)
+"""Where the patterns differ."""
+_TRIED = 300
+
+
+class LlamaCppBytes:
+    """A byte-level model, and what llama.cpp makes of it."""
+
+    def __init__(self, spec: ModelSpec, pre: PreName):
+        self.spec = spec
+        self.pre = pre
+        self.patterns = spec.patterns
+        self.their_patterns = pre.theirs or pre.splitter.patterns
+
+    @kept
+    def ranks(self) -> dict[str, float]:
+        """The rank of each piece of several bytes, spelled in letters."""
+        pairs = self.listed.pairs
+        unmade = dict.fromkeys(self.listed.unmade, float(len(pairs)))
+        return {piece: float(rank) for rank, piece in enumerate(pairs)} | unmade
+
+    @kept
+    def listed(self) -> Listed:
+        """The pairs of the model."""
+        return pairs_of(self.spec)
+
+    @kept
+    def names(self) -> dict[str, int]:
+        """The ids of all tokens by how the file spells them."""
+        rows = zip(self.spec.pieces.texts, self.spec.pieces.types, strict=True)
+        own = {
+            to_letters(text) if type == PieceType.NORMAL else text.decode(errors="replace"): id
+            for id, (text, type) in enumerate(rows)
+        }
+        return own | {text.decode(errors="replace"): id for text, id in self.spec.added}
+
+    # --- Ids -------------------------------------------------------------------------------------
+
+    def encode(self, text: str) -> list[int]:
+        """The ids that llama.cpp gives to a text in which it looks for no special tokens."""
+        whole = self.names if self.pre.their_whole else {}
+        return [self.names[symbol] for symbol in symbols(text, self.their_patterns, self.ranks, whole)]
+
+    # --- Differences -----------------------------------------------------------------------------
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield what llama.cpp does in another way."""
+        form = self.spec.normalizer.unicode_form
+        if form:
+            reason = f"llama.cpp does not bring texts into the Unicode normal form {form}"
+            yield Difference(reason, NOT_IN_FORM[form])
+        if self.spec.normalizer.add_dummy_prefix:
+            yield Difference("llama.cpp puts no space in front of texts of byte-level models", "a")
+        yield from self._of_cuts()
+        yield from self._of_whole()
+        yield from self.listed.differences("llama.cpp")
+        yield from self._of_names()
+
+    def _of_cuts(self) -> Iterator[Difference]:
+        if self.their_patterns == self.patterns:
+            return
+        if self.pre.splitter.patterns != self.patterns and self._joins_lines():
+            reason = f"llama.cpp cuts the spaces at the end of a text as {self.pre.name}, after a line break"
+            yield Difference(reason, self._text_that_differs())
+        if r"[^a-z]" in self.their_patterns[0]:
+            reason = "llama.cpp knows capitals only from A to Z, and takes marks such as accents for signs"
+            yield Difference(reason, self._text_that_differs())
+        elif self._sees_long_s():
+            reason = "llama.cpp does not take ſ for an s in endings such as 's"
+            yield Difference(reason, self._text_that_differs())
+
+    def _joins_lines(self) -> bool:
+        """Whether it may matter where cl100k's pattern, which is the other one, cuts at the end of a text.
+
+        There it leaves all spaces together, and llama3's cuts after the last line break. All the rest is the
+        same. So it cannot matter if no piece ends with a line break and then other spaces.
+        """
+        return any(_JOINED.search(piece) for _, piece in normal(self.spec))
+
+    def _sees_long_s(self) -> bool:
+        """Whether it may matter that "'ſ" is cut off from the letters after it, which it is not in llama.cpp.
+
+        It cannot if no piece reaches from that ſ into the next character, and "'ſ" is what its merges make.
+        """
+        first, last = _LONG_S.encode()
+        for _, piece in normal(self.spec):
+            if piece == b"'" + _LONG_S.encode() and to_letters(piece) in self.listed.unmade:
+                return True
+            for at, byte in enumerate(piece[:-1]):
+                before = piece[at - 1] if at else first
+                if byte == last and before == first and piece[at + 1] & 0xC0 != 0x80:
+                    return True
+        return False
+
+    def _text_that_differs(self) -> str | None:
+        """A text with other ids; None if none is found."""
+        pieces = [piece for _, piece in normal(self.spec)]
+        tried = [*_SAMPLES]
+        for pattern in (self.their_patterns[0], *self.patterns[:1]):
+            tried += [text for text, _ in zip(cut_pieces(pieces, pattern), range(_TRIED), strict=False)]
+        long_s = (piece.decode(errors="replace") for piece in pieces if _LONG_S.encode() in piece)
+        tried += [f"'{text[text.index(_LONG_S) :]}" for text in long_s]
+        rows = normal(self.spec) if self.spec.whole else ()
+        whole = {to_letters(piece) for _, piece in rows}
+
+        def differs(text: str) -> bool:
+            ours, theirs = (
+                symbols(text, way, self.ranks, whole) for way in (self.patterns, self.their_patterns)
+            )
+            return ours != theirs
+
+        return min(filter(differs, tried), key=lambda text: (len(text), text), default=None)
+
+    def _of_whole(self) -> Iterator[Difference]:
+        if self.spec.whole == self.pre.their_whole:
+            return
+        for piece in self.listed.unmade:
+            try:
+                text = from_letters(piece).decode()
+            except UnicodeDecodeError:
+                continue  # no chunk is a part of a character
+            reason = (
+                f"with {self.pre.name} llama.cpp takes a chunk that is a piece whole, and here it is merged"
+            )
+            if self.spec.whole:
+                reason = "a chunk that is a piece is taken whole, and llama.cpp merges it"
+            yield Difference(reason, text if len(chunks(text, self.patterns)) == 1 else None)
+            break
+
+    def _of_names(self) -> Iterator[Difference]:
+        special = {name for name, id in self.names.items() if not self._is_normal(id)}
+        always = [name for name in _ALWAYS_FOUND if name in self.names]
+        always += [sorted(names)[1] for names in _FOUND_TOGETHER if names <= self.names.keys()]
+        if always:
+            yield Difference("llama.cpp finds this token in every text, whatever its type", always[0])
+        if self.pre.their_whole:
+            for name in sorted(special, key=lambda name: (len(name), name)):
+                if not is_spelled(name):
+                    continue
+                text = shown(from_letters(name))
+                if len(chunks(text, self.their_patterns)) == 1:
+                    yield Difference("llama.cpp finds a special token that is a chunk of a text", text)
+                    break
+
+    def _is_normal(self, id: int) -> bool:
+        return id < len(self.spec.pieces) and self.spec.pieces.types[id] == PieceType.NORMAL

@@ -1,18 +1,27 @@
-"""Reading the tokenizer of a GGUF file: the model that its producers had, not what llama.cpp makes of it."""
+"""Reading the tokenizer of a GGUF file: the model that its producers had, not what llama.cpp makes of it.
+
+A model of characters has scores. A byte-level one has tokens in GPT-2's letters, a list of merges, and a name
+(`tokenizer.ggml.pre`) that stands for how texts are cut, see `llamacpp`.
+"""
 
 from __future__ import annotations
 
-from array import array
-from typing import Any
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
 
 from cpbpe.model import validity
-from cpbpe.model.formats.gguf import byte_level, keys
+from cpbpe.model.byte_level import assembled, differences_of, known_patterns, scores_of, splitter_of
+from cpbpe.model.formats.gguf import keys
 from cpbpe.model.formats.gguf.container import shown, values, wrong
-from cpbpe.model.formats.gguf.typed import Typed
-from cpbpe.model.formats.given import NOTHING, Given
-from cpbpe.model.formats.values import ReadModel
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
-from cpbpe.spelling import named
+from cpbpe.model.formats.gguf.llamacpp import KNOWN
+from cpbpe.model.formats.registry import NO_HINTS, Hints
+from cpbpe.model.formats.values import ReadModel, refuse
+from cpbpe.model.pair_ranks import Pair
+from cpbpe.model.spec import PLAIN, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
+from cpbpe.spelling import advised, given, named
+from cpbpe.text.byte_letters import LETTERS, all_from_letters, is_spelled
+from cpbpe.text.unicode_forms import FORMS
 from cpbpe.text.utf8 import SPACE
 
 _OURS = "llama"
@@ -27,20 +36,23 @@ _NONE = ("no_vocab", "none", "")
 _BYTES = dict.fromkeys(validity.BYTE_PIECES, PieceType.BYTE)
 _DEFAULT_TYPES = {"unk": PieceType.UNKNOWN, "bos": PieceType.CONTROL, "eos": PieceType.CONTROL}
 """What a piece must be to have a part although the file does not say so."""
+_ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+_IN_TEXT = frozenset([PieceType.CONTROL, PieceType.USER_DEFINED, PieceType.UNKNOWN])
+"""What llama.cpp looks for in a text."""
 
 
-def read(data: bytes, *, allow_differences: bool = False, given: Given = NOTHING) -> ReadModel:
+def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> ReadModel:
     """The model in a GGUF file, or in its beginning up to the tensors.
 
-    Of a byte-level model, `given` may say how texts are cut. What llama.cpp does with a model in another way
+    Of a byte-level model, `hints` may say how texts are cut. What llama.cpp does with a model in another way
     is for `llamacpp.differences`.
     """
     found = values(data, _is_wanted)
-    if _kind(Typed(found)) == keys.BYTE_LEVEL:
-        return byte_level.read(found, allow_differences=allow_differences, given=given)
-    if given.name:
+    if _kind(keys.TypedValues(found)) == keys.BYTE_LEVEL:
+        return _ByteLevelReader(found).read(allow_differences, hints)
+    if hints.name:
         raise ValueError(
-            f"{named(given.name)} is for files of byte-level models, and this GGUF file holds SentencePiece "
+            f"{named(hints.name)} is for files of byte-level models, and this GGUF file holds SentencePiece "
             f"BPE, which says by itself what it needs"
         )
     return _Reader(found).read()
@@ -61,7 +73,7 @@ _WANTED = {
 }
 
 
-def _kind(file: Typed) -> str:
+def _kind(file: keys.TypedValues) -> str:
     """Which kind of tokenizer it is, of those that are read."""
     part = file.integer(keys.SPLIT_NUMBER, 0)
     if keys.MODEL not in file.values and part:
@@ -85,22 +97,24 @@ def _kind(file: Typed) -> str:
     return name
 
 
-class _Reader(Typed):
-    """The values of a file, and what is to be said about them."""
+class _Reader(keys.TypedValues):
+    """The values of a file that holds a model of characters, and what is to be said about them."""
 
     def read(self) -> ReadModel:
         """The model."""
         # 1. The columns.
         texts = self.texts()
         scores = self._scores(len(texts))
-        types = self._types_of(texts)
+        given = self.types(len(texts))
+        types = self._types_by_name(texts) if given is None else bytearray(type or 1 for type in given)
         self._name_empty(texts, types)
         self._find_unknown(texts, types)
         self._spaces_of_user_defined(texts, types)
         validity.hide_nul(texts, types, PieceType.BYTE in types)
         # 2. The settings, and the ids that have a part.
         roles = self._roles(texts, types)
-        charsmap = self._charsmap()
+        stored = self.array(keys.CHARSMAP, "array of uint8", "array of int8")
+        charsmap = b"" if stored is None else stored.tobytes()
         prefix = self.flag(keys.ADD_PREFIX, True)
         spec = ModelSpec(
             Pieces.of_lists(texts, scores, types),
@@ -117,7 +131,7 @@ class _Reader(Typed):
                 roles.get("eos", b"</s>"),
                 roles.get("pad", b"<pad>"),
             ),
-            carried=self._carried(roles),
+            carried=self.carried({role: text.decode(errors="replace") for role, text in roles.items()}, True),
         )
         validity.check(spec)
         return ReadModel(spec, notes=tuple(self.notes), assumptions=tuple(self.assumptions))
@@ -132,14 +146,8 @@ class _Reader(Typed):
         self.check_size(keys.SCORES, len(scores), size)
         return scores
 
-    def _types_of(self, texts: list[bytes]) -> bytearray:
-        """The types, or what the names of pieces tell."""
-        given = self.types(len(texts))
-        if given is None:
-            return self._types_by_name(texts)
-        return bytearray(type or PieceType.NORMAL for type in given)
-
     def _types_by_name(self, texts: list[bytes]) -> bytearray:
+        """What the names of pieces tell."""
         self.assumptions.append(
             f"the file has no {keys.TYPES}: <0x00> to <0xFF> are taken for BYTE pieces if all are there, the "
             f"unknown token for UNKNOWN, bos and eos for CONTROL, and all others for NORMAL"
@@ -205,18 +213,11 @@ class _Reader(Typed):
                         f"the spaces of the USER_DEFINED piece {shown(written)} are read as U+2581"
                     )
 
-    # --- Settings --------------------------------------------------------------------------------
-
-    def _charsmap(self) -> bytes:
-        found = self.array(keys.CHARSMAP, "array of uint8", "array of int8")
-        return b"" if found is None else array("B", found.tobytes()).tobytes()
-
     def _roles(self, texts: list[bytes], types: bytearray) -> dict[str, bytes]:
         roles = {}
         for role in keys.ROLES:
             id = self.role(role, len(texts))
-            unsaid = keys.ROLES[role] not in self.values and role in keys.DEFAULT_ROLES
-            if unsaid:
+            if keys.ROLES[role] not in self.values and role in keys.DEFAULT_ROLES:
                 id = keys.DEFAULT_ROLES[role]
                 if not (id < len(types) and types[id] == _DEFAULT_TYPES[role]):
                     continue
@@ -224,7 +225,242 @@ class _Reader(Typed):
                 roles[role] = texts[id]
         return roles
 
-    def _carried(self, roles: dict[str, bytes]) -> Carried:
-        options = {"add_bos": self.flag(keys.ADD_BOS, True), "add_eos": self.flag(keys.ADD_EOS, False)}
-        texts = {role: text.decode(errors="replace") for role, text in roles.items()}
-        return Carried({name: True for name, on in options.items() if on}, texts, self.templates())
+
+# --- Byte-level models ----------------------------------------------------------------------------
+
+
+class _Cutting(NamedTuple):
+    """What stands for the name in the file."""
+
+    splitter: SplitSpec | None
+    whole: bool
+    form: str
+    adds_bos: bool
+
+
+class _ByteLevelReader(keys.TypedValues):
+    """The same of a byte-level model."""
+
+    def read(self, allow_differences: bool, hints: Hints) -> ReadModel:
+        """The model."""
+        # 1. How texts are cut, the tokens, and what merges.
+        cutting = self._cutting(hints)
+        texts = self._tokens()
+        pairs = self._pairs()
+        types = self._types(texts, pairs)
+        # 2. Scores, and all other tokens.
+        ordinary = {texts[id]: id for id, type in enumerate(types) if type == PieceType.NORMAL}
+        self._check_pairs(pairs, ordinary)
+        scores, unlike = scores_of(ordinary, {pair: place for place, pair in enumerate(pairs)})
+        differences = differences_of(unlike)
+        spelled = all_from_letters(list(ordinary))
+        rows = {
+            id: (piece, scores[token]) for (token, id), piece in zip(ordinary.items(), spelled, strict=True)
+        }
+        last = max(rows, default=-1)
+        special = self._special(texts, types, last)
+        pieces = {piece: id for id, (piece, _) in rows.items()}
+        self._refuse_twins(pieces, special, last)
+        flags: dict[str, tuple[str, ...]] = {
+            text: (PLAIN,) if types[id] == PieceType.USER_DEFINED else ()
+            for text, id in special.items()
+            if types[id] == PieceType.USER_DEFINED or text.encode() in pieces
+        }
+        if not allow_differences:
+            refuse(differences, "no model of cpbpe is exactly this GGUF file", _ALLOW)
+        # 3. The settings, and the ids that have a part.
+        found = {role: self.role(role, len(texts)) for role in keys.ROLES}
+        roles = {role: texts[id] for role, id in found.items() if id is not None}
+        if self.flag(keys.ADD_PREFIX, False):
+            self.notes.append("the file asks for a space in front of texts, which llama.cpp puts before none")
+        carried = self.carried(roles, cutting.adds_bos)
+        options = {name: on for name, on in carried.options.items() if name.removeprefix("add_") in roles}
+        prefix = self.flag(keys.PREFIX, False)
+        spec = assembled(rows, special, splitter=cutting.splitter, whole=cutting.whole)
+        usual = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
+        unk, bos, eos, pad = (roles.get(role, name) for role, name in usual.items())
+        spec = replace(
+            spec,
+            special_pieces=(unk.encode(), bos.encode(), eos.encode(), pad.encode()),
+            normalizer=replace(
+                spec.normalizer,
+                unicode_form=cutting.form,
+                add_dummy_prefix=prefix,
+                prefix_before_space=not prefix,
+            ),
+            carried=replace(carried, options=options, tokens=flags),
+        )
+        validity.check(spec)
+        return ReadModel(spec, tuple(differences), tuple(self.notes), tuple(self.assumptions))
+
+    # --- How texts are cut -----------------------------------------------------------------------
+
+    def _cutting(self, hints: Hints) -> _Cutting:
+        """What the name in the file stands for, or what a user says instead."""
+        name = self.text(keys.PRE, b"").decode(errors="replace")
+        known = KNOWN.get(name)
+        if hints.special_tokens is not None:
+            advice = advised("; with_special_tokens() adds tokens", "")
+            raise ValueError(
+                f"{named('special_tokens')} is for files that do not say which there are, and a GGUF file "
+                f"does{advice}"
+            )
+        form = self._form()
+        if hints.pattern is not None:
+            splitter = splitter_of(hints.pattern)
+            if known is None:  # those that have the pattern say whether a chunk is taken whole
+                rows = [row for row in KNOWN.values() if row.splitter == splitter]
+                whole = bool(rows) and rows[0].whole
+            else:
+                whole = known.whole
+            return _Cutting(splitter, whole, form or "", known is not None and known.adds_bos)
+        if known is None:
+            says = f"{keys.PRE} is {shown(name)}, and" if name else f"there is no {keys.PRE}, so"
+            wrong(
+                f"{says} cpbpe does not know for certain how the model cuts texts; if you do, say it: "
+                f"{given('pattern', 'gpt2')}. {known_patterns()}. It knows the names {', '.join(KNOWN)}"
+            )
+        if form is None and known.form:
+            self.notes.append(
+                f"{name} stands for models whose own tokenizers bring texts into {known.form}, and so does "
+                f"this one; llama.cpp does not"
+            )
+        return _Cutting(known.splitter, known.whole, known.form if form is None else form, known.adds_bos)
+
+    def _form(self) -> str | None:
+        """The Unicode normal form that the file names; None if it says nothing about it."""
+        if keys.FORM not in self.values:
+            return None
+        form = self.text(keys.FORM, b"").decode(errors="replace")
+        if form and form not in FORMS:
+            wrong(f"{keys.FORM} is {shown(form)}, which is none of {', '.join(FORMS)}")
+        return form
+
+    # --- Tokens ----------------------------------------------------------------------------------
+
+    def _tokens(self) -> list[str]:
+        """The tokens as the file spells them. Those without a text get one, as in llama.cpp."""
+        found = _decoded(keys.TOKENS, self.texts())
+        for id, text in enumerate(found):
+            if not text:
+                found[id] = f"[EMPTY_{id}]"
+                self.notes.append(f"token {id} has no text; it is called '[EMPTY_{id}]'")
+        _refuse_twice(keys.TOKENS, found)
+        return found
+
+    def _types(self, texts: list[str], pairs: list[Pair]) -> list[int]:
+        """The type of each token; NORMAL for what merges make of letters, and nothing else."""
+        given = self.types(len(texts))
+        made = {left + right for left, right in pairs}
+        letters = set(LETTERS.values())
+        if given is None:
+            self.assumptions.append(
+                f"the file has no {keys.TYPES}: tokens that no merges make are taken for CONTROL"
+            )
+            return [
+                PieceType.NORMAL if text in made or text in letters else PieceType.CONTROL for text in texts
+            ]
+        types = [type or PieceType.NORMAL for type in given]
+        if PieceType.BYTE in types:
+            id = types.index(PieceType.BYTE)
+            wrong(f"token {id}, {shown(texts[id])}, has the type BYTE, and here letters stand for bytes")
+        for id, text in enumerate(texts):
+            if text == f"[EMPTY_{id}]" and types[id] == PieceType.NORMAL and text not in made:
+                types[id] = PieceType.UNUSED
+        # Old converters gave every token the type NORMAL.
+        parts = {self.role(role, len(texts)) for role in ("bos", "eos", "pad", "eot")}
+        for id in sorted(id for id in parts if id is not None):
+            text = texts[id]
+            if types[id] == PieceType.NORMAL and text not in made and text not in letters:
+                types[id] = PieceType.CONTROL
+                self.notes.append(f"{shown(text)}, which no merges make, is a special token: it has a part")
+        ordinary = [text for text, type in zip(texts, types, strict=True) if type == PieceType.NORMAL]
+        if not is_spelled("".join(ordinary)):
+            for id, text in enumerate(texts):
+                if types[id] == PieceType.NORMAL and not is_spelled(text):
+                    types[id] = PieceType.CONTROL
+                    self.notes.append(
+                        f"{shown(text)} has characters that stand for no byte, so no text becomes it; here "
+                        f"it is a special token"
+                    )
+        return types
+
+    def _special(self, texts: list[str], types: list[int], last: int) -> dict[str, int]:
+        """The tokens that no text becomes. `last` is the highest id of a piece.
+
+        Converters fill ids that a model does not have with UNUSED tokens, and so these are left out; but an
+        id below those of pieces must be something.
+        """
+        special, left_out = {}, 0
+        for id, type in enumerate(types):
+            if type in _IN_TEXT or (type == PieceType.UNUSED and id < last):
+                special[texts[id]] = id
+            elif type == PieceType.UNUSED:
+                left_out += 1
+        if left_out:
+            self.notes.append(f"{left_out:,} UNUSED tokens are left out: ids that the model does not have")
+        if PieceType.CONTROL in types or PieceType.UNKNOWN in types:
+            self.notes.append(
+                "llama.cpp finds special tokens in texts if it is told to, cpbpe those that allowed_special "
+                "allows"
+            )
+        return special
+
+    def _refuse_twins(self, pieces: dict[bytes, int], special: dict[str, int], last: int) -> None:
+        """A special token may have the text of a piece if its id comes after all pieces."""
+        for token, id in special.items():
+            other = pieces.get(token.encode())
+            if other is not None and id < last:
+                wrong(
+                    f"the tokens {other} and {id} have the same text, {shown(token)}: one is made of "
+                    f"letters that stand for bytes, the other is looked for in texts, and its id is among "
+                    f"those of pieces; cpbpe has no two pieces of one text"
+                )
+
+    # --- Merges ----------------------------------------------------------------------------------
+
+    def _pairs(self) -> list[Pair]:
+        """The merges, which are two tokens with a space between them."""
+        lines = self.array(keys.MERGES, "array of string")
+        if lines is None:
+            wrong(f"it has no merges ({keys.MERGES}), which say what is merged first; convert the model anew")
+        pairs: list[Pair] = []
+        texts = _decoded(keys.MERGES, lines)
+        for place, line in enumerate(texts):
+            left, _, right = line.partition(" ")
+            if not left or not right or " " in right:
+                wrong(f"{keys.MERGES}[{place}] is {shown(line)}, and must be two tokens with a space between")
+            pairs.append((left, right))
+        _refuse_twice(keys.MERGES, texts)
+        return pairs
+
+    def _check_pairs(self, pairs: list[Pair], ordinary: dict[str, int]) -> None:
+        """Refuse merges of, or to, what is no token of text."""
+        used = set(chain.from_iterable(pairs)) | {left + right for left, right in pairs}
+        if used <= ordinary.keys():
+            return
+        for place, (left, right) in enumerate(pairs):
+            for token in (left, right, left + right):
+                if token not in ordinary:
+                    wrong(
+                        f"{keys.MERGES}[{place}] is {shown(f'{left} {right}')}, and {shown(token)} is no "
+                        f"token of the type NORMAL"
+                    )
+
+
+def _refuse_twice(key: str, texts: list[str]) -> None:
+    if len(set(texts)) < len(texts):
+        places: dict[str, int] = {}
+        for place, text in enumerate(texts):
+            if (other := places.setdefault(text, place)) != place:
+                wrong(f"{key} has {shown(text)} twice, as {other} and as {place}")
+
+
+def _decoded(key: str, texts: list[bytes]) -> list[str]:
+    try:
+        return [text.decode() for text in texts]
+    except UnicodeDecodeError:
+        for place, text in enumerate(texts):
+            if text.decode(errors="replace").encode() != text:
+                wrong(f"{key}[{place}] is {text[:40]!r}, which is not UTF-8")
+        raise

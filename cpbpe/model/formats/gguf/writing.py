@@ -1,24 +1,33 @@
-"""Writing a GGUF file that holds a tokenizer and nothing else: no tensors, no sizes of a network."""
+"""Writing a GGUF file that holds a tokenizer and nothing else: no tensors, no sizes of a network.
+
+Whatever else: ids that nothing has are filled up, because in a GGUF file every id below the highest is one.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cpbpe.errors import ConversionError
-from cpbpe.model.formats.gguf import byte_level_writing, keys
-from cpbpe.model.formats.gguf.container import BOOL, FLOAT32, INT32, UINT8, UINT32
-from cpbpe.model.formats.gguf.llamacpp import differences
-from cpbpe.model.formats.gguf.storing import ValuesFile
-from cpbpe.model.formats.values import Difference, Written, refuse
-from cpbpe.model.spec import ModelSpec, Pieces, PieceType
+from cpbpe.model.formats.gguf import keys
+from cpbpe.model.formats.gguf.container import BOOL, FLOAT32, INT32, UINT8, UINT32, ValuesFile
+from cpbpe.model.formats.gguf.llamacpp import KNOWN, LlamaCppBytes, PreName, differences, name_for
+from cpbpe.model.formats.gguf.reading import read
+from cpbpe.model.formats.values import Difference, Written, refuse, unlike
+from cpbpe.model.spec import PLAIN, ModelSpec, Pieces, PieceType
+from cpbpe.text.byte_letters import to_letters
 from cpbpe.text.utf8 import SPACE
 
 _ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 _ADDED_SCORE = -1000.0
 """What llama.cpp's own converter gives to tokens that were added to a model."""
 _PAD_SCORE = -10000.0
+_NONE = "there is no GGUF file that llama.cpp uses exactly as this model"
+_MOST_FILLED = 1 << 20
+"""This many ids that nothing has are filled; more are a mistake."""
+_THEIR_DEFAULT = 11
+"""What llama.cpp takes for bos and eos of a byte-level model if the file does not say."""
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
@@ -30,23 +39,15 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     b'GGUF'
     """
     if spec.alphabet == "bytes":
-        values, made = byte_level_writing.write(spec, allow_differences=allow_differences)
-        _add_settings(values, spec, roles := _roles(spec))
-        return replace(made, data=values.file(), notes=(*made.notes, *_lost(spec, roles)))
+        return _write_byte_level(spec, allow_differences)
     # 1. The columns: the pieces, and the added tokens after them.
     whole = _with_added(spec)
     found = differences(whole)
     if spec.denormalizer is not None:
         found.append(Difference("llama.cpp has no denormalizer, so that it decodes to other text"))
     if not allow_differences:
-        refuse(found, "there is no GGUF file that llama.cpp uses exactly as this model", _ALLOW)
-    texts = _texts(whole)
-    values = ValuesFile()
-    values.text(keys.ARCHITECTURE, "llama")
-    values.text("general.type", "model")
-    values.text(keys.MODEL, "llama")
-    values.text(keys.PRE, "default")
-    values.texts(keys.TOKENS, texts)
+        refuse(found, _NONE, _ALLOW)
+    values = _begun("llama", "default", _texts(whole))
     values.numbers(keys.SCORES, FLOAT32, array("f", whole.pieces.scores))
     values.numbers(keys.TYPES, INT32, array("i", list(whole.pieces.types)))
     # 2. The ids with a part, and the settings.
@@ -57,6 +58,17 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     if spec.normalizer.charsmap:
         values.numbers(keys.CHARSMAP, UINT8, array("B", spec.normalizer.charsmap))
     return Written(values.file(), tuple(found), tuple(_notes(spec, roles)))
+
+
+def _begun(model: str, pre: str, texts: list[bytes]) -> ValuesFile:
+    """A file with what comes first."""
+    values = ValuesFile()
+    values.text(keys.ARCHITECTURE, "llama")
+    values.text("general.type", "model")
+    values.text(keys.MODEL, model)
+    values.text(keys.PRE, pre)
+    values.texts(keys.TOKENS, texts)
+    return values
 
 
 def _add_settings(values: ValuesFile, spec: ModelSpec, roles: dict[str, int]) -> None:
@@ -135,3 +147,134 @@ def _notes(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
 def _lost(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
     if lost := [role for role in spec.carried.roles if role not in roles]:
         yield f"the format has no key for the part {', '.join(lost)}, or there is no such piece"
+
+
+# --- Byte-level models ----------------------------------------------------------------------------
+
+
+def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
+    # 1. What llama.cpp does with it.
+    pre = name_for(spec)
+    if pre is None:
+        raise ConversionError(_nameless(spec))
+    model = LlamaCppBytes(spec, pre)
+    found = list(model.differences())
+    if not allow_differences:
+        refuse(found, _NONE, _ALLOW)
+    # 2. The columns.
+    texts, types = _tokens(spec)
+    values = _begun(keys.BYTE_LEVEL, pre.name, texts)
+    values.numbers(keys.TYPES, INT32, array("i", types))
+    values.texts(keys.MERGES, [" ".join(pair).encode() for pair in model.listed.pairs.values()])
+    values.text(keys.FORM, spec.normalizer.unicode_form)
+    if spec.normalizer.add_dummy_prefix:
+        values.number(keys.PREFIX, BOOL, True)
+    # 3. The ids with a part, and the settings.
+    roles = _roles(spec)
+    _add_settings(values, spec, roles)
+    notes = (*_byte_level_notes(spec, pre, texts), *_lost(spec, roles))
+    return Written(values.file(), tuple(found), notes)
+
+
+def _nameless(spec: ModelSpec) -> str:
+    if spec.splitter is None:
+        return (
+            "a GGUF file names the pattern by which texts are cut, and this model cuts none: llama.cpp has "
+            "no name for that. A tokenizer.json can hold it"
+        )
+    shown = " and then ".join((spec.splitter.name or spec.splitter.pattern, *spec.splitter.then))
+    return (
+        f"a GGUF file names the pattern by which texts are cut, and llama.cpp has no name for this one: "
+        f"{shown}. It has names for the patterns of {', '.join(KNOWN)}. A tokenizer.json can hold any"
+    )
+
+
+def _tokens(spec: ModelSpec) -> tuple[list[bytes], list[int]]:
+    """The tokens as the file spells them, and their types. Ids that nothing has are filled."""
+    texts, types = list(spec.pieces.texts), list(spec.pieces.types)
+    texts = [
+        to_letters(text).encode() if type == PieceType.NORMAL else text
+        for text, type in zip(texts, types, strict=True)
+    ]
+    added = {id: text for text, id in spec.added}
+    if added and min(added) < len(texts):
+        raise ConversionError("an added token has the id of a piece, which no GGUF file can say")
+    size = max([len(texts), *(id + 1 for id in added)])
+    if size - len(texts) - len(added) > _MOST_FILLED:
+        raise ConversionError(
+            f"the highest id is {size - 1:,}, and a GGUF file has a token for every id; nothing has "
+            f"{size - len(texts) - len(added):,} of these"
+        )
+    for id in range(len(texts), size):
+        texts.append(added.get(id, b"[PAD%d]" % id))
+        types.append(PieceType.CONTROL if id in added else PieceType.UNUSED)
+    for id, text in enumerate(texts):  # llama.cpp finds USER_DEFINED tokens in every text
+        if types[id] == PieceType.CONTROL and PLAIN in spec.carried.tokens.get(
+            text.decode(errors="replace"), ()
+        ):
+            types[id] = PieceType.USER_DEFINED
+    seen: dict[bytes, int] = {}
+    for id, text in enumerate(texts):
+        if text.decode(errors="replace").encode() != text:
+            raise ConversionError(
+                f"the special token {id}, {text!r}, is not UTF-8, and a GGUF file holds text. Give it "
+                f"another text first (tok.spec, cpbpe.Tokenizer.from_spec)"
+            )
+        other = seen.setdefault(text, id)
+        if other != id:
+            raise ConversionError(
+                f"the token {text.decode()!r} is spelled like a piece in a GGUF file, where each byte is a "
+                f"letter: {other} and {id} would be one token. Give it another text first"
+            )
+    return texts, types
+
+
+def _byte_level_notes(spec: ModelSpec, pre: PreName, texts: list[bytes]) -> Iterator[str]:
+    yield (
+        "llama.cpp finds special tokens in texts if it is told to, the longest first; cpbpe those that "
+        "allowed_special allows"
+    )
+    if spec.bos_id is None and len(texts) > _THEIR_DEFAULT:
+        name = texts[_THEIR_DEFAULT].decode()
+        yield f"the model has no bos, and llama.cpp takes the token {_THEIR_DEFAULT}, {name!r}, for it"
+    if pre.adds_bos and not spec.carried.options.get("add_bos"):
+        yield f"the file asks for no bos around texts; models of {pre.name} need it: pass add_bos=True"
+    if len(texts) > len(spec.pieces) + len(spec.added):
+        yield "ids that nothing has are filled with UNUSED tokens"
+    yield "scores become the order of merges, and the settings of the training are not stored"
+
+
+# --- Reading the file again -----------------------------------------------------------------------
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file. That the merges of byte-level models are the same is proved."""
+    again, differs = read(written.data, allow_differences=True).spec, bool(written.differences)
+    if spec.alphabet == "bytes":
+        parts = () if differs else ("settings",)
+        wrong = unlike(spec, again, "pieces", "special tokens", "roles", "chat templates", *parts)
+        pre = name_for(spec)  # (perhaps of another pattern, which is proved to be the same for this model)
+        is_cut_so = differs or (pre is not None and again.patterns == pre.splitter.patterns)
+        return wrong or ("" if is_cut_so else "its pattern is not the same")
+    size, pieces = len(spec.pieces), spec.pieces
+    if len(again.pieces) != max([size, *(id + 1 for _, id in spec.added)]):
+        return f"it has {len(again.pieces)} pieces, not {size}"
+    if (
+        differs
+    ):  # a space in a USER_DEFINED piece, which sentencepiece cannot find, is read as one that it can
+        texts = list(pieces.texts)
+        for id, text in enumerate(texts):
+            if pieces.types[id] == PieceType.USER_DEFINED and b" " in text:
+                texts[id] = again.pieces.texts[id]
+        pieces = Pieces.of_lists(texts, pieces.numbers(), pieces.types)
+    columns = again.pieces.texts[:size], again.pieces.scores[: 4 * size], again.pieces.types[:size]
+    if columns != (pieces.texts, pieces.scores, pieces.types):
+        return "its pieces are not the same"
+    if any(again.pieces[id] != (text, _ADDED_SCORE, PieceType.CONTROL) for text, id in spec.added):
+        return "its added tokens are not the same"
+    if wrong := unlike(spec, again, "roles"):
+        return wrong
+    asked = {name: on for name, on in spec.carried.options.items() if on and name in ("add_bos", "add_eos")}
+    if asked != again.carried.options or spec.carried.chat_templates != again.carried.chat_templates:
+        return "what it says beside the model is not the same"
+    return "" if differs else unlike(spec, again, "settings")

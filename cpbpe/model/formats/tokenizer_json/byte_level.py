@@ -1,26 +1,34 @@
-"""Reading a tokenizer.json of byte-level BPE: GPT-2, Llama 3, Qwen, DeepSeek and others.
+"""A tokenizer.json of byte-level BPE, read and written: GPT-2, Llama 3, Qwen, DeepSeek and others.
 
-In the file every byte of a token is a letter (`cpbpe.text.byte_letters` has them), and a list of pairs
-says what merges. `cpbpe.model.pair_ranks` proves that scores can say the same, always. `cutting` reads how
-texts are cut before that.
+In the file every byte of a token is a letter (`cpbpe.text.byte_letters` has them), and a list of pairs says
+what merges. `cpbpe.model.pair_ranks` proves that scores can say the same, always; and whether pairs say the
+same as scores. `patterns` has how texts are cut before that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from cpbpe.errors import ConversionError
 from cpbpe.model import validity
-from cpbpe.model.byte_level import AS_IT_IS
-from cpbpe.model.formats.tokenizer_json import special
-from cpbpe.model.formats.tokenizer_json.added import checked_token
-from cpbpe.model.formats.tokenizer_json.checked import member, shown, steps_of, type_of, typed, wrong
-from cpbpe.model.formats.tokenizer_json.cutting import is_one_chunk, splitter_of
-from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
-from cpbpe.model.formats.tokenizer_json.settings import dropout_difference
-from cpbpe.model.formats.tokenizer_json.spaces import Json
+from cpbpe.model.byte_level import AS_IT_IS, chunks, pairs_of, scores_of
+from cpbpe.model.formats.json_file import Json
+from cpbpe.model.formats.tokenizer_json.added import (
+    added_token,
+    checked_token,
+    ends_around,
+    flagged_pieces,
+    flags_of,
+    guessed_names,
+    post_processor,
+)
+from cpbpe.model.formats.tokenizer_json.merging import read_lengths
+from cpbpe.model.formats.tokenizer_json.patterns import is_only_step, pre_tokenizer_of, splitter_of
+from cpbpe.model.formats.tokenizer_json.steps import member, shown, steps_of, type_of, typed, wrong
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
-from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, pairs_that_make, ranks_of
+from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.byte_letters import from_letters, is_spelled, to_letters
 from cpbpe.text.unicode_forms import FORMS
@@ -32,8 +40,11 @@ _PLACES = (
     ("post_processor", "processors"),
 )
 _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
-_MOST_EXACT = 1 << 24
-"""Ids up to here are numbers that a score can be."""
+DECODER: Json = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+"""What every file of byte-level BPE decodes with; its options say nothing."""
+
+
+# --- Reading --------------------------------------------------------------------------------------
 
 
 def is_byte_level(content: Json) -> bool:
@@ -67,12 +78,7 @@ def read_byte_level(
     whole = member(model, "ignore_merges", bool, "model", False)
     tokens = _Tokens(content, vocab, pairs, splitter, whole)
     ids = {text: id for id, text in tokens.texts.items()}
-    ends = special.ends_of(_without_offsets(content.get("post_processor")), ids)
-    if ends is None:
-        wrong(
-            f"its post-processor is {type_of(content['post_processor'], 'post_processor')}, and does more "
-            f"than to put one token in front and one at the end"
-        )
+    ends = ends_around(content.get("post_processor"), ids, _without_offsets)
     pieces = tokens.pieces()
     _refuse_missing(pieces)
     spec = ModelSpec(
@@ -157,7 +163,7 @@ def _special_pieces(
     for end in ends:
         if end is not None and end not in tokens.special:
             wrong(f"its post-processor puts {shown(end)} around texts, which is no special token of the file")
-    bos, eos, pad = special.guessed_names({text.encode() for text in tokens.special})
+    bos, eos, pad = guessed_names({text.encode() for text in tokens.special})
     first, last = (end.encode() if end else None for end in ends)
     return b"<unk>", first or bos, last or eos, pad
 
@@ -211,7 +217,7 @@ class _Tokens:
             if id != expected:
                 wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
             self.special[text] = id
-            if flags := special.flags_of(token, _rewrites(self.content), where):
+            if flags := flags_of(token, _rewrites(self.content), where):
                 self.flags[text] = flags
         if any(PLAIN not in self.flags.get(text, ()) for text in self.special):
             self.notes.append(
@@ -227,27 +233,15 @@ class _Tokens:
 
     def pieces(self) -> Pieces:
         """The pieces: with scores that merge as the pairs do."""
-        # 1. What each token stands for, and which are made by merges.
         rows = [(self.texts[id], *self._row(self.texts[id])) for id in range(self.size)]
         ordinary = {token: id for id, (token, _, type) in enumerate(rows) if type == PieceType.NORMAL}
-        ranks = ranks_of(ordinary, self.pairs)
-        made = sorted(ranks, key=ranks.__getitem__)
-        self._compare(ordinary, ranks)
-        # 2. Scores: ids, if they are in the order of the merges (as nearly always), otherwise that order.
-        in_order = [ordinary[token] for token in made]
-        if in_order == sorted(in_order) and self.size < _MOST_EXACT:
-            scores = [float(-id) if type == PieceType.NORMAL else 0.0 for id, (_, _, type) in enumerate(rows)]
-        else:
-            places = {token: place for place, token in enumerate(made)}
-            rest = len(made)
-            scores = []
-            for token, _, type in rows:
-                place = places.get(token)
-                if type == PieceType.NORMAL and place is None:
-                    place, rest = rest, rest + 1
-                scores.append(float(-(place or 0)) if type == PieceType.NORMAL else 0.0)
-        texts, types = [text for _, text, _ in rows], [type for _, _, type in rows]
-        return Pieces.of_lists(texts, scores, types)
+        scores, unlike = scores_of(ordinary, self.pairs)
+        self._compare(ordinary, scores, unlike)
+        return Pieces.of_lists(
+            [text for _, text, _ in rows],
+            [scores.get(token, 0.0) if type == PieceType.NORMAL else 0.0 for token, _, type in rows],
+            [type for _, _, type in rows],
+        )
 
     def _row(self, token: str) -> tuple[bytes, PieceType]:
         """The text and the type of a piece."""
@@ -275,7 +269,7 @@ class _Tokens:
             and to_letters(token.encode()) == token
         )
 
-    def _compare(self, ordinary: dict[str, int], ranks: dict[str, float]) -> None:
+    def _compare(self, ordinary: dict[str, int], scores: dict[str, float], unlike: list[str]) -> None:
         """Find what merges in one of the two libraries only."""
         # A token that is special here, but is made by merges, or used by them.
         others = (self.special.keys() | self.vocab.keys()) - ordinary.keys()
@@ -283,17 +277,13 @@ class _Tokens:
         if used:
             token = min(used, key=lambda text: (len(text), text))
             reason = f"merges make {token!r}, or use a part of it, which is an added token"
-            self.differences.append(Difference(reason, self._shown(token, ranks)))
+            self.differences.append(Difference(reason, self._shown(token, scores)))
         # A token that no pair makes, and that two symbols side by side would become here.
-        after = float(max(ranks.values(), default=0) + 1)
-        rest = {token: after for token in ordinary if len(token) > 1 and token not in ranks}
-        wrongly = pairs_that_make(rest, by_text({**ranks, **rest})) if rest else {}
-        if wrongly:
-            token = min(wrongly, key=lambda text: (len(text), text))
-            reason = f"no merges make the token {token!r}, and cpbpe would merge its two parts"
-            self.differences.append(Difference(reason, self._shown(token, {**ranks, **rest})))
+        if unlike:
+            reason = f"no merges make the token {unlike[0]!r}, and cpbpe would merge its two parts"
+            self.differences.append(Difference(reason, self._shown(unlike[0], scores)))
 
-    def _shown(self, token: str, ranks: dict[str, float]) -> str | None:
+    def _shown(self, token: str, scores: dict[str, float]) -> str | None:
         """The text of a token, if it is one that shows a difference of merges."""
         if not is_spelled(token) or self.whole:
             return None
@@ -301,9 +291,141 @@ class _Tokens:
             text = from_letters(token).decode()
         except UnicodeDecodeError:
             return None
-        differs = merged(token, by_text(ranks))[0] != merged(token, by_pair(self.pairs))[0]
-        return text if differs and is_one_chunk(self.splitter, text) else None
+        ranks = {piece: -score for piece, score in scores.items() if len(piece) > 1}
+        differs = merged(token, by_text(ranks)) != merged(token, by_pair(self.pairs))
+        patterns = () if self.splitter is None else self.splitter.patterns
+        return text if differs and len(chunks(text, patterns)) == 1 else None
 
 
 def _rewrites(content: Json) -> bool:
     return bool(steps_of(content.get("normalizer"), "normalizers", "normalizer"))
+
+
+def dropout_difference(model: Json) -> list[Difference]:
+    """Merges that are skipped at random."""
+    dropout = model.get("dropout")
+    if dropout is None:
+        return []
+    if type(dropout) not in (int, float):
+        wrong(f"model.dropout must be a number, and is {shown(dropout)}")
+    if not 0 <= dropout <= 1:
+        wrong(f"model.dropout must be from 0 to 1, and is {shown(dropout)}")
+    return [Difference(f"it skips merges at random (dropout {dropout})")] if dropout else []
+
+
+# --- Writing --------------------------------------------------------------------------------------
+
+
+def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
+    """The file of a byte-level model as JSON, what some texts get otherwise with it, and notes."""
+    content = without_merges(spec)
+    names = _names(spec)
+    listed = pairs_of(spec)
+    content["model"]["merges"] = list(listed.pairs.values())
+    notes = _notes(spec, names, [token["content"] for token in content["added_tokens"]])
+    return content, [*_prefix_differences(spec), *listed.differences("tokenizers")], list(notes)
+
+
+def without_merges(spec: ModelSpec) -> Json:
+    """The file of a byte-level model but for its merges, which take the most time."""
+    names = _names(spec)
+    control = {id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL}
+    beyond = [(text.decode(), id) for text, id in spec.added]
+    searched = control.union(flagged_pieces(spec))
+    tokens = sorted([*((names[id], id) for id in searched), *beyond], key=lambda token: token[1])
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": spec.whole,
+        "vocab": _vocab(names, control, beyond),
+    }
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [added_token(name, id, spec.carried.tokens.get(name, ())) for name, id in tokens],
+        "normalizer": {"type": form} if (form := spec.normalizer.unicode_form) else None,
+        "pre_tokenizer": pre_tokenizer_of(spec),
+        "post_processor": post_processor(spec, _by_id(spec, names)),
+        "decoder": DECODER,
+        "model": model,
+    }
+
+
+def _names(spec: ModelSpec) -> list[str]:
+    """What each piece is called in the file. A piece that cannot be called anything is a ConversionError."""
+    names: list[str] = []
+    for id, (text, type) in enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True)):
+        if type != PieceType.CONTROL:
+            names.append(to_letters(text))
+            continue
+        try:
+            names.append(text.decode())
+        except UnicodeDecodeError:
+            raise ConversionError(
+                f"piece {id}, {text!r}, a special token, is not UTF-8, and a tokenizer.json can hold only "
+                f"text. Give it another text first (tok.spec, cpbpe.Tokenizer.from_spec)"
+            ) from None
+    ids: dict[str, int] = {}
+    for id, name in [*enumerate(names), *((id, text.decode()) for text, id in spec.added)]:
+        other = ids.setdefault(name, id)
+        if other != id:
+            raise ConversionError(
+                f"the special token {name!r} is spelled like a piece in a tokenizer.json, where each byte is "
+                f"a letter: {other} and {id} would be one token. Give it another text first"
+            )
+    return names
+
+
+def _by_id(spec: ModelSpec, names: list[str]) -> dict[int, str]:
+    """What everything is called, by its id: pieces and added tokens."""
+    return {**dict(enumerate(names)), **{id: text.decode() for text, id in spec.added}}
+
+
+def _vocab(names: list[str], control: set[int], beyond: list[tuple[str, int]]) -> dict[str, int]:
+    """The vocabulary. Special tokens are only in it if their ids are not those that come next."""
+    size = len(names)
+    while size - 1 in control:
+        size -= 1
+    vocab = {name: id for id, name in enumerate(names[:size])}
+    after = [
+        *((names[id], id) for id in range(size, len(names))),
+        *sorted(beyond, key=lambda token: token[1]),
+    ]
+    if [id for _, id in after] != list(range(size, size + len(after))):
+        vocab.update(after)
+    return vocab
+
+
+def _prefix_differences(spec: ModelSpec) -> Iterator[Difference]:
+    """A space in front is put by ByteLevel, for each part that steps before it have cut."""
+    rules, splitter = spec.normalizer, spec.splitter
+    if rules.add_dummy_prefix and rules.prefix_before_space:
+        yield Difference("tokenizers puts no space in front of a text that begins with one", " a")
+    if rules.add_dummy_prefix and not is_only_step(splitter):
+        yield Difference(
+            "tokenizers puts a space in front of each part of a text that the pattern has cut", "a."
+        )
+
+
+def _notes(spec: ModelSpec, names: list[str], tokens: list[str]) -> Iterator[str]:
+    if tokens:
+        shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
+        yield (
+            f"tokenizers finds special tokens ({shown}) in every text, cpbpe only those that allowed_special "
+            f"allows"
+        )
+    rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+    control = {text for text, type in rows if type == PieceType.CONTROL}
+    guessed = guessed_names(control | {text for text, _ in spec.added})
+    called = _by_id(spec, names)
+    ids = {"bos": spec.bos_id, "eos": spec.eos_id, "pad": spec.pad_id}
+    for (kind, id), name in zip(ids.items(), guessed, strict=True):
+        ends = spec.carried.options.get(f"add_{kind}", False)
+        if id is not None and called[id] != name.decode() and not ends:
+            yield f"the file does not say that {called[id]} is {kind}"

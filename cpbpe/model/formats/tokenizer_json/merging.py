@@ -1,29 +1,23 @@
-"""Which pairs a tokenizer.json lists, and on which texts they are not what sentencepiece does.
+"""The tokens and pairs that a tokenizer.json lists for a model of characters, and on which texts they differ.
 
-`cpbpe.model.pair_ranks` says which pairs can be listed at all, and decides about equal scores. Two things
-come on top:
-
-**Characters that are no tokens.** sentencepiece merges the characters of a text whether they are pieces or
-not. A pair of the other library consists of two tokens. So a piece with a character that is no token cannot
-be listed. (Single bytes are tokens if there is byte fallback, see `names`.)
-
-**UNUSED pieces** are merged, and at the end split again into the pair that made them. The list has no such
-thing. If no other piece is made from an UNUSED one, it can be left out: what is never merged need not be
-split. But meanwhile its two parts may be merged with their other neighbours. That cannot happen if nothing
-else is left to merge when it is their turn, that is, if the scores of all UNUSED pieces are below all others.
-Otherwise, as with equal scores, it is decided by the texts xyz such that (x, y) and (y, z) make pieces: if
-the two libraries differ on any text, the same proof leads to one of these.
+`cpbpe.model.pair_ranks` says which pairs can be listed at all, and decides about equal scores. `Names` has
+what pieces are called, `Merging` the pairs, and `Comparison` tries whether something that a file says shows
+in a text.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
+from typing import Any
 
-from cpbpe.model.formats.tokenizer_json.names import Names
-from cpbpe.model.formats.tokenizer_json.spaces import normalized
+from cpbpe.errors import ConversionError
+from cpbpe.lazy import kept
+from cpbpe.model.formats.json_file import Json
+from cpbpe.model.formats.tokenizer_json.steps import HIDDEN, SPACE, normalized, shown
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.pair_ranks import (
     Pair,
@@ -35,6 +29,175 @@ from cpbpe.model.pair_ranks import (
     ordered,
     pairs_that_make,
 )
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.text.finder import Finder
+from cpbpe.text.utf8 import text_of
+
+# --- Names ----------------------------------------------------------------------------------------
+#
+# In the other library, a token is found if it is one character of the text, or made by a listed pair; its
+# type does not matter. sentencepiece never finds a CONTROL, UNKNOWN or UNUSED piece that is one character,
+# nor the piece that is one NUL. These are called by another name, with a NUL in front, which is more than one
+# character and made by no pair. (No other piece contains a NUL.) The decoder removes it again.
+#
+# sentencepiece also merges characters that are no pieces; a pair of the other library consists of tokens.
+# Where such a character is a single byte, and the model has BYTE pieces, there is a way (Gemma's files know
+# it): the BYTE piece is called by the character. The text has the same id, and the character is a token.
+
+MAX_USER_DEFINED_MATCHES = 64
+"""sentencepiece looks at this many pieces that begin alike."""
+
+_NEVER_FOUND = (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.UNUSED)
+
+
+class Names:
+    """The pieces of a model as tokens."""
+
+    def __init__(self, spec: ModelSpec):
+        self.spec = spec
+        self.texts = [_decoded(text, id) for id, text in enumerate(spec.pieces.texts)]
+        """The text of each piece."""
+        self.types = spec.pieces.types
+        """Their types."""
+        self.names = [
+            HIDDEN + text if len(text) == 1 and (type in _NEVER_FOUND or text == "\0") else text
+            for text, type in zip(self.texts, self.types, strict=True)
+        ]
+        """What each is called in the file."""
+        bytes = self._bytes_as_characters()
+        for character, id in bytes.items():
+            self.names[id] = character
+        self.bytes = frozenset(bytes)
+        """The characters that BYTE pieces are called by."""
+        self.has_hidden = any(name[0] == HIDDEN for name in self.names)
+        """Whether a name is another than the text."""
+
+    def _bytes_as_characters(self) -> dict[str, int]:
+        """The ids of BYTE pieces that are called by a character: one that only longer pieces hold."""
+        if not self.spec.byte_fallback:
+            return {}
+        longer = "".join(text for text in self.ranks if len(text) > 1)
+        alone = {text for text in self.texts if len(text) == 1}
+        return {
+            character: self.spec.ids[b"<0x%02X>" % ord(character)]
+            for character in sorted({*longer} - alone)
+            if character.isascii()
+        }
+
+    def _of(self, *types: PieceType) -> list[str]:
+        return [text for text, type in zip(self.texts, self.types, strict=True) if type in types]
+
+    @kept
+    def all_user_defined(self) -> list[str]:
+        """The USER_DEFINED pieces that are found in text before it is normalized."""
+        keys = {text: text.encode() for text in self._of(PieceType.USER_DEFINED) if text != "\0"}
+        finder = Finder(keys.values(), MAX_USER_DEFINED_MATCHES)
+        return [text for text, key in keys.items() if finder.longest(key, 0) == len(key)]
+
+    @kept
+    def user_defined(self) -> list[str]:
+        """Those that are found in normalized text, in which there may be no spaces."""
+        return [text for text in self.all_user_defined if self.can_be_found(text)]
+
+    def can_be_found(self, text: str) -> bool:
+        """Whether normalized text can hold this one."""
+        return not (self.spec.normalizer.escape_whitespaces and " " in text)
+
+    @kept
+    def control(self) -> dict[str, int]:
+        """The names of the CONTROL pieces, with their ids."""
+        return {
+            name: id
+            for id, (name, type) in enumerate(zip(self.names, self.types, strict=True))
+            if type == PieceType.CONTROL
+        }
+
+    @kept
+    def characters(self) -> frozenset[str]:
+        """The tokens of one character: all others are unknown."""
+        return frozenset(name for name in self.names if len(name) == 1)
+
+    @kept
+    def all(self) -> frozenset[str]:
+        """All names."""
+        return frozenset(self.names)
+
+    @kept
+    def unused(self) -> frozenset[str]:
+        """The UNUSED pieces, which merge and are split again."""
+        return frozenset(self._of(PieceType.UNUSED))
+
+    @kept
+    def ranks(self) -> dict[str, float]:
+        """The pieces that merges can make, the lowest rank for the highest score.
+
+        Scores are compared as sentencepiece does it: by their bits, which also orders -0.0 and NaN. Pieces
+        that hold a user-defined one, or a space that is escaped, are left out: no text can make them.
+        """
+        ranks = self.spec.pieces.ranks()
+        mergeable = (PieceType.NORMAL, PieceType.UNUSED)
+        return {
+            text: ranks[id]
+            for id, text in enumerate(self.texts)
+            if self.types[id] in mergeable
+            and text != "\0"
+            and self.can_be_found(text)
+            and not self.holds_user_defined(text)
+        }
+
+    def holds_user_defined(self, text: str) -> bool:
+        """Whether a user-defined piece is somewhere in a text."""
+        return bool(self.user_defined) and self._finder.split(text.encode()) is not None
+
+    @kept
+    def _finder(self) -> Finder:
+        return Finder(text.encode() for text in self.user_defined)
+
+    @kept
+    def absent(self) -> str:
+        """A character that no piece contains: it is unknown, and nothing is merged across it."""
+        return absent_character([*self.texts, self.spec.unk_surface.decode(errors="replace")])
+
+    @kept
+    def private(self) -> str:
+        """A character for private use that no piece contains."""
+        characters = set().union(*self.texts, self.spec.unk_surface.decode(errors="replace"))
+        private = chain(range(0xE000, 0xF900), range(0xF0000, 0x10FFFE))
+        return next(c for c in map(chr, private) if c not in characters)
+
+
+def absent_character(texts: Iterable[str]) -> str:
+    """A character that none of these texts contains, printable if there is one."""
+    characters = set().union(*texts)
+    free = (c for c in map(chr, chain(range(0x21, 0xD800), [0x10FFFD])) if c not in characters)
+    first = next(free, chr(0x10FFFD))
+    return first if first.isprintable() else next((c for c in free if c.isprintable()), first)
+
+
+def _decoded(text: bytes, id: int) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise ConversionError(
+            f"piece {id}, {text!r}, is not UTF-8, and a tokenizer.json can hold only text. Give the piece "
+            f"another text first (tok.spec, cpbpe.Tokenizer.from_spec)"
+        ) from None
+
+
+# --- Pairs ----------------------------------------------------------------------------------------
+#
+# Two things come on top of equal scores:
+#
+# **Characters that are no tokens.** sentencepiece merges the characters of a text whether they are pieces or
+# not. A pair of the other library consists of two tokens. So a piece with a character that is no token cannot
+# be listed. (Single bytes are tokens if there is byte fallback.)
+#
+# **UNUSED pieces** are merged, and at the end split again into the pair that made them. The list has no such
+# thing. If no other piece is made from an UNUSED one, it can be left out: what is never merged need not be
+# split. But meanwhile its two parts may be merged with their other neighbours. That cannot happen if nothing
+# else is left to merge when it is their turn, that is, if the scores of all UNUSED pieces are below all
+# others. Otherwise, as with equal scores, it is decided by the texts xyz such that (x, y) and (y, z) make
+# pieces: if the two libraries differ on any text, the same proof leads to one of these.
 
 MAX_SPLIT_DEPTH = 100
 """sentencepiece splits no further."""
@@ -167,7 +330,7 @@ class Merging:
     def _ours(self, text: str) -> Iterator[str]:
         """The pieces of a text in sentencepiece; an unknown character has UNKNOWN in front."""
         names = self.names
-        waiting = [(symbol, 0) for symbol in reversed(merged(text, by_text(names.ranks))[0])]
+        waiting = [(symbol, 0) for symbol in reversed(merged(text, by_text(names.ranks)))]
         while waiting:
             symbol, depth = waiting.pop()
             if symbol in names.unused and symbol in self.made and depth <= MAX_SPLIT_DEPTH:
@@ -183,7 +346,7 @@ class Merging:
     def _others(self, text: str) -> Iterator[str]:
         """The same in the other library."""
         known = self.names.characters
-        for symbol in merged(text, self._theirs)[0]:
+        for symbol in merged(text, self._theirs):
             yield symbol if len(symbol) > 1 or symbol in known else UNKNOWN + symbol
 
     def _fused(self, symbols: Iterable[str]) -> list[str]:
@@ -207,3 +370,171 @@ class Merging:
 def _by_length(texts: Iterable[str]) -> list[str]:
     """The shortest first, and always in the same order."""
     return sorted(texts, key=lambda text: (len(text), text))
+
+
+# --- What a file says, tried out ------------------------------------------------------------------
+#
+# A file is refused for what some setting of it does. Whether that shows, and in which text, is tried out
+# here: the text in the error has to have other ids.
+
+Ids = list[int | str]
+"""Ids, and unknown characters that become bytes."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Something that a file says, and texts to which it may give other ids."""
+
+    reason: str
+    """What it says, as `Difference.reason`."""
+    tokens: tuple[str, ...]
+    """Normalized texts in which it shows, if it does, alone or next to something else."""
+    is_certain: bool = True
+    """Whether it makes a difference even if no text is found."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A file and the model that was read from it."""
+
+    spec: ModelSpec
+    """The model."""
+    vocab: Mapping[str, int]
+    """The tokens of the file."""
+    pairs: Mapping[Pair, float]
+    """Its merges."""
+    unknown: str | None
+    """Its unknown token."""
+    ignores_merges: bool
+    """Whether it takes a text whole that is a token."""
+    splits: bool
+    """Whether it cuts texts before every U+2581."""
+
+    @kept
+    def _merging(self) -> Merging:
+        return Merging(Names(self.spec))
+
+    def difference(self, suspect: Suspect) -> Difference | None:
+        """The suspect with a text that shows it; None if it makes no difference."""
+        for token in suspect.tokens:
+            for text in self._texts(token):
+                if self._differ(text):
+                    return Difference(suspect.reason, text)
+        return Difference(suspect.reason) if suspect.is_certain else None
+
+    def _texts(self, token: str) -> Iterable[str]:
+        """Texts with a token in them, the shortest first."""
+        alone = self._merging.names.absent
+        texts = {token.replace(SPACE, " "), token}
+        if self.spec.normalizer.add_dummy_prefix:
+            texts |= {text[1:] for text in texts if text[:1] in (SPACE, " ")}
+        found = [
+            *texts,
+            *(text * 2 for text in texts),
+            *(
+                before + text + after
+                for text in texts
+                for before, after in (("", alone), (alone, ""), (alone, alone))
+            ),
+            *(alone + text * 2 for text in texts),
+        ]
+        return sorted(filter(None, dict.fromkeys(found)), key=lambda text: (len(text), text))
+
+    def _differ(self, text: str) -> bool:
+        """Whether a text has other ids. (False also if it holds a user-defined piece.)"""
+        rewritten = normalized(self.spec.normalizer, text)
+        if self._merging.names.holds_user_defined(rewritten):
+            return False
+        return self._ours(rewritten) != self._theirs(rewritten)
+
+    def _ours(self, text: str) -> Ids:
+        symbols = self._merging.pieces_of(text)
+        return self._ids(symbols, {name.decode(errors="replace"): id for name, id in self.spec.ids.items()})
+
+    def _theirs(self, text: str) -> Ids:
+        parts = re.findall(rf"{SPACE}[^{SPACE}]*|[^{SPACE}]+", text) if self.splits else [text]
+        found: Ids = []
+        for part in parts:
+            symbols = [part]
+            if not (self.ignores_merges and part in self.vocab):
+                symbols = merged(part, by_pair(self.pairs))
+            found += self._ids([s if s in self.vocab else UNKNOWN + s for s in symbols], self.vocab)
+        return found
+
+    def _ids(self, symbols: Iterable[str], ids: Mapping[str, int]) -> Ids:
+        found: Ids = []
+        for unknown, group in groupby(symbols, lambda symbol: symbol[0] == UNKNOWN and len(symbol) > 1):
+            if not unknown:
+                found += [ids[symbol] for symbol in group]
+            elif self.spec.byte_fallback or self.unknown is None:
+                found += group
+            else:
+                found.append(self.vocab[self.unknown])
+        return found
+
+
+# --- Truncation and padding -----------------------------------------------------------------------
+#
+# They change how many ids a text has, and belong to no model.
+
+_LONGEST = 1000
+"""For more tokens no text is made that shows it."""
+
+
+@dataclass
+class Lengths:
+    """What a file says about the number of ids."""
+
+    differences: list[Difference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_lengths(content: Json, spec: ModelSpec) -> Lengths:
+    """What a file does to texts that are too long or too short."""
+    found = Lengths()
+    truncation, padding = content.get("truncation"), content.get("padding")
+    if truncation is not None:
+        most = truncation.get("max_length") if isinstance(truncation, dict) else truncation
+        reason = f"it cuts every text to {shown(most)} tokens (truncation)"
+        found.differences.append(Difference(reason, _long_text(most, spec)))
+    if padding is not None:
+        settings: Json = padding if isinstance(padding, dict) else {}
+        strategy = settings.get("strategy")
+        length = strategy.get("Fixed") if isinstance(strategy, dict) else None
+        multiple = settings.get("pad_to_multiple_of")
+        if length:
+            reason = f"it fills every text up to {shown(length)} tokens (padding)"
+            found.differences.append(Difference(reason, ""))
+        elif multiple not in (None, 0, 1):
+            reason = f"it fills every text up to a multiple of {shown(multiple)} tokens (padding)"
+            found.differences.append(Difference(reason, _odd_text(multiple, spec)))
+        else:
+            found.notes.append(
+                "tokenizers fills up the shorter texts of a batch (padding); here, "
+                "encode_arrays(texts).padded() does"
+            )
+    return found
+
+
+def _odd_text(multiple: Any, spec: ModelSpec) -> str | None:
+    """A text whose tokens are no multiple of a number."""
+    if type(multiple) is not int or spec.alphabet == "bytes":
+        return None
+    merging = Merging(Names(spec))
+    for text in ("a", "a b", "b", "1", "a b c"):
+        symbols = merging.pieces_of(normalized(spec.normalizer, text))
+        known = all(symbol[0] != UNKNOWN for symbol in symbols)
+        if known and len(symbols) % multiple:
+            return text
+    return None
+
+
+def _long_text(most: Any, spec: ModelSpec) -> str | None:
+    """A text of more tokens: by turns a character that is a piece, and one that is none and never merges."""
+    if spec.alphabet == "bytes":
+        return None
+    texts = list(map(text_of, spec.pieces.texts))
+    single = next((text for text in texts if len(text) == 1 and text not in "\0\u2581 "), None)
+    if type(most) is not int or not 0 <= most <= _LONGEST or single is None:
+        return None
+    return (single + absent_character(texts)) * (most // 2 + 1)

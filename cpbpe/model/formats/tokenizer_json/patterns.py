@@ -1,4 +1,7 @@
-r"""Regular expressions of the `tokenizers` library as cpbpe and tiktoken write them, and back.
+r"""How a byte-level tokenizer.json cuts texts: its pre-tokenizers as patterns, and back.
+
+The library's steps cut one after the other, as the patterns of a `SplitSpec` do. `ByteLevel` comes last: it
+writes every byte as a letter (see `cpbpe.text.byte_letters`), and may cut by GPT-2's pattern itself.
 
 That library (0.23.3) uses Oniguruma with the syntax of Ruby; tiktoken and cpbpe's core use the crate
 fancy-regex, and the reference the package regex. The first two have the same Unicode, version 16: `\p{L}`,
@@ -17,6 +20,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+
+from cpbpe.errors import ConversionError
+from cpbpe.model.formats.json_file import Json
+from cpbpe.model.formats.tokenizer_json.steps import escaped, member, sequence, shown, typed, wrong
+from cpbpe.model.spec import ModelSpec, SplitSpec
+from cpbpe.text.split_patterns import PATTERNS, name_of
+
+# --- Patterns -------------------------------------------------------------------------------------
 
 _CATEGORIES = frozenset(
     (
@@ -348,3 +361,190 @@ def escaped_character(character: str) -> str:
     if character in named:
         return named[character]
     return f"\\{character}" if character in r"\[]{}()*+?.|^$-&~" else character
+
+
+# --- Punctuation ----------------------------------------------------------------------------------
+
+_RANGES = """
+21-2f 3a-40 5b-60 7b-7e a1 a7 ab b6-b7 bb bf 37e 387 55a-55f 589-58a 5be 5c0 5c3 5c6 5f3-5f4
+609-60a 60c-60d 61b 61e-61f 66a-66d 6d4 700-70d 7f7-7f9 830-83e 85e 964-965 970 af0 df4 e4f
+e5a-e5b f04-f12 f14 f3a-f3d f85 fd0-fd4 fd9-fda 104a-104f 10fb 1360-1368 1400 166d-166e 169b-169c
+16eb-16ed 1735-1736 17d4-17d6 17d8-17da 1800-180a 1944-1945 1a1e-1a1f 1aa0-1aa6 1aa8-1aad
+1b5a-1b60 1bfc-1bff 1c3b-1c3f 1c7e-1c7f 1cc0-1cc7 1cd3 2010-2027 2030-2043 2045-2051 2053-205e
+207d-207e 208d-208e 2308-230b 2329-232a 2768-2775 27c5-27c6 27e6-27ef 2983-2998 29d8-29db
+29fc-29fd 2cf9-2cfc 2cfe-2cff 2d70 2e00-2e2e 2e30-2e42 3001-3003 3008-3011 3014-301f 3030 303d
+30a0 30fb a4fe-a4ff a60d-a60f a673 a67e a6f2-a6f7 a874-a877 a8ce-a8cf a8f8-a8fa a8fc a92e-a92f
+a95f a9c1-a9cd a9de-a9df aa5c-aa5f aade-aadf aaf0-aaf1 abeb fd3e-fd3f fe10-fe19 fe30-fe52
+fe54-fe61 fe63 fe68 fe6a-fe6b ff01-ff03 ff05-ff0a ff0c-ff0f ff1a-ff1b ff1f-ff20 ff3b-ff3d ff3f
+ff5b ff5d ff5f-ff65 10100-10102 1039f 103d0 1056f 10857 1091f 1093f 10a50-10a58 10a7f 10af0-10af6
+10b39-10b3f 10b99-10b9c 11047-1104d 110bb-110bc 110be-110c1 11140-11143 11174-11175 111c5-111c9
+111cd 111db 111dd-111df 11238-1123d 112a9 114c6 115c1-115d7 11641-11643 1173c-1173e 12470-12474
+16a6e-16a6f 16af5 16b37-16b3b 16b44 1bc9f 1da87-1da8b
+"""
+PUNCTUATION_RANGES = tuple(_RANGES.split())
+"""The first and the last character of each range."""
+
+
+@cache
+def punctuation() -> str:
+    r"""What the pre-tokenizer Punctuation takes for punctuation: a class, without its brackets.
+
+    These are the signs of ASCII, and what was punctuation in Unicode 8. Newer signs are none for the library,
+    so that `\p{P}` would not be the same. A test asks the library about each character.
+
+    >>> len(PUNCTUATION_RANGES), punctuation()[:10]
+    (156, '!-/:-@\\[-`')
+    """
+    found = []
+    for characters in PUNCTUATION_RANGES:
+        ends = dict.fromkeys(chr(int(code, 16)) for code in characters.split("-"))
+        found.append("-".join(map(escaped_character, ends)))
+    return "".join(found)
+
+
+# --- Pre-tokenizers -------------------------------------------------------------------------------
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""The pattern that ByteLevel has, unless `use_regex` is off."""
+_NUMBERS = r"\p{N}𑷠-𑷩𖿴-𖿶"
+"""What Digits takes for numbers: two more sets of digits, which are new in Unicode 17."""
+_OURS = MappingProxyType(
+    {to_theirs(pattern): pattern for pattern in PATTERNS.values()} | {GPT2: PATTERNS["gpt2"]}
+)
+"""The named patterns by what they are in files."""
+_TAKES_ALL = frozenset(_OURS)
+"""Patterns that match every text from its beginning to its end."""
+
+
+def splitter_of(steps: list[Json]) -> SplitSpec | None:
+    """The patterns of pre-tokenizers, the last of which is ByteLevel."""
+    patterns: list[str] = []
+    for step in steps[:-1]:
+        patterns += _patterns_of(step)
+    if member(steps[-1], "use_regex", bool, "pre_tokenizer", True):
+        patterns.append(PATTERNS["gpt2"])
+    if not patterns:
+        return None
+    first, *then = patterns
+    return SplitSpec(first, name_of(first), tuple(then))
+
+
+def _patterns_of(step: Json) -> list[str]:  # noqa: RET503 (`wrong` raises an error)
+    kind = step["type"]
+    if kind == "Digits":
+        each = member(step, "individual_digits", bool, "pre_tokenizer.Digits", False)
+        return [f"[{_NUMBERS}]" if each else f"[{_NUMBERS}]+"]
+    if kind == "Split":
+        return [_split(step)]
+    if kind == "Punctuation":
+        behavior = member(step, "behavior", str, "pre_tokenizer.Punctuation", "Isolated")
+        if behavior not in PUNCTUATION:
+            wrong(
+                f"its pre-tokenizer has Punctuation with the behavior {shown(behavior)}; cpbpe knows "
+                f"{', '.join(PUNCTUATION)}"
+            )
+        return [_punctuation(behavior)]
+    if kind == "ByteLevel":
+        wrong("its pre-tokenizer has ByteLevel twice, or goes on after it, where bytes are letters already")
+    wrong(
+        f"its pre-tokenizer has {kind}, and cpbpe knows Split, Digits, Punctuation and ByteLevel in "
+        f"byte-level models"
+    )
+
+
+def _split(step: Json) -> str:  # noqa: RET503 (likewise)
+    """The pattern of a Split: its matches are chunks, and so is what is between them."""
+    given = member(step, "pattern", dict, "pre_tokenizer.Split")
+    behavior = member(step, "behavior", str, "pre_tokenizer.Split")
+    inverted = member(step, "invert", bool, "pre_tokenizer.Split", False)
+    if set(given) == {"String"}:
+        text = typed(given["String"], str, "pre_tokenizer.Split.pattern.String")
+        known, pattern = False, escaped(text)
+    elif set(given) == {"Regex"}:
+        text = typed(given["Regex"], str, "pre_tokenizer.Split.pattern.Regex")
+        known = text in _TAKES_ALL
+        pattern = _from_theirs(text) if text else ""
+    else:
+        wrong(f"the pattern of a Split must be a String or a Regex, and is {shown(given)}")
+    if not pattern:
+        wrong("the pattern of a Split is empty")
+    if behavior == "Isolated" or (behavior == "Removed" and inverted and known):
+        return pattern
+    if behavior == "Removed":
+        what = "between the matches" if inverted else "that matches"
+        wrong(f"a Split of {shown(text)} removes what is {what} from texts, and byte-level models keep all")
+    if "String" in given and not inverted:
+        if len(text) == 1 and behavior in _MERGED:
+            return _MERGED[behavior].format(escaped_character(text))
+        if behavior in _MERGED_TEXTS:
+            return _MERGED_TEXTS[behavior].format(pattern)
+    wrong(f"a Split of {shown(text)} has the behavior {shown(behavior)}; cpbpe knows Isolated")
+
+
+_MERGED = {
+    "MergedWithPrevious": "[^{0}]+[{0}]?|[{0}]",
+    "MergedWithNext": "[{0}]?[^{0}]+|[{0}]",
+    "Contiguous": "[{0}]+",
+}
+"""What a behavior is for a single character, or for one of several."""
+_MERGED_TEXTS = {
+    "MergedWithPrevious": r"(?:(?!{0})[\s\S])+(?:{0})?|{0}",
+    "MergedWithNext": r"(?:{0})?(?:(?!{0})[\s\S])+|{0}",
+    "Contiguous": "(?:{0})+",
+}
+"""What it is for a text of several."""
+PUNCTUATION = ("Isolated", *_MERGED)
+"""The behaviors of Punctuation that keep all."""
+
+
+@cache
+def _punctuation(behavior: str) -> str:
+    """The pattern of Punctuation."""
+    return _MERGED.get(behavior, "[{0}]").format(punctuation())
+
+
+def _from_theirs(text: str) -> str:
+    if text in _OURS:
+        return _OURS[text]
+    try:
+        return from_theirs(text)
+    except PatternError as error:
+        wrong(f"the pattern {shown(text)} of its pre-tokenizer has {error}")
+
+
+def is_only_step(splitter: SplitSpec | None) -> bool:
+    """Whether ByteLevel cuts texts alone."""
+    return splitter is None or (not splitter.then and splitter.pattern in (PATTERNS["gpt2"], GPT2))
+
+
+def pre_tokenizer_of(spec: ModelSpec) -> Json:
+    """The pre-tokenizers of a byte-level model. A pattern that cannot be written is a ConversionError."""
+    prefix, patterns = spec.normalizer.add_dummy_prefix, spec.patterns
+    steps: list[Json] = []
+    uses_gpt2 = bool(patterns) and patterns[-1] in (PATTERNS["gpt2"], GPT2)
+    for pattern in patterns[: len(patterns) - uses_gpt2]:
+        digits = {f"[{_NUMBERS}]": True, f"[{_NUMBERS}]+": False}.get(pattern)
+        if digits is not None:
+            steps.append({"type": "Digits", "individual_digits": digits})
+            continue
+        behavior = next((name for name in PUNCTUATION if pattern == _punctuation(name)), None)
+        if behavior is not None:
+            steps.append({"type": "Punctuation", "behavior": behavior})
+            continue
+        regex = {"Regex": _to_theirs(pattern)}
+        steps.append({"type": "Split", "pattern": regex, "behavior": "Isolated", "invert": False})
+    steps.append(
+        {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": uses_gpt2}
+    )
+    made = sequence("pretokenizers", steps)
+    assert made is not None
+    return made
+
+
+def _to_theirs(pattern: str) -> str:
+    try:
+        return to_theirs(pattern)
+    except PatternError as error:
+        raise ConversionError(
+            f"there is no tokenizer.json for this model: its pattern {shown(pattern)} has {error}"
+        ) from None

@@ -6,20 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cpbpe.model import validity
-from cpbpe.model.formats.tokenizer_json import special
-from cpbpe.model.formats.tokenizer_json.added import Added, read_added
-from cpbpe.model.formats.tokenizer_json.both import Both, Suspect
-from cpbpe.model.formats.tokenizer_json.byte_level import is_byte_level, read_byte_level
-from cpbpe.model.formats.tokenizer_json.checked import member, parsed, shown, type_of, typed, wrong
-from cpbpe.model.formats.tokenizer_json.lengths import read_lengths
-from cpbpe.model.formats.tokenizer_json.names import Names, absent_character
-from cpbpe.model.formats.tokenizer_json.settings import dropout_difference, refuse_others
-from cpbpe.model.formats.tokenizer_json.spaces import HIDDEN, SPACE, Json
+from cpbpe.model.formats.json_file import Json
+from cpbpe.model.formats.tokenizer_json.added import Added, ends_around, guessed_names, read_added
+from cpbpe.model.formats.tokenizer_json.byte_level import dropout_difference, is_byte_level, read_byte_level
+from cpbpe.model.formats.tokenizer_json.merging import (
+    Comparison,
+    Names,
+    Suspect,
+    absent_character,
+    read_lengths,
+)
 from cpbpe.model.formats.tokenizer_json.steps import (
+    FILE,
+    HIDDEN,
+    SPACE,
     Steps,
     decoder_note,
+    member,
     read_steps,
+    shown,
+    typed,
     unknown_surface,
+    wrong,
 )
 from cpbpe.model.formats.tokenizer_json.writing import isolating
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
@@ -30,6 +38,22 @@ _ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True
 _UNKNOWN = "<unk>"
 _TRIED = 100
 """On this many texts it is tried whether something shows."""
+_OTHERS = {
+    "Unigram": "it is a Unigram model",
+    "WordPiece": "it is a WordPiece model (as in BERT)",
+    "WordLevel": "it is a WordLevel model (whole words)",
+}
+_AFFIXES = ("continuing_subword_prefix", "end_of_word_suffix")
+_KINDS: dict[str, type] = {
+    "type": str,
+    **dict.fromkeys(_AFFIXES, str),
+    "unk_token": str,
+    **dict.fromkeys(("fuse_unk", "byte_fallback", "ignore_merges"), bool),
+    "dropout": float,
+    "vocab": dict,
+    "merges": list,
+}
+"""What a BPE model has."""
 _BYTES = frozenset(piece.decode() for piece in validity.BYTE_PIECES)
 
 
@@ -41,9 +65,9 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     What is different only in texts that spell out an added token, or in decoding, is a note.
     """
     # 1. The parts of the file.
-    content = parsed(data)
+    content = FILE.parsed(data, unique=True)
     model = member(content, "model", dict, "")
-    refuse_others(model)
+    _refuse_others(model)
     if is_byte_level(content):
         vocab = _checked_vocab(member(model, "vocab", dict, "model"))
         pairs = _checked_merges(member(model, "merges", list, "model"), vocab, splits=False)
@@ -54,12 +78,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     pieces = vocabulary.pieces()
     added = vocabulary.added
     ids = {**{text: id for id, text in enumerate(added.pieces)}, **{t.decode(): id for t, id in added.beyond}}
-    ends = special.ends_of(content.get("post_processor"), ids)
-    if ends is None:
-        wrong(
-            f"its post-processor is {type_of(content['post_processor'], 'post_processor')}, and does more "
-            f"than to put one token in front and one at the end"
-        )
+    ends = ends_around(content.get("post_processor"), ids)
     names = _special_pieces(vocabulary, ends)
     spec = ModelSpec(
         pieces,
@@ -82,8 +101,10 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     differences = [*steps.differences, *vocabulary.differences, *lengths.differences]
     if vocabulary.suspects:
         ignores = member(model, "ignore_merges", bool, "model", False)
-        both = Both(spec, vocabulary.vocab, vocabulary.pairs, vocabulary.unknown, ignores, steps.splits)
-        differences += filter(None, map(both.difference, vocabulary.suspects))
+        comparison = Comparison(
+            spec, vocabulary.vocab, vocabulary.pairs, vocabulary.unknown, ignores, steps.splits
+        )
+        differences += filter(None, map(comparison.difference, vocabulary.suspects))
     if steps.user_defined is not None and isolating(spec) != steps.isolating:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
     if not allow_differences:
@@ -98,7 +119,7 @@ def _special_pieces(
     vocabulary: _Vocabulary, ends: tuple[str | None, str | None]
 ) -> tuple[bytes, bytes, bytes, bytes]:
     control = {text.encode() for text, type in vocabulary.rows if type == PieceType.CONTROL}
-    bos, eos, pad = special.guessed_names(control)
+    bos, eos, pad = guessed_names(control)
     for end in ends:
         if end is not None and vocabulary.text_of(end).encode() not in control:
             wrong(
@@ -295,3 +316,31 @@ def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> d
         if not (splits and right[0] == SPACE):
             ranks[left, right] = place
     return ranks
+
+
+def _refuse_others(model: Json) -> None:
+    """Raise a ModelError for other kinds of models, by name, and for a value of another type.
+
+    A file without model.type is a BPE model only if everything fits one: with a single value that does not,
+    the library takes it for a list of words, without an error.
+    """
+    kind = model.get("type")
+    if kind is None and "vocab" not in model:
+        wrong("model.type and model.vocab are missing")
+    if kind is None:
+        listed = isinstance(model.get("vocab"), list)
+        words = "WordPiece" if "max_input_chars_per_word" in model else "WordLevel"
+        kind = "BPE" if "merges" in model else "Unigram" if listed else words
+        others = sorted(model.keys() - _KINDS.keys())
+        if kind == "BPE" and others:
+            wrong(f"model.type is missing, and model has {shown(others[0])}, which no BPE model has")
+    if isinstance(kind, str) and kind in _OTHERS:
+        wrong(f"{_OTHERS[kind]}, and cpbpe reads BPE models only", "tokenizers")
+    if kind != "BPE":
+        wrong(f"model.type is {shown(kind)}, and cpbpe reads BPE models only")
+    for name, expected in _KINDS.items():
+        if expected is not float and model.get(name) is not None:
+            typed(model[name], expected, f"model.{name}")
+    for name in _AFFIXES:
+        if model.get(name):
+            wrong(f"model.{name} is {shown(model[name])}, and pieces of cpbpe have none")

@@ -1,38 +1,371 @@
-"""The normalizer, the pre-tokenizer and the decoder of a tokenizer.json, as options of a model.
+r"""What a tokenizer.json of a model of characters does to a text, step by step: from options, and back.
 
-What `spaces` and `user_defined` write is recognized by writing it again, for each combination of options. Of
-what others write, those forms are known that do the same, or nearly: Llama's (Prepend and Replace), Mistral's
-(Metaspace) and Gemma's (Replace, and a Split at spaces, of which none are left).
+The other library has no options for spaces, but a list of steps: a normalizer, pre-tokenizers, a decoder.
+What is written here is recognized by writing it again, for each combination of options. Of what others write,
+those forms are known that do the same, or nearly: Llama's (Prepend and Replace), Mistral's (Metaspace) and
+Gemma's (Replace, and a Split at spaces, of which none are left).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import unicodedata
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import NoReturn
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cpbpe.model.formats.tokenizer_json.charsmaps import charsmap_of
-from cpbpe.model.formats.tokenizer_json.checked import shown, steps_of, type_of, wrong
-from cpbpe.model.formats.tokenizer_json.names import Names
-from cpbpe.model.formats.tokenizer_json.spaces import (
-    SPACE,
-    Json,
-    by_metaspace,
-    decoder_of,
-    drops_space,
-    escaped,
-    normalizer_of,
-    replace_regex,
-)
-from cpbpe.model.formats.tokenizer_json.spaces import replace as replace_step
-from cpbpe.model.formats.tokenizer_json.user_defined import pieces_of
+from cpbpe.errors import ConversionError
+from cpbpe.model.formats.json_file import Json, JsonFile
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import KEEPS_SPACE, ModelSpec, NormalizerSpec
+from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import FORMS
 
-_ESCAPE = replace_step(" ", SPACE)
-_UNESCAPE = replace_step(SPACE, " ")
+if TYPE_CHECKING:
+    from cpbpe.model.formats.tokenizer_json.merging import Names
+
+FILE = JsonFile("not a tokenizer.json that cpbpe can read")
+member, typed, shown, wrong = FILE.member, FILE.typed, FILE.shown, FILE.wrong
+
+SPACE = "▁"
+HIDDEN = "\0"
+"""What the names of tokens that no text may find begin with."""
+
+_META = re.compile(r"[\\^$.|?*+()\[\]{}]")
+
+
+def type_of(step: Any, where: str) -> str:
+    """The type of a normalizer, a pre-tokenizer, a decoder or a post-processor."""
+    return member(typed(step, dict, where), "type", str, where)
+
+
+def steps_of(step: Any, name: str, where: str) -> list[Json]:
+    """The steps of a sequence, however nested; a single step; nothing for null."""
+    if step is None:
+        return []
+    if type_of(step, where) != "Sequence":
+        return [step]
+    steps: list[Json] = []
+    waiting = list(reversed(member(step, name, list, where)))
+    while waiting:
+        inner = waiting.pop()
+        if type_of(inner, where) == "Sequence":
+            waiting += reversed(member(inner, name, list, where))
+        else:
+            steps.append(inner)
+    return steps
+
+
+def replace_text(text: str, by: str) -> Json:
+    """A step that replaces a text."""
+    return {"type": "Replace", "pattern": {"String": text}, "content": by}
+
+
+def replace_regex(pattern: str, by: str) -> Json:
+    """A step that replaces what a regular expression matches."""
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": by}
+
+
+def sequence(name: str, steps: Sequence[Json]) -> Json | None:
+    """Several steps as one; a single one as it is."""
+    if len(steps) < 2:
+        return steps[0] if steps else None
+    return {"type": "Sequence", name: list(steps)}
+
+
+def escaped(text: str) -> str:
+    r"""A text as a regular expression of the other library.
+
+    >>> escaped("a.b")
+    'a\\.b'
+    """
+    return _META.sub(r"\\\g<0>", text)
+
+
+def unescaped(pattern: str) -> str:
+    r"""The inverse.
+
+    >>> unescaped(escaped("a.\\n"))
+    'a.\\n'
+    """
+    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
+
+
+# --- Spaces ---------------------------------------------------------------------------------------
+#
+# - *Prepend* puts U+2581 in front of every text that is not empty, as sentencepiece does. The pre-tokenizer
+#   *Metaspace* does not, if a space is there already: it is for models with `prefix_before_space` off. Its
+#   scheme "first" leaves out the prefix after special tokens, "always" does not.
+# - *Replace* with a regular expression removes spaces at both ends, and makes one of several. sentencepiece
+#   looks for spaces at the beginning before it escapes them, and at the end afterwards. So at the end it also
+#   removes a U+2581 that was in the text itself.
+# - In the decoder, *Replace* sees one token after the other until *Fuse* joins them. So a U+2581 that is not
+# the first character of its token can become a space before that; what is left afterwards at the beginning of
+# the text is what decoding drops.
+# - A token whose name begins with NUL is one that must not be found in text (see `names`). The decoder
+# removes   the NUL.
+
+
+def normalizer_of(spec: NormalizerSpec) -> Json | None:
+    """The normalizer for a model's options, without its charsmap; None if there is nothing to do.
+
+    >>> normalizer_of(NormalizerSpec(add_dummy_prefix=False, remove_extra_whitespaces=False))
+    {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '▁'}
+    """
+    space = SPACE if spec.escape_whitespaces else " "
+    steps: list[Json] = []
+    if spec.remove_extra_whitespaces:
+        steps += [replace_regex(r"\A +", ""), replace_regex(" {2,}", " ")]
+    if spec.add_dummy_prefix and not spec.suffix and not by_metaspace(spec):
+        if spec.prefix_before_space:
+            steps.append({"type": "Prepend", "prepend": space})
+        else:
+            steps.append(replace_regex(rf"\A(?=[^{space}])", space))
+    if spec.escape_whitespaces and (spec.remove_extra_whitespaces or not by_metaspace(spec)):
+        steps.append(replace_text(" ", SPACE))
+    if spec.add_dummy_prefix and spec.suffix:
+        steps.append(replace_regex(r"(?!\A)\z", space))
+        if spec.remove_extra_whitespaces:
+            steps.append(replace_regex(rf"{space}+(?={space}\z)", ""))
+    elif spec.remove_extra_whitespaces:
+        steps.append(replace_regex(rf"{space}+\z", ""))
+    return sequence("normalizers", steps)
+
+
+def by_metaspace(spec: NormalizerSpec) -> bool:
+    """Whether the dummy prefix is what the pre-tokenizer Metaspace does."""
+    prefix = spec.add_dummy_prefix and not spec.suffix
+    return prefix and spec.escape_whitespaces and not spec.prefix_before_space
+
+
+def metaspace_of(after_special: bool) -> Json:
+    """The pre-tokenizer Metaspace, which escapes spaces, too. `after_special`: a prefix also after these."""
+    scheme = "always" if after_special else "first"
+    return {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": False}
+
+
+def normalized(spec: NormalizerSpec, text: str) -> str:
+    """A text as sentencepiece rewrites it, if there is no charsmap and nothing user-defined in it.
+
+    >>> normalized(NormalizerSpec(), "  a   b ▁")
+    '▁a▁b'
+    """
+    space = SPACE if spec.escape_whitespaces else " "
+    if spec.remove_extra_whitespaces:
+        text = re.sub(" {2,}", " ", text.lstrip(" "))
+    if not text:
+        return ""
+    if spec.add_dummy_prefix and not spec.suffix:
+        has_space = not spec.prefix_before_space and text.startswith((" ", space))
+        text = text if has_space else " " + text
+    text = text.replace(" ", space)
+    if spec.remove_extra_whitespaces:
+        text = text.rstrip(space)
+    return text + space if spec.add_dummy_prefix and spec.suffix else text
+
+
+# --- The decoder ----------------------------------------------------------------------------------
+
+
+def drops_space(spec: NormalizerSpec) -> bool:
+    """Whether decoding drops a space at the beginning."""
+    return spec.add_dummy_prefix or spec.remove_extra_whitespaces
+
+
+def decoder_of(
+    spec: NormalizerSpec, byte_fallback: bool, surface: tuple[str, str] | None, has_hidden: bool, unused: str
+) -> Json:
+    """The decoder. `surface` is the UNKNOWN token with its text; `unused` is a character of no token.
+
+    With byte fallback, this is the usual decoder of Llama's files, whose last step removes one space: the ids
+    of a text with a dummy prefix always begin with a U+2581. Without byte fallback, they may begin with the
+    text of the UNKNOWN token, from which nothing must be removed.
+    """
+    steps: list[Json] = []
+    if has_hidden:
+        steps.append(replace_regex(r"\A\x00", ""))
+    if surface is not None:
+        steps.append(replace_regex(rf"\A{escaped(surface[0])}\z", surface[1].replace(SPACE, unused)))
+    fallback: list[Json] = [{"type": "ByteFallback"}] if byte_fallback else []
+    fuse: Json = {"type": "Fuse"}
+    if not drops_space(spec):
+        steps += [replace_text(SPACE, " "), *fallback, fuse]
+    elif byte_fallback and spec.escape_whitespaces and not spec.remove_extra_whitespaces:
+        strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+        steps += [replace_text(SPACE, " "), *fallback, fuse, strip]
+    else:
+        # With remove_extra_whitespaces, one is dropped from every token until there is text.
+        dropped = rf"\A{SPACE}+" if spec.remove_extra_whitespaces else rf"\A{SPACE}"
+        inner = replace_regex(rf"(?<!\A){SPACE}", " ")
+        steps += [inner, *fallback, fuse, replace_regex(dropped, ""), replace_text(SPACE, " ")]
+    if surface is not None and SPACE in surface[1]:
+        steps.append(replace_text(unused, SPACE))
+    return {"type": "Sequence", "decoders": steps}
+
+
+# --- Charsmaps ------------------------------------------------------------------------------------
+#
+# The other library applies the rules to user-perceived characters, not to the longest text that has a rule. A
+# character of fewer than six bytes is looked up as a whole. If a rule matches the beginning of it, all of it
+# is replaced: the accent after a letter that has a rule is lost.
+
+_ACCENT = "\u0323"
+"""A combining mark that few rules have to do with: a dot below."""
+
+
+def precompiled(charsmap: bytes) -> Json:
+    """The step that holds a charsmap. The library cannot load one whose replacements are not UTF-8."""
+    try:
+        charsmap[4 + int.from_bytes(charsmap[:4], "little") :].decode()
+    except UnicodeDecodeError:
+        raise ConversionError(
+            "some rules of the normalizer make text that is not UTF-8, which tokenizers cannot load; "
+            "there is no tokenizer.json for this model"
+        ) from None
+    return {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()}
+
+
+def charsmap_of(step: Json) -> bytes | None:
+    """The charsmap that a step holds, or None if it cannot be read."""
+    try:
+        return b64decode(step["precompiled_charsmap"], validate=True)
+    except (Error, KeyError, TypeError, ValueError):
+        return None
+
+
+def lost_accent(blob: bytes, known: frozenset[str]) -> str | None:
+    """A letter with a rule and an accent, which the other library loses; None if there is none.
+
+    What the letter is rewritten to must end in a character that is `known`: two unknown characters side by
+    side are one token, with or without the accent.
+    """
+    charsmap = Charsmap(blob, trusted=True)
+    accent = _ACCENT.encode()
+    if charsmap.longest(accent, 0) is not None:
+        return None
+    for code in range(0xA0, 0x10000):
+        letter = chr(code)
+        if unicodedata.category(letter) not in ("Lu", "Ll", "Lo", "No") or 0x1100 <= code < 0x1200:
+            continue
+        data = letter.encode()
+        rule = charsmap.longest(data + accent, 0)
+        if rule is None or rule[1] != len(data):
+            continue
+        rewritten = rule[0].decode(errors="replace")
+        if rewritten[-1:] in known and not rewritten[-1:].isspace():
+            return letter + _ACCENT
+    return None
+
+
+# --- User-defined pieces --------------------------------------------------------------------------
+#
+# sentencepiece looks for these pieces in the normalized text, the longest first, and merges nothing across
+# them. In the other library, `Split` cuts the normalized text, and `ignore_merges` takes a part that is a
+# token as it is. So a first Split isolates the pieces. (Added tokens would not do: they are looked for before
+# the dummy prefix is there, or, if they are to be normalized, with a prefix of their own.)
+#
+# But then other tokens that no merge makes, such as the text `<0x41>`, would be taken whole, too, when such a
+# text stands between two user-defined pieces. So a second Split cuts a part that is the text of such a token
+# at a place where nothing is merged anyway.
+
+
+def splits_of(pieces: Iterable[str], cuts: Mapping[str, int]) -> list[Json]:
+    """The pre-tokenizers for user-defined pieces, and for texts that have to be cut at these places."""
+    pieces = sorted(pieces)
+    if not pieces:
+        return []
+    steps = [_split(_alternatives(pieces))]
+    if cuts:
+        parts = (rf"{escaped(text[:at])}(?={escaped(text[at:])}\z)" for text, at in sorted(cuts.items()))
+        steps.append(_split(rf"\A(?:{'|'.join(parts)})"))
+    return steps
+
+
+def _split(pattern: str) -> Json:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+
+
+def _alternatives(words: list[str]) -> str:
+    r"""A regular expression that matches the longest of sorted words; what begins alike is written once.
+
+    A list of 16,000 alternatives takes 85 times as long to search for.
+
+    >>> _alternatives(["a.", "a.bc", "a.bd"])
+    'a\\.(?:b(?:c|d))?'
+    """
+    first, last = words[0], words[-1]
+    alike = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    start = first[:alike]
+    rest = [word[len(start) :] for word in words if len(word) > len(start)]
+    if not rest:
+        return escaped(start)
+    groups = [list(group) for _, group in groupby(rest, lambda word: word[0])]
+    inner = "|".join(map(_alternatives, groups))
+    optional = "?" if len(rest) < len(words) else ""
+    return f"{escaped(start)}(?:{inner}){optional}" if len(groups) > 1 or optional else escaped(start) + inner
+
+
+def pieces_of(steps: Sequence[Any]) -> list[str] | None:
+    """The user-defined pieces of pre-tokenizers of this kind, or None if they are of another."""
+    first = steps[0] if steps else None
+    if not isinstance(first, dict) or first.get("type") != "Split":
+        return None
+    pattern = first["pattern"].get("Regex") if isinstance(first.get("pattern"), dict) else None
+    if not isinstance(pattern, str):
+        return None
+    words = _words(pattern)
+    return words if words and _alternatives(sorted(words)) == pattern else None
+
+
+def _words(pattern: str) -> list[str] | None:
+    """The words that a pattern of `_alternatives` stands for; None if it is not one."""
+    # What has been read of each group that is open: its finished alternatives, and the one being read.
+    done: list[list[str]] = [[]]
+    current: list[list[str]] = [[""]]
+    literal = ""
+    at = 0
+    while at <= len(pattern):
+        end = at == len(pattern)
+        special = end or pattern[at] in "|)" or pattern.startswith("(?:", at)
+        if not special:
+            length = 2 if pattern[at] == "\\" else 1
+            literal += pattern[at : at + length]
+            at += length
+            continue
+        current[-1] = [word + unescaped(literal) for word in current[-1]]
+        literal = ""
+        if end:
+            break
+        if pattern[at] == "(":
+            done.append([])
+            current.append([""])
+            at += 3
+            continue
+        done[-1] += current[-1]
+        current[-1] = [""]
+        at += 1
+        if pattern[at - 1] == ")":
+            if len(done) == 1:
+                return None
+            inner = done.pop()
+            current.pop()
+            if pattern[at : at + 1] == "?":
+                inner.append("")
+                at += 1
+            if len(current[-1]) * len(inner) > 1 << 20:
+                return None
+            current[-1] = [word + tail for word in current[-1] for tail in inner]
+    words = done[-1] + current[-1]
+    return words if len(done) == 1 and "" not in words else None
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+_ESCAPE = replace_text(" ", SPACE)
+_UNESCAPE = replace_text(SPACE, " ")
 _DOUBLE = replace_regex(rf"\A{SPACE}", SPACE * 2)
 
 
@@ -155,9 +488,6 @@ def _cannot(what: str, steps: list[Json]) -> NoReturn:
 
 def _pattern(step: Json) -> str:
     return f" of {shown(step['pattern'])}" if "pattern" in step else ""
-
-
-# --- The decoder ----------------------------------------------------------------------------------
 
 
 def unknown_surface(content: Json, unknown: str | None, is_special: bool, byte_fallback: bool) -> bytes:

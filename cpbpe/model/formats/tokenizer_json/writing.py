@@ -8,24 +8,25 @@ from itertools import pairwise
 from typing import Any
 
 from cpbpe.model import validity
-from cpbpe.model.formats.tokenizer_json import special
-from cpbpe.model.formats.tokenizer_json.byte_level_writing import content_of
-from cpbpe.model.formats.tokenizer_json.charsmaps import lost_accent, precompiled
-from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging
-from cpbpe.model.formats.tokenizer_json.names import Names
-from cpbpe.model.formats.tokenizer_json.spaces import (
+from cpbpe.model.formats.json_file import Json
+from cpbpe.model.formats.tokenizer_json import added
+from cpbpe.model.formats.tokenizer_json.byte_level import content_of
+from cpbpe.model.formats.tokenizer_json.merging import UNKNOWN, Merging, Names
+from cpbpe.model.formats.tokenizer_json.steps import (
     HIDDEN,
     SPACE,
-    Json,
     by_metaspace,
     decoder_of,
+    lost_accent,
     metaspace_of,
     normalizer_of,
+    precompiled,
     sequence,
+    splits_of,
 )
-from cpbpe.model.formats.tokenizer_json.user_defined import splits_of
 from cpbpe.model.formats.values import Difference, Written, refuse
-from cpbpe.model.spec import ModelSpec
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.text.byte_letters import to_letters
 
 _NONE = "there is no tokenizer.json that is exactly this model"
 ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
@@ -57,7 +58,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "fuse_unk": True,
         "byte_fallback": spec.byte_fallback,
         "ignore_merges": bool(names.user_defined),
-        "vocab": {**dict(zip(names.names, range(len(names.names)), strict=True)), **special.in_gaps(spec)},
+        "vocab": {**dict(zip(names.names, range(len(names.names)), strict=True)), **added.in_gaps(spec)},
         "merges": merging.pairs,
     }
     surface = None
@@ -67,10 +68,10 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": special.added_tokens(names),
+        "added_tokens": added.added_tokens(names),
         "normalizer": _normalizer(spec),
         "pre_tokenizer": _pre_tokenizer(names, cuts),
-        "post_processor": special.post_processor(spec, names.names),
+        "post_processor": added.post_processor(spec, names.names),
         "decoder": decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private),
         "model": model,
     }
@@ -194,7 +195,31 @@ def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
             "ids that no text has may be decoded in another way: bytes that are not UTF-8, the byte of a "
             "space, an unknown token at the beginning"
         )
-    if lost := special.lost_names(spec, names):
+    if lost := added.lost_names(spec, names):
         yield f"the file does not say that {', '.join(lost)}"
     if spec.settings.trainer:
         yield "scores become the order of merges, and the settings of the training are not stored"
+
+
+def read_back(spec: ModelSpec, written: Written) -> str:
+    """What is wrong with a file: of its tokens. (The merges are proved, and the other library tries them.)"""
+    content: Any = json.loads(written.data)
+    vocab: dict[str, int] = content["model"]["vocab"]
+    rows = enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True))
+    others = {text.decode(): id for text, id in spec.added}
+    if spec.alphabet == "bytes":
+        tokens = {**vocab, **{token["content"]: token["id"] for token in content["added_tokens"]}}
+        meant = {
+            text.decode() if type == PieceType.CONTROL else to_letters(text): id for id, (text, type) in rows
+        }
+        return "" if tokens == {**meant, **others} else "its tokens are not the same"
+    found = {id: token for token, id in vocab.items()}
+    same = all(found.pop(id, None) in _possible_names(text.decode(), type) for id, (text, type) in rows)
+    is_rest = found.items() <= {id: text for text, id in others.items()}.items()
+    return "" if same and is_rest else "its tokens are not the same"
+
+
+def _possible_names(text: str, type: int) -> tuple[str, ...]:
+    """What a file may call a piece."""
+    character = (chr(int(text[3:5], 16)),) if type == PieceType.BYTE else ()
+    return (text, HIDDEN + text, *character)

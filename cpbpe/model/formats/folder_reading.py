@@ -1,21 +1,26 @@
-"""What the files beside a model say, in the order of precedence of transformers 4 and 5.
+"""Folders of `transformers`: what the files beside a model say, in the order of precedence of versions 4 and
+5.
 
 For tokens, that is `added_tokens_decoder` in tokenizer_config.json; only without it, special_tokens_map.json
 and added_tokens.json. A tokenizer.json adds its own. For bos and eos around texts, a tokenizer.json comes
 first, as in transformers 5. For chat templates, files named .jinja come first, and hide all others.
+
+`cpbpe.tokenizer.folders` puts the model and what is said beside it together, because that needs to know which
+tokens are pieces; `folder_writing` makes all files of a folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, BinaryIO
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
-from cpbpe.model.formats.folder.json_head import json_head
+from cpbpe.lazy import importing
+from cpbpe.model.formats.json_file import Json, JsonFile, as_json
 
 CONFIG = "tokenizer_config.json"
 TOKENS = "special_tokens_map.json"
@@ -59,7 +64,7 @@ _HUGE = 10**15
 
 
 @dataclass
-class Beside:
+class FolderSettings:
     """What the files beside a model say."""
 
     tokens: dict[int, str] = field(default_factory=dict)
@@ -86,19 +91,19 @@ class Beside:
     """What cannot be kept."""
 
 
-def read_beside(folder: str, main: str) -> Beside:
+def read_settings(folder: str, main: str) -> FolderSettings:
     """What the files of a folder say beside its model, the file `main`. Those that are missing say nothing.
 
     A ModelError has the name of a file that cannot be read, and says what is wrong with it.
     """
-    found = Beside()
+    found = FolderSettings()
     config = _object(folder, CONFIG)
     # 1. Tokens, and which part each has.
-    _read_config(found, config, f"{os.path.join(folder, CONFIG)}: ")
+    _read_config(found, config, _file(folder, CONFIG))
     if "added_tokens_decoder" not in config:
         _read_legacy(found, folder)
     # 2. What goes around texts, and in front of them.
-    _read_switches(found, config, os.path.join(folder, CONFIG))
+    _read_switches(found, config, _file(folder, CONFIG))
     if main != TOKENIZER:
         _read_tokenizer_json(found, folder)
     # 3. Everything else.
@@ -106,32 +111,31 @@ def read_beside(folder: str, main: str) -> Beside:
     if isinstance(name := config.get("tokenizer_class"), str):
         found.tokenizer_class = name
     generation = _object(folder, GENERATION)
-    where = os.path.join(folder, GENERATION)
+    file = _file(folder, GENERATION)
     ends = generation.get("eos_token_id")
     for id in ends if isinstance(ends, list) else [] if ends is None else [ends]:
         if type(id) is not int:
-            _wrong(where, f"eos_token_id must be an id or a list of ids, not {_shown(ends)}")
+            file.wrong(f"eos_token_id must be an id or a list of ids, not {file.shown(ends)}")
         found.stops.append(id)
-    _note_the_rest(found, config)
+    _note_the_rest(found, config, _file(folder, CONFIG))
     return found
 
 
 # --- Tokens ---------------------------------------------------------------------------------------
 
 
-def _read_config(found: Beside, config: Mapping[str, Any], where: str) -> None:
-    name = where.removesuffix(": ")
+def _read_config(found: FolderSettings, config: Json, file: JsonFile) -> None:
     given = config.get("added_tokens_decoder")
     if given is not None and not isinstance(given, dict):
-        _wrong(name, f"added_tokens_decoder must be an object, not {_shown(given)}")
+        file.wrong(f"added_tokens_decoder must be an object, not {file.shown(given)}")
     for key, token in (given or {}).items():
         if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
-            _wrong(name, f"added_tokens_decoder has the key {_shown(key)}, which is no id")
-        _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", name)
-    _read_named(found, config, name)
+            file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
+        _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", file)
+    _read_named(found, config, file)
 
 
-def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
+def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
     """The members that name a token, and the lists of tokens."""
     for key, token in content.items():
         role = key.removesuffix(_SUFFIX)
@@ -139,88 +143,79 @@ def _read_named(found: Beside, content: Mapping[str, Any], name: str) -> None:
             if token is None:
                 found.roles.pop(role, None)
             elif isinstance(token, (str, dict)):
-                text = _content(token, key, name)
-                found.roles[_checked(role, f"the name {_shown(key)}", name)] = text
-                _keep_flags(found, token, text, name)
+                text = _content(token, key, file)
+                found.roles[file.valid(role, f"the name {file.shown(key)}")] = text
+                _keep_flags(found, token, text, file)
     for key in _LISTS:
         given = content.get(key)
         if isinstance(given, dict):
             for role, token in given.items():
                 role = role.removesuffix(_SUFFIX)
                 if f"{role}{_SUFFIX}" in _SWITCHES:
-                    _wrong(name, f"{key} calls a token {_shown(role)}, which is the name of a setting")
-                _checked(role, f"the name {_shown(role)}", name)
-                found.roles[role] = _content(token, f"{key}[{role!r}]", name)
+                    file.wrong(f"{key} calls a token {file.shown(role)}, which is the name of a setting")
+                file.valid(role, f"the name {file.shown(role)}")
+                found.roles[role] = _content(token, f"{key}[{role!r}]", file)
         elif isinstance(given, list):
             for place, token in enumerate(given):
-                text = _content(token, f"{key}[{place}]", name)
+                text = _content(token, f"{key}[{place}]", file)
                 found.extra[text] = None
-                _keep_flags(found, token, text, name)
+                _keep_flags(found, token, text, file)
         elif given is not None:
-            _wrong(name, f"{key} must be a list, not {_shown(given)}")
+            file.wrong(f"{key} must be a list, not {file.shown(given)}")
 
 
-def _read_legacy(found: Beside, folder: str) -> None:
+def _read_legacy(found: FolderSettings, folder: str) -> None:
     """The files that transformers reads if tokenizer_config.json does not list the tokens."""
-    _read_named(found, _object(folder, TOKENS), os.path.join(folder, TOKENS))
-    where = os.path.join(folder, ADDED)
+    _read_named(found, _object(folder, TOKENS), _file(folder, TOKENS))
+    file = _file(folder, ADDED)
     for text, id in _object(folder, ADDED).items():
         if type(id) is not int or id < 0:
-            _wrong(where, f"the id of {_shown(text)} must be a number from 0, not {_shown(id)}")
-        _add(found, id, text, _shown(text), where)
+            file.wrong(f"the id of {file.shown(text)} must be a number from 0, not {file.shown(id)}")
+        _add(found, id, text, file.shown(text), file)
 
 
-def _add(found: Beside, id: int, token: Any, what: str, name: str) -> None:
-    text = _content(token, what, name)
+def _add(found: FolderSettings, id: int, token: Any, what: str, file: JsonFile) -> None:
+    text = _content(token, what, file)
     if id in found.tokens and found.tokens[id] != text:
         found.notes.append(f"the id {id} is {found.tokens[id]!r} in one file, and {text!r} in another")
         return
     found.tokens[id] = text
     if isinstance(token, dict):
-        found.flags[text] = _flags(token, name)
+        found.flags[text] = _flags(token, file)
 
 
-def _keep_flags(found: Beside, token: Any, text: str, name: str) -> None:
+def _keep_flags(found: FolderSettings, token: Any, text: str, file: JsonFile) -> None:
     """The flags of a token that is called special, unless those of its id are known, which come first."""
     if isinstance(token, dict):
-        found.flags.setdefault(text, _flags({**token, "special": True}, name))
+        found.flags.setdefault(text, _flags({**token, "special": True}, file))
 
 
-def _flags(token: dict[str, Any], name: str) -> tuple[str, ...]:
+def _flags(token: dict[str, Any], file: JsonFile) -> tuple[str, ...]:
     """Flags as the class of transformers understands them that is built on sentencepiece."""
-    special = imported("cpbpe.model.formats.tokenizer_json.special")
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.added import flags_of
     try:
-        flags: tuple[str, ...] = special.flags_of(token, None)
+        return flags_of(token, None)
     except ModelError as error:
-        _wrong(name, str(error).partition(": ")[2])
-    return flags
+        file.wrong(str(error).partition(": ")[2])
 
 
-def _content(token: Any, what: str, name: str) -> str:
+def _content(token: Any, what: str, file: JsonFile) -> str:
     """The text of a token, which may be an object with more about it."""
     text = token.get("content") if isinstance(token, dict) else token
     if not isinstance(text, str) or not text:
-        _wrong(name, f"{what} must be a token, and is {_shown(token)}")
-    _checked(text, f"{what}, {_shown(text)},", name)
+        file.wrong(f"{what} must be a token, and is {file.shown(token)}")
+    file.valid(text, f"{what}, {file.shown(text)},")
     return text.removeprefix("\0") or text  # see `names` of tokenizer_json
-
-
-def _checked(text: str, what: str, name: str) -> str:
-    """A text that a file of ours can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        _wrong(name, f"{what} holds half of a surrogate pair, which is no text")
-    return text
 
 
 # --- Options --------------------------------------------------------------------------------------
 
 
-def _read_switches(found: Beside, config: Mapping[str, Any], name: str) -> None:
+def _read_switches(found: FolderSettings, config: Json, file: JsonFile) -> None:
     for key in _SWITCHES:
         if not isinstance(config.get(key), (bool, type(None))):
-            _wrong(name, f"{key} must be true, false or null, not {_shown(config[key])}")
+            file.wrong(f"{key} must be true, false or null, not {file.shown(config[key])}")
     for end in ("bos", "eos"):
         if (wanted := config.get(f"add_{end}_token")) is not None:
             found.options[f"add_{end}"] = wanted
@@ -229,10 +224,10 @@ def _read_switches(found: Beside, config: Mapping[str, Any], name: str) -> None:
     found.is_legacy_lost = is_legacy_lost(config)
     found.prefix_space = config.get("add_prefix_space")
     if (arguments := config.get("sp_model_kwargs")) not in (None, {}):
-        found.notes.append(f"{CONFIG} asks sentencepiece for {_shown(arguments)}, which is not done here")
+        found.notes.append(f"{CONFIG} asks sentencepiece for {file.shown(arguments)}, which is not done here")
 
 
-def is_legacy_lost(config: Mapping[str, Any]) -> bool:
+def is_legacy_lost(config: Json) -> bool:
     """Whether transformers 5 puts no prefix after a special token, whatever the tokenizer.json says.
 
     Its class for Llama makes the pre-tokenizer anew from the option `legacy`, which it does not save.
@@ -242,30 +237,31 @@ def is_legacy_lost(config: Mapping[str, Any]) -> bool:
     return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
 
 
-def _read_tokenizer_json(found: Beside, folder: str) -> None:
+def _read_tokenizer_json(found: FolderSettings, folder: str) -> None:
     """The tokens of a tokenizer.json beside the model, and what it puts around texts."""
-    path = os.path.join(folder, TOKENIZER)
+    file = _file(folder, TOKENIZER)
     try:
-        with open(path, "rb") as file:
-            head = json_head(file)
+        with open(file.problem, "rb") as opened:
+            head = json_head(opened)
     except FileNotFoundError:
         return
     except (ValueError, UnicodeDecodeError) as error:
-        _wrong(path, f"it is not valid JSON ({error}); copy or download it again, or remove it")
+        file.wrong(f"it is not valid JSON ({error}); copy or download it again, or remove it")
     tokens = head.get("added_tokens")
     ids: dict[str, int] = {}
     for place, token in enumerate(tokens if isinstance(tokens, list) else []):
         id = token.get("id") if isinstance(token, dict) else None
         if type(id) is not int or id < 0:
-            _wrong(path, f"added_tokens[{place}] must be an object with an id, and is {_shown(token)}")
-        _add(found, id, token, f"added_tokens[{place}]", path)
+            file.wrong(f"added_tokens[{place}] must be an object with an id, and is {file.shown(token)}")
+        _add(found, id, token, f"added_tokens[{place}]", file)
         ids[token["content"]] = id
     processor = head.get("post_processor")
-    special = imported("cpbpe.model.formats.tokenizer_json.special")
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.added import ends_of
     try:
-        ends = special.ends_of(processor, ids) if isinstance(processor, (dict, type(None))) else None
+        ends = ends_of(processor, ids) if isinstance(processor, (dict, type(None))) else None
     except ModelError as error:
-        _wrong(path, str(error).partition(": ")[2])
+        file.wrong(str(error).partition(": ")[2])
     if ends is None:
         found.notes.append(
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
@@ -284,15 +280,18 @@ def _read_tokenizer_json(found: Beside, folder: str) -> None:
 # --- Chat templates -------------------------------------------------------------------------------
 
 
-def _read_templates(found: Beside, folder: str, config: Mapping[str, Any]) -> None:
-    files = {name: _text(path) for name, path in _template_files(folder)}
+def _read_templates(found: FolderSettings, folder: str, config: Json) -> None:
+    files = {}
+    for title, path in _template_files(folder):
+        with open(path, "rb") as file:
+            files[title] = JsonFile(path).text(file.read())
     if files:
         found.chat_templates = files
         return
     for name, given in ((CONFIG, config), (OLD_TEMPLATE, _object(folder, OLD_TEMPLATE))):
         template = given.get("chat_template")
         if template is not None:
-            found.chat_templates = dict(_templates(template, os.path.join(folder, name)))
+            found.chat_templates = dict(_templates(template, _file(folder, name)))
             return
 
 
@@ -307,27 +306,27 @@ def _template_files(folder: str) -> Iterator[tuple[str, str]]:
                 yield name.removesuffix(".jinja"), os.path.join(others, name)
 
 
-def _templates(given: Any, where: str) -> Iterator[tuple[str, str]]:
+def _templates(given: Any, file: JsonFile) -> Iterator[tuple[str, str]]:
     """The templates in a member: one, an object of them, or a list of objects with names."""
     if isinstance(given, str):
-        yield "default", _checked(given, "chat_template", where)
+        yield "default", file.valid(given, "chat_template")
         return
     items: Iterable[tuple[Any, Any]] | None = given.items() if isinstance(given, dict) else None
     if isinstance(given, list) and all(isinstance(item, dict) for item in given):
         items = [(item.get("name"), item.get("template")) for item in given]
     if items is None:
-        _wrong(where, f"chat_template must be a text or a list of named ones, not {_shown(given)}")
+        file.wrong(f"chat_template must be a text or a list of named ones, not {file.shown(given)}")
     for name, template in items:
         if not isinstance(name, str) or not isinstance(template, str):
-            _wrong(where, f"a chat_template needs a name and a template, and {_shown(name)} has none")
-        what = f"the chat_template {_shown(name)}"
-        yield _checked(name, what, where), _checked(template, what, where)
+            file.wrong(f"a chat_template needs a name and a template, and {file.shown(name)} has none")
+        what = f"the chat_template {file.shown(name)}"
+        yield file.valid(name, what), file.valid(template, what)
 
 
 # --- Files ----------------------------------------------------------------------------------------
 
 
-def _note_the_rest(found: Beside, config: Mapping[str, Any]) -> None:
+def _note_the_rest(found: FolderSettings, config: Json, file: JsonFile) -> None:
     """What the files say that has no place here."""
     rest = {
         key: value
@@ -339,47 +338,114 @@ def _note_the_rest(found: Beside, config: Mapping[str, Any]) -> None:
         and _DEFAULTS.get(key, ...) != value
     }
     if rest:
-        shown = ", ".join(f"{key} ({_shown(value)})" for key, value in list(rest.items())[:4])
+        shown = ", ".join(f"{key} ({file.shown(value)})" for key, value in list(rest.items())[:4])
         more = f" and {len(rest) - 4} more" if len(rest) > 4 else ""
         found.notes.append(f"{CONFIG} also says {shown}{more}, which is not kept")
 
 
-def _object(folder: str, name: str) -> dict[str, Any]:
+def _file(folder: str, name: str) -> JsonFile:
+    """A file of the folder, in errors."""
+    return JsonFile(os.path.join(folder, name), as_json)
+
+
+def _object(folder: str, name: str) -> Json:
     """The object in a file; empty if there is no such file."""
-    path = os.path.join(folder, name)
+    file = _file(folder, name)
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        with open(file.problem, "rb") as opened:
+            data = opened.read()
     except FileNotFoundError:
         return {}
+    return file.parsed(data)
+
+
+# --- What a tokenizer.json says before its vocabulary ---------------------------------------------
+#
+# The vocabulary takes far longer to read than the rest, and the library writes `model` last. So a file beside
+# a `.model` can tell its added tokens, and what it puts around texts, at the cost of its first kilobytes.
+
+_PART = 1 << 16
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class _Incomplete(Exception):  # noqa: N818  # nothing went wrong
+    """More of the file is needed."""
+
+
+def json_head(file: BinaryIO) -> dict[str, Any]:
+    r"""The members of the object in a file, up to `model`. A ValueError says that it is not JSON.
+
+    >>> from io import BytesIO
+    >>> json_head(BytesIO(b'{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab"'))
+    {'version': '1.0', 'added_tokens': []}
+    """
+    data = b""
+    size = _PART
+    while True:
+        part = file.read(size)
+        data += part
+        size = len(data)  # so that the file is not read again and again from its beginning
+        try:
+            return _members(_text(data, complete=not part))
+        except _Incomplete:
+            if not part:
+                raise ValueError("it ends too early") from None
+
+
+def _text(data: bytes, complete: bool) -> str:
+    text = data.decode("utf-8-sig", errors="replace" if not complete else "strict")
+    # A character that was cut off in the middle looks like a broken one.
+    return text if complete else text.rstrip("\ufffd")
+
+
+def _members(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    at = _after(text, 0, "{")
+    if _peek(text, at) == "}":
+        return found
+    while True:
+        key, at = _value(text, at)
+        at = _after(text, at, ":")
+        if key == "model":
+            return found
+        found[key], at = _value(text, at)
+        at = _skipped(text, at)
+        if _peek(text, at) == "}":
+            return found
+        at = _after(text, at, ",")
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    at = _skipped(text, at)
     try:
-        content = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        _wrong(path, f"byte {error.start} is not UTF-8")
+        value, end = json.JSONDecoder().raw_decode(text, at)
     except RecursionError:
-        _wrong(path, "it is nested too deeply to be read")
+        raise ValueError("it is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
-        _wrong(path, f"it is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})")
-    except ValueError:  # newer versions of Python refuse to read such a number
-        _wrong(path, "it holds a number of thousands of digits")
-    if not isinstance(content, dict):
-        _wrong(path, f"it must hold an object, not {_shown(content)}")
-    return content
+        if error.pos >= len(text) - 16 or error.msg.startswith("Unterminated"):
+            raise _Incomplete from None
+        raise
+    if end == len(text):  # a number may go on
+        raise _Incomplete
+    return value, end
 
 
-def _text(path: str) -> str:
-    with open(path, "rb") as file:
-        data = file.read()
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        _wrong(path, f"byte {error.start} is not UTF-8")
+def _after(text: str, at: int, mark: str) -> int:
+    """The place after a mark."""
+    at = _skipped(text, at)
+    if _peek(text, at) != mark:
+        raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
+    return at + 1
 
 
-def _wrong(path: str, problem: str) -> NoReturn:
-    raise ModelError(f"{path}: {problem}")
+def _peek(text: str, at: int) -> str:
+    at = _skipped(text, at)
+    if at >= len(text):
+        raise _Incomplete
+    return text[at]
 
 
-def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=True, default=repr)
-    return text if len(text) <= 60 else f"{text[:60]}..."
+def _skipped(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()

@@ -17,10 +17,17 @@ from io import BytesIO
 from typing import Any
 
 from cpbpe.errors import ConversionError
-from cpbpe.lazy import imported
-from cpbpe.model.formats.folder import beside
-from cpbpe.model.formats.folder.json_head import json_head
-from cpbpe.model.formats.tokenizer_json.special import added_token, flagged_pieces
+from cpbpe.model.formats import sentencepiece, tokenizer_json
+from cpbpe.model.formats.folder_reading import (
+    ADDED,
+    CONFIG,
+    TEMPLATE,
+    TEMPLATES,
+    TOKENIZER,
+    TOKENS,
+    json_head,
+)
+from cpbpe.model.formats.tokenizer_json.added import added_token, flagged_pieces
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import PLAIN, ModelSpec, PieceType
 from cpbpe.spelling import given
@@ -29,7 +36,7 @@ MODEL = "tokenizer.model"
 MODEL_OF_BERT = "spiece.model"
 """Under this name BertGenerationTokenizer looks for the model."""
 
-OURS = (MODEL, beside.TOKENIZER, beside.CONFIG, beside.TOKENS, beside.ADDED, beside.TEMPLATE)
+OURS = (MODEL, TOKENIZER, CONFIG, TOKENS, ADDED, TEMPLATE)
 """What a folder may hold: what is not written, and is there from another model, would be read with it."""
 
 _HUGE = 1000000000000000019884624838656
@@ -75,23 +82,20 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
     """
     # 1. The model in both forms.
     byte_level = spec.alphabet == "bytes"
-    model: bytes = imported("cpbpe.model.formats.sentencepiece").write(spec)
-    files = {} if byte_level else {MODEL: model}
+    files = {} if byte_level else {MODEL: sentencepiece.write(spec)}
     differences: tuple[Difference, ...] = ()
     notes: list[str] = []
     try:
-        written = imported("cpbpe.model.formats.tokenizer_json").write(
-            spec, allow_differences=allow_differences
-        )
+        written = tokenizer_json.write(spec, allow_differences=allow_differences)
     except ConversionError as error:
         if byte_level:
             raise
         _refuse_slow(spec, error)
-        files[MODEL_OF_BERT] = model
+        files[MODEL_OF_BERT] = files[MODEL]
         notes += _without_json(spec, error)
         special = _special(spec)
     else:
-        files[beside.TOKENIZER] = written.data
+        files[TOKENIZER] = written.data
         differences = written.differences
         notes += written.notes
         special = {
@@ -99,17 +103,17 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
         }
     names = _Names(_roles(spec, special), special)
     # 2. What is said beside it.
-    config = _config(spec, names, has_json=beside.TOKENIZER in files)
-    files[beside.CONFIG] = _json(config)
+    config = _config(spec, names, has_json=TOKENIZER in files)
+    files[CONFIG] = _json(config)
     extra = names.extra(spec)
     named = {f"{role}_token": text for role, text in names.roles.items() if role in _USUAL}
-    files[beside.TOKENS] = _json({**named, **({"additional_special_tokens": extra} if extra else {})})
+    files[TOKENS] = _json({**named, **({"additional_special_tokens": extra} if extra else {})})
     if spec.added:
-        files[beside.ADDED] = _json({text.decode(): id for text, id in spec.added})
+        files[ADDED] = _json({text.decode(): id for text, id in spec.added})
     for name, template in spec.carried.chat_templates.items():
         files[_template_file(name)] = template.encode()
     # 3. What that does not say.
-    if spec.carried.options.get("prefix_after_special") is False and beside.TOKENIZER in files:
+    if spec.carried.options.get("prefix_after_special") is False and TOKENIZER in files:
         notes.append(
             "the model asks for no dummy prefix after special tokens (prefix_after_special), and the "
             "tokenizer.json puts one there; cpbpe.compat.transformers does not"
@@ -126,7 +130,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
 def left_behind(folder: str, files: Collection[str]) -> list[str]:
     """The files in a folder that would be read with a model, and are not among its own files."""
     others = [os.path.join(folder, name) for name in OURS]
-    templates = os.path.join(folder, beside.TEMPLATES)
+    templates = os.path.join(folder, TEMPLATES)
     if os.path.isdir(templates):
         others += [os.path.join(templates, name) for name in os.listdir(templates) if name.endswith(".jinja")]
     return [path for path in others if os.path.isfile(path) and path not in files]
@@ -157,7 +161,7 @@ def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
 def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
     why = str(error).partition(". To convert")[0]
     notes = [
-        f"no {beside.TOKENIZER} is written: {why}. transformers encodes with sentencepiece instead "
+        f"no {TOKENIZER} is written: {why}. transformers encodes with sentencepiece instead "
         f"(BertGenerationTokenizer, which looks for the model under the name {MODEL_OF_BERT})"
     ]
     asked = [f"{name}_token" for name in ("add_bos", "add_eos") if spec.carried.options.get(name)]
@@ -229,13 +233,13 @@ def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]
 
 def _template_file(name: str) -> str:
     if name == "default":
-        return beside.TEMPLATE
+        return TEMPLATE
     if not _TEMPLATE_NAME.fullmatch(name) or name.startswith("."):
         raise ConversionError(
             f"the chat template {name!r} cannot be a file of this name; give it another name, "
             f"of letters, digits, '_' and '-'"
         )
-    return f"{beside.TEMPLATES}/{name}.jinja"
+    return f"{TEMPLATES}/{name}.jinja"
 
 
 def _json(content: object) -> bytes:
