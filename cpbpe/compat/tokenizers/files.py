@@ -14,7 +14,8 @@ from cpbpe.model.files import read_model_file
 from cpbpe.model.formats.registry import JSON, format_of
 from cpbpe.model.formats.tokenizer_json import added
 from cpbpe.model.formats.tokenizer_json.merging import Names
-from cpbpe.model.formats.tokenizer_json.steps import decoder_note, decoder_of, steps_of
+from cpbpe.model.formats.tokenizer_json.reading import decoder_note
+from cpbpe.model.formats.tokenizer_json.steps import steps_of
 from cpbpe.model.spec import ModelSpec
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
@@ -126,11 +127,7 @@ class ModelFile:
         """The steps of decoding."""
         if self._given is not None:
             return self._given.get("decoder")
-        spec, names = self.spec, self._names
-        surface = None
-        if spec.unknown_id is not None:
-            surface = names.names[spec.unknown_id], spec.unk_surface.decode(errors="replace")
-        return decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private)
+        return self._names.decoder()
 
     def has_usual_decoder(self) -> bool:
         """Whether the ids of texts are decoded as the model does it."""
@@ -139,7 +136,7 @@ class ModelFile:
         if self.spec.alphabet == "bytes":
             said = steps_of(self._given.get("decoder"), "decoders", "decoder")
             return [step["type"] for step in said] == ["ByteLevel"]
-        return decoder_note(self._given, self.spec, self._names) is None
+        return decoder_note(self._given, self._names) is None
 
     # --- Writing ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from typing import Any
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import kept
 from cpbpe.model.formats.json_file import Json
-from cpbpe.model.formats.tokenizer_json.steps import HIDDEN, SPACE, normalized, shown
+from cpbpe.model.formats.tokenizer_json.steps import HIDDEN, SPACE, decoder_of, normalized, shown
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.pair_ranks import (
     Pair,
@@ -148,6 +148,13 @@ class Names:
     def holds_user_defined(self, text: str) -> bool:
         """Whether a user-defined piece is somewhere in a text."""
         return bool(self.user_defined) and self._finder.split(text.encode()) is not None
+
+    def decoder(self) -> Json:
+        """The decoder of the file."""
+        spec, surface = self.spec, None
+        if spec.unknown_id is not None:
+            surface = self.names[spec.unknown_id], spec.unk_surface.decode(errors="replace")
+        return decoder_of(spec.normalizer, spec.byte_fallback, surface, self.has_hidden, self.private)
 
     @kept
     def _finder(self) -> Finder:

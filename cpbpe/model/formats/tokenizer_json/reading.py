@@ -20,11 +20,14 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     FILE,
     HIDDEN,
     SPACE,
+    UNESCAPE,
     Steps,
-    decoder_note,
+    drops_space,
     member,
     read_steps,
     shown,
+    steps_of,
+    type_of,
     typed,
     unknown_surface,
     wrong,
@@ -110,9 +113,24 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     if not allow_differences:
         refuse(differences, "no SentencePiece model is exactly this tokenizer.json", _ALLOW)
     notes = [*steps.notes, *added.notes, *lengths.notes]
-    if note := decoder_note(content, spec, Names(spec)):
+    if note := decoder_note(content, Names(spec)):
         notes.append(note)
     return ReadModel(spec, tuple(differences), tuple(notes))
+
+
+def decoder_note(content: Json, names: Names) -> str | None:
+    """What is different in decoding, or None."""
+    steps = steps_of(content.get("decoder"), "decoders", "decoder")
+    if steps == names.decoder()["decoders"]:
+        return None
+    rules = names.spec.normalizer
+    if not rules.remove_extra_whitespaces and not names.has_hidden and names.spec.byte_fallback:
+        strip: list[Json] = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+        usual = [UNESCAPE, {"type": "ByteFallback"}, {"type": "Fuse"}]
+        if steps == usual + (strip if drops_space(rules) else []):
+            return None
+    named = ", ".join(type_of(step, "decoder") for step in steps) or "none"
+    return f"decoding may differ in spaces at the beginning and in unknown characters: its decoder is {named}"
 
 
 def _special_pieces(

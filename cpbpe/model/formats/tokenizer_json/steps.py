@@ -15,7 +15,7 @@ from binascii import Error
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from cpbpe.errors import ConversionError
 from cpbpe.model.formats.json_file import Json, JsonFile
@@ -23,9 +23,6 @@ from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import KEEPS_SPACE, ModelSpec, NormalizerSpec
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import FORMS
-
-if TYPE_CHECKING:
-    from cpbpe.model.formats.tokenizer_json.merging import Names
 
 FILE = JsonFile("not a tokenizer.json that cpbpe can read")
 member, typed, shown, wrong = FILE.member, FILE.typed, FILE.shown, FILE.wrong
@@ -365,7 +362,7 @@ def _words(pattern: str) -> list[str] | None:
 # --- Reading --------------------------------------------------------------------------------------
 
 _ESCAPE = replace_text(" ", SPACE)
-_UNESCAPE = replace_text(SPACE, " ")
+UNESCAPE = replace_text(SPACE, " ")
 _DOUBLE = replace_regex(rf"\A{SPACE}", SPACE * 2)
 
 
@@ -504,22 +501,3 @@ def unknown_surface(content: Json, unknown: str | None, is_special: bool, byte_f
     if byte_fallback or unknown is None:
         return ModelSpec.unk_surface
     return b"" if is_special else unknown.encode(errors="replace")
-
-
-def decoder_note(content: Json, spec: ModelSpec, names: Names) -> str | None:
-    """What is different in decoding, or None."""
-    steps = steps_of(content.get("decoder"), "decoders", "decoder")
-    surface = None
-    if spec.unknown_id is not None:
-        surface = names.names[spec.unknown_id], spec.unk_surface.decode(errors="replace")
-    own = decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private)
-    if steps == own["decoders"]:
-        return None
-    rules = spec.normalizer
-    if not rules.remove_extra_whitespaces and not names.has_hidden and spec.byte_fallback:
-        strip: list[Json] = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
-        usual = [_UNESCAPE, {"type": "ByteFallback"}, {"type": "Fuse"}]
-        if steps == usual + (strip if drops_space(rules) else []):
-            return None
-    named = ", ".join(type_of(step, "decoder") for step in steps) or "none"
-    return f"decoding may differ in spaces at the beginning and in unknown characters: its decoder is {named}"

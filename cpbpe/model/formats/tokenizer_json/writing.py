@@ -16,7 +16,6 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     HIDDEN,
     SPACE,
     by_metaspace,
-    decoder_of,
     lost_accent,
     metaspace_of,
     normalizer_of,
@@ -61,9 +60,6 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "vocab": {**dict(zip(names.names, range(len(names.names)), strict=True)), **added.in_gaps(spec)},
         "merges": merging.pairs,
     }
-    surface = None
-    if unknown is not None:
-        surface = names.names[unknown], spec.unk_surface.decode(errors="replace")
     content = {
         "version": "1.0",
         "truncation": None,
@@ -72,7 +68,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "normalizer": _normalizer(spec),
         "pre_tokenizer": _pre_tokenizer(names, cuts),
         "post_processor": added.post_processor(spec, names.names),
-        "decoder": decoder_of(spec.normalizer, spec.byte_fallback, surface, names.has_hidden, names.private),
+        "decoder": names.decoder(),
         "model": model,
     }
     return Written(_dumped(content), tuple(differences), tuple(_notes(spec, names)))
