@@ -17,6 +17,8 @@ from typing import Any, Literal, SupportsIndex
 from cpbpe.lazy import importing
 
 Text = str | bytes
+Ids = Iterable[SupportsIndex] | SupportsIndex
+"""What users pass as ids."""
 Unit = Literal["char", "byte"]
 """What spans of a text count."""
 

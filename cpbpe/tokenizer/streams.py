@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from codecs import utf_8_decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from operator import index
-from typing import Any, ClassVar, NoReturn, SupportsIndex, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
-from cpbpe.checks import checked_text
+from cpbpe.checks import Ids, checked_text
 from cpbpe.engine.protocol import Engine
 from cpbpe.model.spec import PieceType
 from cpbpe.text.finder import Finder
@@ -30,7 +30,6 @@ from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.special_tokens import SpecialFinder, not_allowed
 from cpbpe.tokenizer.stream_normalizer import StreamNormalizer, copied
 
-Ids = Iterable[SupportsIndex] | SupportsIndex
 S = TypeVar("S", bound="_Stream")
 
 

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
-from cpbpe.checks import Unit, checked_text, checked_texts, checked_threads, threads_for
+from cpbpe.checks import Ids, Text, Unit, checked_text, checked_texts, checked_threads, threads_for
 from cpbpe.foreign import Elsewhere, elsewhere, takes_a_source
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.tokenizer import alignment, calls, identity
-from cpbpe.tokenizer.calls import Ids
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, FileOptions, described
 from cpbpe.tokenizer.plans import Plans
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
         """The options of encoding and of decoding."""
 
 
-Text = str | bytes
 AnyText = TypeVar("AnyText", bound=str | bytes)
 _has_numpy = False
 """Whether numpy has been imported, by a call that gives arrays."""
