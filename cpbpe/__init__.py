@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from cpbpe.engine.choice import engine_name
     from cpbpe.lint.values import Finding, Lint
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
-    from cpbpe.packing.pack import pack
+    from cpbpe.packing.pack import PackReport, pack
     from cpbpe.packing.packed_tokens import PackedTokens
-    from cpbpe.packing.report import PackReport
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.encoding import Encoding, Part, Special
@@ -94,9 +93,8 @@ _LATER = {
     "engine.choice": "engine_name",
     "lint.values": "Finding Lint",
     "model.spec": "ModelSpec NormalizerSpec Piece PieceType Pieces Settings",
-    "packing.pack": "pack",
+    "packing.pack": "PackReport pack",
     "packing.packed_tokens": "PackedTokens",
-    "packing.report": "PackReport",
     "tokenizer.completions": "Completions",
     "tokenizer.converting": "Conversion convert",
     "tokenizer.encoding": "Encoding Part Special",

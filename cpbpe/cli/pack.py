@@ -189,15 +189,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _is_begun(out: str) -> bool:
     """Whether there is a run that is not complete."""
-    from cpbpe.packing.place import Place
+    from cpbpe.packing.manifest import Place
 
     return os.path.isdir(Place(out).scratch())
 
 
 def _kept(out: str) -> str:
     """What is there after a run has ended early."""
-    from cpbpe.packing.manifest import Manifest
-    from cpbpe.packing.place import Place
+    from cpbpe.packing.manifest import Manifest, Place
 
     place = Place(out)
     if not place.exists():

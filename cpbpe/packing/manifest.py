@@ -1,26 +1,70 @@
-"""The manifest of a run: what was packed, how, and into which shards. It makes runs comparable, and
-resumable.
+"""Where the files of a run are, and its manifest: what was packed, how, and into which shards.
 
-It is written again, at once, whenever a shard is whole. Between two shards, a smaller file among those that
-are not whole yet says how far they are.
+The manifest makes runs comparable, and resumable. It is written again, at once, whenever a shard is whole.
+Between two shards, a smaller file among those that are not whole yet says how far they are.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cpbpe.errors import CorpusError
 from cpbpe.model.writing import write_all
-from cpbpe.packing.place import Place
 from cpbpe.spelling import counted, named, shown
 from cpbpe.version import __version__
 
+MANIFEST = "cpbpe-pack.json"
+"""What was written, and from what."""
 LAYOUT = 1
 """The version of the manifest."""
-_STATE = "state.json"
+STATE = 2
+"""The version of states. Those of another version are not continued from: what is not whole is made again."""
+_SCRATCH = ".cpbpe-pack"
+"""A folder with what is not whole yet. It is gone when the run has ended."""
+_STATE_FILE = "state.json"
+
+
+class Place:
+    """The paths of a run. What users give is a folder, or a prefix if it ends with "-" or "_".
+
+    >>> Place("tokens").path("train.bin"), Place("data/wiki_").path("train.bin")
+    ('tokens/train.bin', 'data/wiki_train.bin')
+    """
+
+    def __init__(self, out: str | os.PathLike[str]):
+        self.out = os.fspath(out)
+        """What users give."""
+        if not isinstance(self.out, str) or not self.out or "\0" in self.out:
+            raise TypeError(f"{named('out')} must be the path of a folder, not {out!r}")
+        if self.out == "-":
+            raise ValueError(f"{named('out')} is a folder; several files cannot be written to '-'")
+        self._base = self.out if self.out.endswith(("-", "_")) else os.path.join(self.out, "")
+
+    @property
+    def folder(self) -> str:
+        """The folder of all files."""
+        return os.path.dirname(self._base) or os.curdir
+
+    @property
+    def manifest(self) -> str:
+        """The path of the manifest."""
+        return self.path(MANIFEST)
+
+    def path(self, name: str) -> str:
+        """The path of a file; `name` may have a folder in it."""
+        return self._base + name
+
+    def scratch(self, name: str = "") -> str:
+        """The path of a file that is not whole yet."""
+        return os.path.join(self._base + _SCRATCH, name)
+
+    def exists(self) -> bool:
+        """Whether a run has begun here."""
+        return os.path.isfile(self.manifest)
 
 
 @dataclass
@@ -81,17 +125,17 @@ class Manifest:
         """Write how far the shards are that are not whole yet."""
         self.begin(place)
         values = {"shards": len(self.shards), "state": state}
-        write_all({place.scratch(_STATE): json.dumps(values).encode()})
+        write_all({place.scratch(_STATE_FILE): json.dumps(values).encode()})
 
     def states(self, place: Place) -> list[dict[str, Any]]:
         """The states to continue from, the latest first. Whether their files are there is not checked."""
-        states = [] if self.state is None else [self.state]
-        try:
-            with open(place.scratch(_STATE), "rb") as file:
+        states = [self.state]
+        with suppress(FileNotFoundError, ValueError):  # of several files, a crash of the system may lose any
+            with open(place.scratch(_STATE_FILE), "rb") as file:
                 latest = json.load(file)
-        except (FileNotFoundError, ValueError):  # of several files, a crash of the system may lose any
-            return states
-        return [latest["state"], *states] if latest["shards"] == len(self.shards) else states
+            if latest["shards"] == len(self.shards):
+                states.insert(0, latest["state"])
+        return [state for state in states if state is not None and state.get("version") == STATE]
 
     def files(self) -> list[dict[str, Any]]:
         """All files that are whole, with their size and CRC."""
@@ -121,17 +165,13 @@ class Manifest:
                 f"{place.out!r} holds a run with another tokenizer ({was}; this is {now}); give that one, or "
                 f"{way_out}"
             )
-        names = [
-            name
+        changed = [
+            f"{named(name)} was {_given(self.options.get(name))} and is now {_given(other.options.get(name))}"
             for name in {**self.options, **other.options}
             if self.options.get(name) != other.options.get(name)
         ]
-        if names:
-            what = "; ".join(
-                f"{named(name)} was {_given(self.options.get(name))} and is now "
-                f"{_given(other.options.get(name))}"
-                for name in names
-            )
+        if changed:
+            what = "; ".join(changed)
             raise ValueError(
                 f"{place.out!r} holds a run with other options ({what}); give the same ones to go on with "
                 f"it, or {way_out}"
@@ -154,12 +194,11 @@ def _difference(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> str 
     if paths != paths_now:
         if None in (*paths, *paths_now):
             return "one has files, and the other an iterable"
-        if new := [path for path in paths_now if path not in paths]:
-            return f"{new[0]!r} is new" + (f", and {len(new) - 1:,} others" if len(new) > 1 else "")
-        if gone := [path for path in paths if path not in paths_now]:
-            return f"{gone[0]!r} is missing now" + (
-                f", and {len(gone) - 1:,} others" if len(gone) > 1 else ""
-            )
+        new = [path for path in paths_now if path not in paths]
+        gone = [path for path in paths if path not in paths_now]
+        for some, what in ((new, "is new"), (gone, "is missing now")):
+            if some:
+                return f"{some[0]!r} {what}" + (f", and {len(some) - 1:,} others" if len(some) > 1 else "")
         return "the files are the same in another order"
     for facts, facts_now in zip(before, now, strict=True):
         if facts != facts_now:

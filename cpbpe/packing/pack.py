@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
-from cpbpe.checks import checked_threads
+import numpy as np
+
+from cpbpe.checks import amount, checked_threads
 from cpbpe.corpus.find import FORMATS as SOURCE_FORMATS
 from cpbpe.errors import CorpusError
-from cpbpe.lazy import numpy
+from cpbpe.lazy import importing
 from cpbpe.model.writing import HAS_LOCKS
-from cpbpe.packing.counting import Counter, Counts
-from cpbpe.packing.encode import Encoder
-from cpbpe.packing.formats.protocol import Format
-from cpbpe.packing.formats.table import FORMATS
-from cpbpe.packing.manifest import Manifest
-from cpbpe.packing.place import Place
-from cpbpe.packing.read import Read, Source, source_of
-from cpbpe.packing.report import PackReport
-from cpbpe.packing.shards import Plan, check_free
-from cpbpe.packing.sizes import ShardSize
-from cpbpe.packing.sizes import shard_size as size_of_shards
-from cpbpe.packing.work import Job, StoppedError, work
-from cpbpe.spelling import given, named
-from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names, described
+from cpbpe.packing.formats import FORMATS
+from cpbpe.packing.manifest import Manifest, Place
+from cpbpe.packing.read import Source, source_of
+from cpbpe.packing.shards import Format, Job, check_free
+from cpbpe.packing.work import Encoder, Writer, work
+from cpbpe.spelling import counted, given, named
+from cpbpe.tokenizer.options import ENCODE, EncodeOptions, Option, check_names, described
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.progress import Display, ProgressOption
 
@@ -40,25 +36,68 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str]
 
 
-@described(ENCODE)
+class PackOptions(EncodeOptions, total=False):
+    """What every way of packing takes. PACK says what each means."""
+
+    to: str
+    dtype: str
+    shard_size: int | str | None
+    shuffle_seed: int | None
+    validation: float
+    validation_seed: int
+    threads: int | None
+    progress: ProgressOption
+
+
+PACK = {
+    "to": Option(
+        "npy", (), "str", '"npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet" or "arrow"'
+    ),
+    "dtype": Option(
+        "auto",
+        (),
+        "str",
+        'the type of ids, "uint16", "uint32" or "int32"; "auto" is the one that tools of the format choose',
+    ),
+    "shard_size": Option(
+        None,
+        (),
+        "int | str | None",
+        'the most that a shard holds, in tokens (100_000_000, "100M") or bytes of ids ("500MB"). None: as '
+        "usual for the format, which is a single shard for most",
+    ),
+    "shuffle_seed": Option(
+        None, (), "int | None", "put the documents into an order that this number decides"
+    ),
+    "validation": Option(
+        0.0,
+        (),
+        "float",
+        "the share of documents that go into a part of their own, chosen by `validation_seed`",
+    ),
+    "validation_seed": Option(0, (), "int", "what decides which documents these are"),
+    "threads": Option(None, (), "int | None", "how many threads encode; None: one for each processor"),
+    "progress": Option(
+        None,
+        (),
+        "bool | Callable | None",
+        "True for a bar, False for nothing, or a function; None: a bar on a terminal",
+    ),
+}
+"""The options of packing that are not those of encoding."""
+
+
+@described({**PACK, **ENCODE})
 def pack(
     tokenizer: Tokenizer,
     source: Paths | Sequence[os.PathLike[str]] | Iterable[str | bytes | None],
     out: Paths,
     *,
-    to: str = "npy",
-    dtype: str = "auto",
-    shard_size: int | str | None = None,
-    shuffle_seed: int | None = None,
-    validation: float = 0.0,
-    validation_seed: int = 0,
-    threads: int | None = None,
     format: str | None = None,
     field: str = "text",
     column: str | int | None = None,
     whole: bool = False,
-    progress: ProgressOption = None,
-    **options: Unpack[EncodeOptions],
+    **options: Unpack[PackOptions],
 ) -> PackReport:
     """Encode documents, and write their ids to files as a trainer reads them.
 
@@ -74,77 +113,50 @@ def pack(
     >>> cpbpe.PackedTokens("packed")[1]
     array([22557,  1526,     2], dtype=uint16)
 
-    - `to`: "npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet" or "arrow".
-    - `dtype`: the type of ids, "uint16", "uint32" or "int32"; "auto" is the one that the format's own tools
-      choose.
-    - `shard_size`: the most that a shard holds, in tokens (100_000_000, "100M") or bytes of ids ("500MB").
-    None:
-      as usual for the format, which is a single shard for most.
-    - `shuffle_seed`: put the documents into an order that this number decides.
-    - `validation`: the share of documents that go into a part of their own, chosen by `validation_seed`.
-    - `format`, `field`, `column`, `whole`: how files are read.
-    - `progress`: True for a bar, False for nothing, or a function; None: a bar on a terminal.
+    `format`, `field`, `column` and `whole` say how files are read.
     """
     if format is not None and format not in SOURCE_FORMATS:
         raise CorpusError(f"{named('format')} must be one of {', '.join(SOURCE_FORMATS)}, not {format!r}")
     reading: dict[str, Any] = {"format": format, "field": field, "column": column, "whole": whole}
-    return pack_source(
-        tokenizer,
-        lambda: source_of(source, **reading),
-        out,
-        reading=reading,
-        to=to,
-        dtype=dtype,
-        shard_size=shard_size,
-        shuffle_seed=shuffle_seed,
-        validation=validation,
-        validation_seed=validation_seed,
-        threads=threads,
-        progress=progress,
-        options=options,
-    )
+    return pack_source(tokenizer, lambda: source_of(source, **reading), out, reading, options)
 
 
 def pack_source(
     tokenizer: Tokenizer,
     open_source: Callable[[], Source],
     out: Paths,
-    *,
     reading: dict[str, Any],
-    to: str,
-    dtype: str,
-    shard_size: int | str | None,
-    shuffle_seed: int | None,
-    validation: float,
-    validation_seed: int,
-    threads: int | None,
-    progress: ProgressOption,
-    options: EncodeOptions,
+    options: PackOptions,
 ) -> PackReport:
     """Encode the documents of a source, and write their ids to files.
 
     `open_source` is called when the other arguments are known to be right. `reading`: what decides how the
-    source is read, for the manifest. Everything else is as in `pack`.
+    source is read, for the manifest.
     """
     begun = time.perf_counter()
     # 1. The arguments.
-    check_tokenizer(tokenizer)
-    kind = _format(to)
-    place = Place(out)
-    encoding = _checked_options(tokenizer, options)
-    size = _shard_size(kind, shard_size)
-    stored = _dtype(kind, dtype, tokenizer.vocab_size)
-    if threads is not None:
-        checked_threads(threads)
-    item = numpy().dtype(stored).itemsize
-    kind.check(stored, None if size is None else size.tokens(item) * item)
-    share, split_seed = _share(validation), _seed("validation_seed", validation_seed)
-    seed = None if shuffle_seed is None else _seed("shuffle_seed", shuffle_seed)
-    texts = open_source()
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(
+            f"pack() takes a Tokenizer first, not {type(tokenizer).__name__}; cpbpe.load(path) gives one"
+        )
+    given: Any = options
+    how: dict[str, Any] = {name: given.get(name, option.default) for name, option in PACK.items()}
+    place, kind = Place(out), _format(how["to"])
+    encoding = _checked_options(tokenizer, {name: given[name] for name in given if name not in PACK})
+    size = checked_shard_size(kind.usual_size if how["shard_size"] is None else how["shard_size"])
+    stored = _dtype(kind, how["dtype"], tokenizer.vocab_size)
+    item = np.dtype(stored).itemsize
+    if how["threads"] is not None:
+        checked_threads(how["threads"])
+    kind.check(None if size is None else size.tokens(item) * item)
+    share = _share(how["validation"])
+    split_seed = _seed("validation_seed", how["validation_seed"])
+    seed = None if how["shuffle_seed"] is None else _seed("shuffle_seed", how["shuffle_seed"])
+    source = open_source()
     # 2. What there is already.
     manifest = Manifest(
         options={
-            "to": to,
+            "to": kind.name,
             "dtype": stored,
             "shard_size": None if size is None else str(size),
             "shuffle_seed": seed,
@@ -154,7 +166,7 @@ def pack_source(
             **{name: _plain(value) for name, value in sorted(encoding.items())},
         },
         tokenizer={"fingerprint": tokenizer.fingerprint, "pieces": tokenizer.vocab_size},
-        sources=texts.facts,
+        sources=source.facts,
     )
     resumed = place.exists()
     if resumed:
@@ -166,44 +178,43 @@ def pack_source(
             _remove(place)  # it is still there if the run was killed at its very end
             return _report(place, manifest, time.perf_counter() - begun, 0, resumed=False, was_complete=True)
     # 3. The work.
-    stop = threading.Event()
-
-    def check() -> None:
-        if stop.is_set():
-            raise StoppedError
-
-    plan = Plan(
-        place=place,
-        format=kind,
-        dtype=stored,
-        most_tokens=None if size is None else size.tokens(item),
-        validation=share,
-        validation_seed=split_seed,
-        names=texts.names,
-        replaces=resumed,
-        check=check,
-    )
     with ExitStack() as stack:
-        check_free(plan)
+        display = Display(how["progress"])
+        job = Job(
+            place=place,
+            manifest=manifest,
+            source=source,
+            format=kind,
+            dtype=stored,
+            most_tokens=None if size is None else size.tokens(item),
+            shuffle_seed=seed,
+            validation=share,
+            validation_seed=split_seed,
+            resumed=resumed,
+            stop=threading.Event(),
+            show=display.update,
+        )
+        for split in job.splits:
+            for name in kind.names(split, None if size is None else 0):
+                check_free(job, name)
         try:
             os.makedirs(place.scratch(), exist_ok=True)
         except OSError as error:
             raise OSError(
                 error.errno, f"{error.strerror}; choose another folder for the result", place.out
             ) from None
-        stack.callback(_lock(place))
+        stack.enter_context(_locked(place))
         stack.callback(_remove_unless_begun, place)
-        display = stack.enter_context(Display(progress))
-        encoder = Encoder(tokenizer, threads, encoding)
-        job = Job(plan, manifest, texts, encoder, Counter(tokenizer), seed, stop, display.update)
-        writer = work(job)
-        _finish(manifest, place, writer.read, writer.counts, texts)
+        stack.enter_context(display)
+        writer = work(job, Encoder(tokenizer, how["threads"], encoding))
+        _finish(job, writer)
         tokens = writer.counts.tokens - writer.earlier_tokens
     return _report(place, manifest, time.perf_counter() - begun, tokens, resumed=resumed, was_complete=False)
 
 
-def _finish(manifest: Manifest, place: Place, read: Read, counts: Counts, source: Source) -> None:
+def _finish(job: Job, writer: Writer) -> None:
     """Say that all is done, and remove what is not needed any more."""
+    read, counts, manifest, place = writer.read, writer.counts, job.manifest, job.place
     if not counts.documents:
         skipped = read.empty + read.absent + counts.without_tokens
         why = f": all {skipped:,} are empty" if skipped else ""
@@ -211,7 +222,7 @@ def _finish(manifest: Manifest, place: Place, read: Read, counts: Counts, source
         with suppress(OSError):
             os.unlink(place.manifest)
         raise CorpusError(f"there is no document to pack{why}")
-    manifest.summary = {**asdict(read), **asdict(counts), "warnings": source.warnings()}
+    manifest.summary = {**asdict(read), **asdict(counts), "warnings": job.source.warnings()}
     manifest.state = None
     manifest.save(place)
     _remove(place)
@@ -227,65 +238,28 @@ def _remove_unless_begun(place: Place) -> None:
         _remove(place)
 
 
-def _lock(place: Place) -> Any:
-    """Lock the place against other processes until the function that is returned is called."""
+@contextmanager
+def _locked(place: Place) -> Iterator[None]:
+    """Lock the place against other processes."""
     if not HAS_LOCKS:
-        return lambda: None
-    import fcntl
-
-    folder = os.open(place.scratch(), os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(folder)
-        raise BlockingIOError(
-            f"another process is packing into {place.out!r} at this moment; wait for it, or choose another "
-            "folder"
-        ) from None
-    except OSError:  # some network file systems have no locks
-        pass
-    return lambda: os.close(folder)
-
-
-def _report(
-    place: Place, manifest: Manifest, seconds: float, new_tokens: int, *, resumed: bool, was_complete: bool
-) -> PackReport:
-    summary = manifest.summary or {}
-    splits: dict[str, dict[str, int]] = {}
-    for shard in manifest.shards:
-        facts = splits.setdefault(shard["split"], {"documents": 0, "tokens": 0, "shards": 0})
-        facts["documents"] += shard["documents"]
-        facts["tokens"] += shard["tokens"]
-        facts["shards"] += 1
-    return PackReport(
-        out=place.out,
-        to=manifest.options["to"],
-        dtype=manifest.options["dtype"],
-        documents=summary["documents"],
-        tokens=summary["tokens"],
-        splits=dict(sorted(splits.items())),
-        text_bytes=summary["text_bytes"],
-        byte_tokens=summary["byte_tokens"],
-        unknown_tokens=summary["unknown_tokens"],
-        skipped={name: summary[name] for name in ("empty", "absent", "without_tokens")},
-        files=[place.path(file["name"]) for file in manifest.files()],
-        seconds=seconds,
-        new_tokens=new_tokens,
-        resumed=resumed,
-        was_complete=was_complete,
-        warnings=summary["warnings"],
-    )
+        yield
+        return
+    with importing:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+    with open(place.scratch("lock"), "wb") as file:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(
+                f"another process is packing into {place.out!r} at this moment; wait for it, or choose "
+                f"another folder"
+            ) from None
+        except OSError:  # some network file systems have no locks
+            pass
+        yield
 
 
 # --- Arguments ------------------------------------------------------------------------------------
-
-
-def check_tokenizer(tokenizer: Any) -> None:
-    """Raise an error if this is none."""
-    if not isinstance(tokenizer, Tokenizer):
-        raise TypeError(
-            f"pack() takes a Tokenizer first, not {type(tokenizer).__name__}; cpbpe.load(path) gives one"
-        )
 
 
 def _format(to: Any) -> Format:
@@ -294,9 +268,39 @@ def _format(to: Any) -> Format:
     return FORMATS[to]
 
 
-def _shard_size(kind: Format, value: int | str | None) -> ShardSize | None:
-    value = kind.usual_size if value is None else value
-    return None if value is None else size_of_shards(value)
+@dataclass(frozen=True)
+class ShardSize:
+    """The most that a shard holds, unless a single document has more."""
+
+    number: int
+    """How many tokens or bytes."""
+    in_bytes: bool
+    """Whether it counts bytes of ids, and not tokens."""
+
+    def tokens(self, item_bytes: int) -> int:
+        """The most tokens, where each has this many bytes."""
+        return max(1, self.number // item_bytes) if self.in_bytes else self.number
+
+    def __str__(self) -> str:
+        return f"{self.number} {'bytes' if self.in_bytes else 'tokens'}"
+
+
+def checked_shard_size(size: Any) -> ShardSize | None:
+    """The size that a user means: with a B at its end it is in bytes, without it in tokens.
+
+    >>> print(checked_shard_size("500MB"), checked_shard_size("100M"), checked_shard_size(1 << 20), sep=", ")
+    500000000 bytes, 100000000 tokens, 1048576 tokens
+    """
+    if size is None:
+        return None
+    parsed = amount(size.lower().strip().removesuffix("tokens") if isinstance(size, str) else size)
+    if parsed is None or parsed[0] < 1:
+        kind = ValueError if isinstance(size, (str, int, float)) else TypeError
+        raise kind(
+            f"{named('shard_size')} must be a number of tokens, such as 100M, or a size such as 500MB; it "
+            f"cannot be {size!r}"
+        )
+    return ShardSize(*parsed)
 
 
 def _dtype(kind: Format, dtype: Any, vocab_size: int) -> str:
@@ -326,7 +330,7 @@ def _share(validation: Any) -> float:
     return float(validation)
 
 
-def _seed(name: str, seed: SupportsIndex) -> int:
+def _seed(name: str, seed: Any) -> int:
     try:
         value = index(seed)
     except TypeError:
@@ -358,3 +362,128 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool) or hasattr(value, "__index__"):
         return value if isinstance(value, bool) else index(value)
     return float(value) if hasattr(value, "__float__") else sorted(value)
+
+
+# --- The report ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PackReport:
+    """What `cpbpe.pack` returns."""
+
+    out: str
+    """The folder, or the prefix."""
+    to: str
+    """The format."""
+    dtype: str
+    """The type of ids."""
+    documents: int
+    """All documents that were written."""
+    tokens: int
+    """All their tokens."""
+    splits: dict[str, dict[str, int]]
+    """Of "train", and of "val" if there is one: documents, tokens and shards."""
+    text_bytes: int
+    """The text of all documents, in UTF-8."""
+    byte_tokens: int
+    """Tokens of byte fallback: single bytes of characters that no piece contains."""
+    unknown_tokens: int
+    """Tokens for what the model does not know at all."""
+    skipped: dict[str, int]
+    """Documents that were left out: "empty", "absent" (null, or an empty line between records) or
+    "without_tokens"."""
+    files: list[str]
+    """The files that were written."""
+    seconds: float
+    """How long this call took."""
+    new_tokens: int
+    """How many tokens this call has encoded: all, unless it has continued another run."""
+    resumed: bool = False
+    """Whether it has continued another run."""
+    was_complete: bool = False
+    """Whether there was nothing left to do."""
+    warnings: list[str] = field(default_factory=list)
+    """What else there is to know about the files that were read."""
+
+    @property
+    def bytes_per_token(self) -> float:
+        """How much text a token stands for."""
+        return self.text_bytes / self.tokens if self.tokens else 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """How fast this call was."""
+        return self.new_tokens / self.seconds if self.seconds else 0.0
+
+    @property
+    def byte_share(self) -> float:
+        """The share of byte fallback among the tokens."""
+        return self.byte_tokens / self.tokens if self.tokens else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All values."""
+        shares = {
+            name: getattr(self, name) for name in ("bytes_per_token", "tokens_per_second", "byte_share")
+        }
+        return {**asdict(self), **shares}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """All values as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
+
+    def __str__(self) -> str:
+        lines = [f"documents     {self.documents:,}, {self.text_bytes:,} bytes of text"]
+        for why, number in self.skipped.items():
+            if number:
+                lines.append(f"skipped       {number:,}: {_REASONS[why]}")
+        lines.append(f"tokens        {self.tokens:,}, {self.bytes_per_token:.3f} bytes per token")
+        if self.byte_tokens:
+            lines.append(f"byte fallback {self.byte_tokens:,} tokens, {self.byte_share:.3%} of all")
+        if self.unknown_tokens:
+            lines.append(f"unknown       {self.unknown_tokens:,} tokens")
+        for split, facts in self.splits.items():
+            numbers = (counted(facts[f"{noun}s"], noun) for noun in ("document", "token", "shard"))
+            lines.append(f"{split:<13} {', '.join(numbers)}")
+        speed = f"{self.seconds:.2f} s, {self.tokens_per_second:,.0f} tokens per second"
+        lines.append(f"time          {speed}{', after going on with an earlier run' if self.resumed else ''}")
+        lines += [f"note          {warning}" for warning in self.warnings]
+        count = len(self.files)
+        first = ", ".join(self.files[:2]) + (f", ... ({count:,} files)" if count > 2 else "")
+        return "\n".join([*lines, f"written       {first}"])
+
+
+_REASONS = {
+    "empty": "empty",
+    "absent": "null, or an empty line between records",
+    "without_tokens": "text without tokens",
+}
+
+
+def _report(
+    place: Place, manifest: Manifest, seconds: float, new_tokens: int, *, resumed: bool, was_complete: bool
+) -> PackReport:
+    summary = manifest.summary or {}
+    splits: dict[str, dict[str, int]] = {}
+    for shard in manifest.shards:
+        facts = splits.setdefault(shard["split"], {"documents": 0, "tokens": 0, "shards": 0})
+        facts["documents"] += shard["documents"]
+        facts["tokens"] += shard["tokens"]
+        facts["shards"] += 1
+    return PackReport(
+        out=place.out,
+        to=manifest.options["to"],
+        dtype=manifest.options["dtype"],
+        documents=summary["documents"],
+        tokens=summary["tokens"],
+        splits=dict(sorted(splits.items())),
+        text_bytes=summary["text_bytes"],
+        byte_tokens=summary["byte_tokens"],
+        unknown_tokens=summary["unknown_tokens"],
+        skipped={name: summary[name] for name in ("empty", "absent", "without_tokens")},
+        files=[place.path(file["name"]) for file in manifest.files()],
+        seconds=seconds,
+        new_tokens=new_tokens,
+        resumed=resumed,
+        was_complete=was_complete,
+        warnings=summary["warnings"],
+    )

@@ -1,26 +1,26 @@
-"""`PackedTokens`: what `pack` wrote, to be read without loading it: files that are mapped into memory."""
+"""`PackedTokens`: what `pack` wrote, mapped into memory, as documents and as windows of a fixed length."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import index as as_index
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, overload
 
-from cpbpe.lazy import numpy
-from cpbpe.packing.checksum import of_file
-from cpbpe.packing.formats.protocol import MappedFormat, Offsets
-from cpbpe.packing.formats.table import FORMATS, mapped
-from cpbpe.packing.manifest import Manifest
-from cpbpe.packing.place import MANIFEST, Place
-from cpbpe.packing.windows import Window, Windows
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.lazy import importing, kept
+from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets
+from cpbpe.packing.manifest import MANIFEST, Manifest, Place
+from cpbpe.packing.spool import crc_of
 from cpbpe.tokenizer.ragged import Ragged
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+_STEP = 1 << 12
+"""The bounds of this many documents are read at once."""
 
 
 class PackedTokens:
@@ -54,12 +54,11 @@ class PackedTokens:
                 f"and it goes on where it was interrupted"
             )
         manifest.check_files(self._place)
-        kind = mapped(manifest.options["to"])
+        kind = MAPPED.get(manifest.options["to"])
         if kind is None:
-            there = ", ".join(name for name in FORMATS if mapped(name))
             raise ValueError(
                 f"{self._place.out!r} holds {manifest.options['to']}, which has readers of its own; "
-                f"PackedTokens reads {there}"
+                f"PackedTokens reads {', '.join(MAPPED)}"
             )
         splits = sorted({shard["split"] for shard in manifest.shards})
         if split not in splits:
@@ -68,7 +67,7 @@ class PackedTokens:
         """The split."""
         self.format = kind.name
         """The format of the files."""
-        self.dtype: np.dtype[Any] = numpy().dtype(manifest.options["dtype"])
+        self.dtype: np.dtype[Any] = np.dtype(manifest.options["dtype"])
         """The type of ids."""
         self._all_files = manifest.files()
         entries = [shard for shard in manifest.shards if shard["split"] == split]
@@ -102,7 +101,6 @@ class PackedTokens:
             begin, end, step = index.indices(count)
             if step == 1:
                 return self._documents(begin, max(begin, end))
-            np = numpy()
             rows = [self[document] for document in range(begin, end, step)]
             ids = np.concatenate([np.zeros(0, np.uint32), *rows]).astype(np.uint32)
             return Ragged(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
@@ -124,14 +122,12 @@ class PackedTokens:
                     yield shard.ids[begin:end]
 
     def _documents(self, begin: int, end: int) -> Ragged:
-        np = numpy()
         bounds = self._bounds(begin, end)
         ids = self.ids(int(bounds[0]), int(bounds[-1])).astype(np.uint32)
         return Ragged(ids, bounds - bounds[0])
 
     def _bounds(self, begin: int, end: int) -> NDArray[np.int64]:
         """Where documents begin in all tokens, and where the last of them ends."""
-        np = numpy()
         parts = [np.zeros(1, np.int64)]
         for place in _places(self._first_documents, begin, end):
             first = self._first_documents[place]
@@ -150,7 +146,6 @@ class PackedTokens:
 
         A part that lies in one shard is mapped; others are copied.
         """
-        np = numpy()
         begin, end, _ = slice(begin, end).indices(self.tokens)
         parts = []
         for place in _places(self._first_tokens, begin, end):
@@ -196,7 +191,7 @@ class PackedTokens:
         """Read all files of the run and compare them with their checksums. Raises ValueError."""
         for file in self._all_files:
             path = self._place.path(file["name"])
-            if f"{of_file(path, file['size']):08x}" != file["crc32"]:
+            if f"{crc_of(path, file['size']):08x}" != file["crc32"]:
                 raise ValueError(f"{path!r} is damaged: it is not what was written; pack the texts again")
 
     # --- Being a value ------------------------------------------------------------------------------
@@ -209,9 +204,6 @@ class PackedTokens:
             f"<cpbpe.PackedTokens: {self.documents:,} documents, {self.tokens:,} tokens, {self.dtype}, "
             f"{self.format}>"
         )
-
-
-_STEP = 1 << 12
 
 
 def _places(firsts: list[int], begin: int, end: int) -> range:
@@ -235,23 +227,110 @@ class _Shard:
         self._format = format
         self._dtype = dtype
         self._paths = [place.path(file["name"]) for file in entry["files"]]
-        self._ids: NDArray[np.integer] | None = None
-        self._offsets: Offsets | None = None
 
-    @property
+    @kept
     def ids(self) -> NDArray[np.integer]:
         """All ids."""
-        if self._ids is None:
-            path = self._format.tokens_file(self._paths)
-            mapped_file = numpy().memmap(
-                path, self._dtype, "r", offset=self._format.header, shape=(self.tokens,)
-            )
-            self._ids = mapped_file.view(numpy().ndarray)  # slices of a plain array are made faster
-        return self._ids
+        shape, header = (self.tokens,), self._format.header
+        mapped = np.memmap(self._paths[0], self._dtype, "r", offset=header, shape=shape)
+        return mapped.view(np.ndarray)  # slices of a plain array are made faster
 
-    @property
+    @kept
     def offsets(self) -> Offsets:
         """Where its documents begin and end."""
-        if self._offsets is None:
-            self._offsets = self._format.offsets(self._paths, self.documents, self.tokens)
-        return self._offsets
+        return self._format.offsets(self._paths[1], self.documents, self.tokens)
+
+
+# --- Windows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window, or several as the rows of arrays."""
+
+    ids: NDArray[np.integer]
+    """The ids."""
+    segments: NDArray[np.int32]
+    """For each id, which document of the window it belongs to: 0 for the first. Attention that must not cross
+    documents compares these."""
+    positions: NDArray[np.int64]
+    """For each id, where it is in its document. The first window of a document begins with 0; a document that
+    goes on from the window before goes on counting."""
+
+    def starts(self) -> NDArray[np.bool_]:
+        """For each id, whether a document begins with it."""
+        begins: NDArray[np.bool_] = self.positions == 0
+        return begins
+
+    def torch(self) -> dict[str, Any]:
+        """The three as tensors of int64, by their names."""
+        try:
+            with importing:
+                import torch
+        except ImportError:
+            raise ImportError("torch() needs PyTorch: pip install torch") from None
+        names = ("ids", "segments", "positions")
+        return {name: torch.from_numpy(getattr(self, name).astype("int64")) for name in names}
+
+
+class Windows:
+    """All tokens of a split in windows of a fixed length, as a sequence.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> report = cpbpe.pack(tok, ["Hello world", "Hi", "Hello"], "windows", add_eos=True)
+    >>> windows = cpbpe.PackedTokens("windows").windows(3)
+    >>> len(windows), windows[1].ids, windows[1].segments, windows[1].positions
+    (2, array([15359,     2, 22557], dtype=uint16), array([0, 0, 1], dtype=int32), array([0, 1, 0]))
+
+    Tokens at the end that do not fill a window are left out.
+    """
+
+    def __init__(self, tokens: PackedTokens, length: SupportsIndex, stride: SupportsIndex | None = None):
+        self._tokens = tokens
+        self.length = _positive("length", length)
+        """How many tokens a window has."""
+        self.stride = self.length if stride is None else _positive("stride", stride)
+        """How far it is from one window to the next."""
+
+    def __len__(self) -> int:
+        return max(0, (self._tokens.tokens - self.length) // self.stride + 1)
+
+    def __getitem__(self, index: SupportsIndex) -> Window:
+        """One window. Its ids are mapped from the file, if they lie in one."""
+        count, number = len(self), as_index(index)
+        if not -count <= number < count:
+            raise IndexError(f"window {number} is out of range: there are {count:,}")
+        begin = number % count * self.stride
+        end = begin + self.length
+        starts = self._tokens.starts(begin, end) - begin
+        segments = np.zeros(self.length, np.int32)
+        segments[starts[1:]] = 1
+        segments = np.cumsum(segments, dtype=np.int32)
+        return Window(self._tokens.ids(begin, end), segments, np.arange(self.length) - starts[segments])
+
+    def __iter__(self) -> Iterator[Window]:
+        return (self[number] for number in range(len(self)))
+
+    def batches(self, size: SupportsIndex = 1, *, drop_last: bool = True) -> Iterator[Window]:
+        """`size` windows at a time, as the rows of arrays."""
+        return self._batches(_positive("size", size), drop_last)
+
+    def _batches(self, rows: int, drop_last: bool) -> Iterator[Window]:
+        count = len(self)
+        for first in range(0, count - rows + 1 if drop_last else count, rows):
+            windows = [self[number] for number in range(first, min(first + rows, count))]
+            columns = zip(
+                *((window.ids, window.segments, window.positions) for window in windows), strict=True
+            )
+            yield Window(*map(np.stack, columns))
+
+
+def _positive(name: str, value: SupportsIndex) -> int:
+    try:
+        number = as_index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, not {number}")
+    return number

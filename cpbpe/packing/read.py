@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cpbpe.checks import is_missing, listed_column, table_way_out
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.files import split_lines
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
-from cpbpe.lazy import imported, numpy
-from cpbpe.packing.rows import Encoded
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 BATCH_BYTES = 4 << 20
 """A batch has about this much text: enough to keep all threads busy, and little next to memory."""
@@ -46,9 +45,16 @@ class Read:
     last_crc: int = 0
     """The CRC of the last document, by which a source that cannot be checked otherwise is recognized."""
 
-    def copy(self) -> Read:
-        """The same values again."""
-        return Read(**asdict(self))
+
+class Encoded(NamedTuple):
+    """The ids of a batch."""
+
+    ids: NDArray[Any]
+    """The ids of all documents."""
+    offsets: NDArray[np.int64]
+    """Where each begins, and the end."""
+    empty: NDArray[np.int64] | None = None
+    """Which lines are empty, and no documents, if the batch has lines."""
 
 
 @dataclass
@@ -77,45 +83,38 @@ class Batch:
     done: int = 0
     """How many bytes of the source have been read, for a display of the progress."""
 
-    def located(self, before: Read, documents: int, empty_lines: NDArray[np.int64] | None) -> None:
-        """Complete the values of `after`, given how many documents there are, and which lines are empty.
+    def located(
+        self, before: Read, documents: int, empty_lines: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Complete `after`, given how many documents there are. The file and the record of each document.
 
-        `before`: how far the source was read before this batch.
+        `before`: how far the source was read before this batch. `empty_lines`: which lines are empty.
         """
-        after, skipped = self.after, self.empty
+        after, skipped, places = self.after, self.empty, self.places
         if self.lines is not None and empty_lines is not None:
             count, skipped = documents + len(empty_lines), len(empty_lines)
             first = before.record if before.file == self.file else 0
-            self.places = [(self.file, numpy().arange(first + 1, first + 1 + count))]
+            places = [(self.file, np.delete(np.arange(first + 1, first + 1 + count), empty_lines))]
             after.file, after.record = self.file, first + count
             after.absent = before.absent
             after.text_bytes = before.text_bytes + len(self.lines) - count + (not self.lines.endswith(b"\n"))
         else:
             after.absent = before.absent + self.absent
             after.text_bytes = before.text_bytes + self.text_bytes + sum(map(len, self.texts))
-            if not self.places:
+            if not places:
                 after.file, after.record = before.file, before.record
         after.number = before.number + documents
         after.empty = before.empty + skipped
-
-    def files_and_records(
-        self, empty_lines: NDArray[np.int64] | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The file and the record of each document, given which of the lines are empty."""
-        np = numpy()
         none = np.zeros(0, np.int64)
-        records = np.concatenate([none, *(records for _, records in self.places)])
-        files = np.concatenate([none, *(np.full(len(records), file) for file, records in self.places)])
-        if empty_lines is not None and len(empty_lines):
-            return np.delete(files, empty_lines), np.delete(records, empty_lines)
-        return files, records
+        files = [np.full(len(records), file) for file, records in places]
+        return np.concatenate([none, *files]), np.concatenate([none, *(records for _, records in places)])
 
 
 class _Collector:
     """Makes batches of what is read."""
 
     def __init__(self, read: Read):
-        self._read = read.copy()
+        self._read = replace(read)
         self._batch = Batch(self._read)
         self._size = 0
         self._missing = read.record
@@ -123,7 +122,7 @@ class _Collector:
 
     def add(self, file: int, first: int, texts: list[bytes], absent: Sequence[int]) -> None:
         """Take the documents of one block; `first` is the number of its first record."""
-        np, read = numpy(), self._read
+        read = self._read
         seen = self._seen(file, first, len(texts))
         if seen:
             if not absent:  # (a null differs from an empty text)
@@ -206,12 +205,31 @@ class _Collector:
     def take(self, done: int) -> Batch:
         """The batch, and begin another one."""
         batch, batch.done = self._batch, done
-        self._read = self._read.copy()
+        self._read = replace(self._read)
         self._batch, self._size = Batch(self._read), 0
         return batch
 
 
-class FileSource:
+class Source(ABC):
+    """Where documents come from: anything that gives the same ones again if a run is resumed."""
+
+    names: Sequence[str] = ("item",)
+    """The names of the files, or what stands for them."""
+    total: int | None = None
+    """How many bytes there are to read, if that is known."""
+    facts: list[dict[str, Any]]
+    """What is known about each file, to notice that a run is continued with others."""
+
+    @abstractmethod
+    def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
+        """All batches from a place on. The last one may be empty. `as_lines`: lines need not be in lists."""
+
+    def warnings(self) -> list[str]:
+        """What users may want to know, once everything has been read."""
+        return []
+
+
+class FileSource(Source):
     """Documents of files."""
 
     def __init__(self, documents: Documents):
@@ -219,10 +237,8 @@ class FileSource:
         self.names = documents.files
         self.total = documents.total
         self.facts = [_facts(path) for path in documents.files]
-        """What is known about each file, to notice changes."""
 
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
-        """All batches from a place on. The last one may be empty. `as_lines`: lines need not be in lists."""
         documents, collector = self._documents, _Collector(read)
         documents.begin(read.file)
         for file in range(read.file, len(self.names)):
@@ -242,12 +258,15 @@ class FileSource:
                         collector.add_lines(file, part)
                     if collector.is_full():
                         yield collector.take(documents.read)
-            self._check_unchanged(file)
+            if _facts(self.names[file]) != self.facts[file]:
+                raise CorpusError(
+                    f"{self.names[file]}: was changed while it was read; begin again in another folder when "
+                    f"it is complete"
+                )
         collector.check_complete()
         yield collector.take(documents.read)
 
     def warnings(self) -> list[str]:
-        """What users may want to know about the files, once they have been read."""
         said = [
             f"{name} begins with a byte order mark, which is part of its first document"
             for name in self._documents.marked[:3]
@@ -261,25 +280,15 @@ class FileSource:
             )
         return said
 
-    def _check_unchanged(self, file: int) -> None:
-        if file < len(self.names) and _facts(self.names[file]) != self.facts[file]:
-            raise CorpusError(
-                f"{self.names[file]}: was changed while it was read; begin again in another folder when it "
-                f"is complete"
-            )
 
-
-class TextSource:
-    """Documents from an iterable. A run that is resumed needs the same ones again."""
+class TextSource(Source):
+    """Documents from an iterable."""
 
     def __init__(self, texts: Any):
         self._texts = listed_column(texts)
-        self.names = ["item"]
-        self.total = None
-        self.facts: list[dict[str, Any]] = [{"path": None}]
+        self.facts = [{"path": None}]
 
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
-        """All batches from a place on. The last one may be empty."""
         collector, first = _Collector(read), 1
         texts: list[bytes] = []
         absent: list[int] = []
@@ -297,29 +306,6 @@ class TextSource:
         collector.add(0, first, texts, absent)
         collector.check_complete()
         yield collector.take(first - 1)
-
-    def warnings(self) -> list[str]:
-        """There is nothing to say."""
-        return []
-
-
-class Source(Protocol):
-    """Where documents come from."""
-
-    names: list[str]
-    """The names of the files, or what stands for them."""
-    facts: list[dict[str, Any]]
-    """What is known about each, to notice that a run is continued with others."""
-
-    @property
-    def total(self) -> int | None:
-        """How many bytes there are to read, if that is known."""
-
-    def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
-        """All batches from a place on. The last one may be empty."""
-
-    def warnings(self) -> list[str]:
-        """What users may want to know, once everything has been read."""
 
 
 def source_of(given: Any, *, format: str | None, field: str, column: str | int | None, whole: bool) -> Source:
@@ -372,7 +358,7 @@ def _facts(path: str) -> dict[str, Any]:
     if not os.path.isfile(path):  # a pipe can be read only once
         return {"path": path}
     with open(path, "rb") as file:
-        digest = imported("hashlib").sha256(file.read(_SAMPLE_BYTES))
+        digest = hashlib.sha256(file.read(_SAMPLE_BYTES))
         file.seek(max(status.st_size - _SAMPLE_BYTES, 0))
         digest.update(file.read(_SAMPLE_BYTES))
     return facts | {"modified": status.st_mtime_ns, "sample": digest.hexdigest()[:32]}

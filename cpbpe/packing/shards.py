@@ -1,96 +1,212 @@
-"""From documents to shards: which split each belongs to, where shards end, and when they are whole."""
+"""From documents to shards: where a shard ends, and how its files are made and put in their places."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from cpbpe.lazy import numpy
-from cpbpe.packing.formats.protocol import Format
-from cpbpe.packing.keys import is_validation
-from cpbpe.packing.manifest import Manifest
-from cpbpe.packing.place import Place
-from cpbpe.packing.rows import Rows
-from cpbpe.packing.spool import Output, Shard, Spool, SpoolState
+import numpy as np
+
+from cpbpe.packing.manifest import Manifest, Place
+from cpbpe.packing.read import Source
+from cpbpe.packing.spool import Chunk, Rows, Spool, SpoolState
 
 TRAIN, VALIDATION = "train", "val"
 """What the splits are called, in names of files, too. Without a validation part there is only the first."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What decides about shards."""
+MOST_UINT16 = 1 << 16
+"""How many ids an uint16 can tell apart."""
+
+
+class Format(ABC):
+    """A format of token files: how ids are stored, and how the files of a whole shard are made."""
+
+    name: ClassVar[str]
+    """Its name in options."""
+    files: ClassVar[tuple[str, ...]]
+    """The names of a shard's files, that of the ids first. `{name}` is "train", or "train-00000"."""
+    dtypes: ClassVar[tuple[str, ...]] = ("uint16", "uint32", "int32")
+    """The types of ids that its readers know."""
+    header: ClassVar[int] = 0
+    """How many bytes its file of ids begins with; they are written last."""
+    needs_places: ClassVar[bool] = False
+    """Whether it says where documents come from."""
+    usual_size: ClassVar[str | None] = None
+    """The size of shards if none is given; None: everything in one."""
+
+    def names(self, split: str, number: int | None) -> list[str]:
+        """The names of a shard's files; `number` is None if the split has only one."""
+        name = split if number is None else f"{split}-{number:05}"
+        return [file.format(name=name, split=split, number=number or 0) for file in self.files]
+
+    def dtype(self, vocab_size: int) -> str:
+        """The type of ids that its own tools choose for a vocabulary of this size."""
+        return "uint16" if vocab_size <= MOST_UINT16 else "uint32"
+
+    def check(self, shard_bytes: int | None) -> None:  # noqa: B027  # most have nothing to check
+        """Raise an error if something needed is not there, or if shards of this size cannot be."""
+
+    @abstractmethod
+    def write(self, shard: Shard) -> None:
+        """Make the files of a shard."""
+
+    def index(self, shards: Sequence[dict[str, Any]], dtype: str) -> dict[str, bytes]:
+        """Files that list all shards of one split, given their entries in the manifest."""
+        return {}
+
+
+class StoppedError(Exception):
+    """The work was asked to stop."""
+
+
+@dataclass
+class Job:
+    """What a run needs to know."""
 
     place: Place
+    manifest: Manifest
+    source: Source
     format: Format
     dtype: str
     most_tokens: int | None
     """The most tokens of a shard; None if there is only one."""
+    shuffle_seed: int | None
     validation: float
     """The share of documents in the validation part."""
     validation_seed: int
-    names: list[str]
-    """The names of the files that documents come from."""
-    replaces: bool
+    resumed: bool
     """Whether files that are in the way may be those of an interrupted run."""
-    check: Callable[[], None]
-    """Raises an error to stop the work; called often."""
+    stop: threading.Event
+    show: Callable[[str, int, int | None], None]
+    """Shows how far the work is."""
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that there are."""
         return (TRAIN, VALIDATION) if self.validation else (TRAIN,)
 
-    def spool_path(self, split: str) -> str:
-        """Where a shard of a split is while it is not whole."""
-        return self.place.scratch(split)
-
-    def is_there(self, split: str, state: SpoolState) -> bool:
-        """Whether a shard can be continued from a state."""
-        places = self.format.needs_places
-        return Spool.is_there(
-            self.spool_path(split), self.dtype, header=self.format.header, places=places, state=state
-        )
+    def check(self) -> None:
+        """Raise an error if the work has to stop; called often."""
+        if self.stop.is_set():
+            raise StoppedError
 
 
-class _Split:
-    """The shards of one split."""
+class Checked:
+    """A file that is written from its beginning to its end, with the CRC and the size of what was written.
 
-    def __init__(self, plan: Plan, name: str, state: dict[str, Any]):
-        self.plan = plan
+    It has what gzip and pyarrow need of a file.
+    """
+
+    def __init__(self, path: str):
+        self.crc = 0
+        self.size = 0
+        self._file = open(path, "wb")  # noqa: SIM115
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._file.closed
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or an array in one piece."""
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self.crc = zlib.crc32(view, self.crc)
+        self.size += len(view)
+        return len(view)
+
+    def flush(self) -> None:
+        """Hand everything to the system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Make sure that it is on the disk, and close it."""
+        if not self.closed:
+            with self._file:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+
+
+class Shard:
+    """A whole shard, which a format makes into its files, in a folder where they are until all are whole."""
+
+    def __init__(self, job: Job, spool: Spool, split: str, number: int | None):
+        """`number` is None if the split has only one."""
+        self.documents = spool.state.documents
+        self.tokens = spool.state.tokens
+        self.dtype: Any = spool.dtype
+        self.sources = job.source.names
+        """The names of the files that documents come from."""
+        self.names = job.format.names(split, number)
+        """The names of its files."""
+        self._job = job
+        self._spool = spool
+        self._created: dict[str, Checked] = {}
+        self._taken: dict[str, tuple[int, int]] = {}
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All documents, some at a time."""
+        return self._spool.chunks(self._job.check)
+
+    def create(self, name: str) -> Checked:
+        """A new file. It is closed with all others."""
+        self._created[name] = Checked(whole_path(self._job, name))
+        return self._created[name]
+
+    def take_tokens(self, name: str, header: bytes = b"") -> None:
+        """Make the ids a file, without copying them. Nothing can be read from the shard then."""
+        self._taken[name] = self._spool.take_tokens(whole_path(self._job, name), header)
+
+    def made(self) -> list[dict[str, Any]]:
+        """Have the format make the files, that of the ids first. Their entries in the manifest."""
+        try:
+            self._job.format.write(self)
+            for file in self._created.values():
+                file.close()
+        except BaseException:
+            for file in self._created.values():
+                with suppress(OSError):
+                    file.close()
+            raise
+        created = {name: (file.size, file.crc) for name, file in self._created.items()}
+        return [file_entry(name, *facts) for name, facts in {**self._taken, **created}.items()]
+
+
+class Split:
+    """The shards of one split, of which one is being written."""
+
+    def __init__(self, job: Job, name: str, number: int = 0, next: int = 0, begin: int = 0, spool: Any = ()):
+        """The arguments after `name` are its state, as in JSON."""
         self.name = name
-        self.number: int = state["shard"]
+        self.number = number
         """The number of the shard that is being written."""
-        self.next: int = state["next"]
+        self.next = next
         """Documents before this one, in the order of `Rows.sequence`, are written."""
-        self.begin: int = state["begin"]
+        self.begin = begin
         """The first document of the shard."""
-        self.spool = self._spool(None if state["spool"] is None else SpoolState.of(state["spool"]))
+        self._job = job
+        self.spool = self._spool(SpoolState(*spool))
 
-    def _spool(self, state: SpoolState | None) -> Spool:
-        plan = self.plan
-        return Spool(
-            plan.spool_path(self.name),
-            plan.dtype,
-            header=plan.format.header,
-            places=plan.format.needs_places,
-            state=state,
-        )
+    def _spool(self, state: SpoolState) -> Spool:
+        """The shard while it is not whole."""
+        columns = ("lengths", "files", "records") if self._job.format.needs_places else ("lengths",)
+        path = self._job.place.scratch(self.name)
+        return Spool(path, self._job.dtype, columns, self._job.format.header, state)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> list[Any]:
         """How far it is; what is written by then is safe if the process is killed."""
-        return {
-            "shard": self.number,
-            "next": self.next,
-            "begin": self.begin,
-            "spool": self.spool.flush() if self.spool.state.documents else None,
-        }
+        return [self.number, self.next, self.begin, self.spool.state]
 
-    def add(self, rows: Rows, is_whole: Callable[[_Split], None]) -> None:
+    def add(self, rows: Rows, is_whole: Callable[[Split], None]) -> None:
         """Write documents; `is_whole` is called when no more go into the shard."""
-        np, most = numpy(), self.plan.most_tokens
+        most = self._job.most_tokens
         if len(rows) and rows.sequence[0] < self.next:
             rows = rows.where(rows.sequence >= self.next)
         ends = np.cumsum(rows.lengths)
@@ -104,41 +220,19 @@ class _Split:
                 if stop <= at and not self.spool.state.documents:
                     stop = at + 1  # a document that is longer than a shard has one of its own
             if stop > at:
-                self._append(rows, ends, at, stop)
+                self.spool.append(rows.part(at, stop, ends))
+                self.next = int(rows.sequence[stop - 1]) + 1
                 at = stop
             if at < len(rows):
                 is_whole(self)
 
-    def _append(self, rows: Rows, ends: Any, begin: int, end: int) -> None:
-        first = int(ends[begin - 1]) if begin else 0
-        part = slice(begin, end)
-        self.spool.append(
-            Rows(
-                rows.ids[first : int(ends[end - 1])],
-                rows.lengths[part],
-                rows.numbers[part],
-                rows.sequence[part],
-                rows.files[part],
-                rows.records[part],
-            )
-        )
-        self.next = int(rows.sequence[end - 1]) + 1
-
     def finish(self) -> dict[str, Any]:
         """Make the files of the shard and put them in their places. Its entry in the manifest."""
-        plan, spool = self.plan, self.spool
-        number = None if plan.most_tokens is None else self.number
-        spool.flush()
-        shard = Shard(spool, self.name, number, plan.names, plan.check)
-        out = Output(plan.place.scratch("whole"))
-        try:
-            plan.format.write(shard, out)
-            files = out.close()
-        except BaseException:
-            out.abandon()
-            raise
-        for name in files:
-            _publish(plan, name)
+        spool = self.spool
+        shard = Shard(self._job, spool, self.name, None if self._job.most_tokens is None else self.number)
+        files = shard.made()
+        for file in files:
+            publish(self._job, file["name"])
         entry = {
             "split": self.name,
             "number": self.number,
@@ -147,102 +241,50 @@ class _Split:
             "sequence": [self.begin, self.next],
             "first": spool.state.first,
             "last": spool.state.last,
-            "files": [
-                {"name": name, "size": size, "crc32": f"{crc:08x}"} for name, (size, crc) in files.items()
-            ],
+            "files": files,
         }
-        spool.remove()
         self.number += 1
         self.begin = self.next
-        self.spool = self._spool(None)
+        self.spool = self._spool(SpoolState()).cut()
         return entry
 
 
-class Shards:
-    """All shards of a run."""
-
-    def __init__(
-        self, plan: Plan, manifest: Manifest, states: dict[str, Any], state: Callable[[], dict[str, Any]]
-    ):
-        """`states`: those of the splits. `state`: gives that of the whole run, for the manifest."""
-        self._plan = plan
-        self._manifest = manifest
-        self._state = state
-        self._splits = {name: _Split(plan, name, states[name]) for name in plan.splits}
-
-    @staticmethod
-    def first_states(plan: Plan, manifest: Manifest) -> dict[str, Any]:
-        """The states of splits of which only whole shards are left."""
-        states = {name: {"shard": 0, "next": 0, "begin": 0, "spool": None} for name in plan.splits}
-        for shard in manifest.shards:
-            end = shard["sequence"][1]
-            states[shard["split"]] = {"shard": shard["number"] + 1, "next": end, "begin": end, "spool": None}
-        return states
-
-    def states(self) -> dict[str, Any]:
-        """The states of all splits."""
-        return {name: split.state() for name, split in self._splits.items()}
-
-    def add(self, rows: Rows) -> None:
-        """Write documents, each to its split."""
-        plan = self._plan
-        if not plan.validation:
-            self._splits[TRAIN].add(rows, self._finish)
-            return
-        validation = is_validation(rows.numbers, plan.validation_seed, plan.validation)
-        self._splits[TRAIN].add(rows.where(~validation), self._finish)
-        self._splits[VALIDATION].add(rows.where(validation), self._finish)
-
-    def finish(self) -> None:
-        """Make the last shard of each split, and the files that list all of them."""
-        plan, manifest = self._plan, self._manifest
-        for name, split in self._splits.items():
-            if split.spool.state.documents:
-                self._finish(split)
-            else:
-                split.spool.remove()
-            if shards := [shard for shard in manifest.shards if shard["split"] == name]:
-                for path, content in plan.format.index(shards, plan.dtype).items():
-                    manifest.indexes.append(_write_index(plan, path, content))
-
-    def _finish(self, split: _Split) -> None:
-        self._manifest.begin(self._plan.place)
-        self._manifest.shards.append(split.finish())
-        self._manifest.state = self._state()
-        self._manifest.save(self._plan.place)
-
-    def close(self) -> None:
-        """Close all files."""
-        for split in self._splits.values():
-            split.spool.close()
+def whole_path(job: Job, name: str) -> str:
+    """Where a file is until all of its shard are whole."""
+    path = job.place.scratch(os.path.join("whole", name))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return path
 
 
-def check_free(plan: Plan) -> None:
-    """Raise an error if files of another origin are where a new run writes."""
-    for split in plan.splits:
-        for name in plan.format.first_files(split, None if plan.most_tokens is None else 0):
-            _check_free(plan, name)
+def publish(job: Job, name: str) -> None:
+    """Put a file in its place."""
+    check_free(job, name)
+    path = job.place.path(name)
+    os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+    os.replace(whole_path(job, name), path)
 
 
-def _check_free(plan: Plan, name: str) -> None:
-    path = plan.place.path(name)
-    if not plan.replaces and os.path.lexists(path):
+def check_free(job: Job, name: str) -> None:
+    """Raise an error if there is a file of another origin where a new run writes."""
+    path = job.place.path(name)
+    if not job.resumed and os.path.lexists(path):
         raise FileExistsError(
             f"{path!r} exists already, and no run of cpbpe pack has written it; choose another folder, or "
             f"remove it"
         )
 
 
-def _publish(plan: Plan, name: str) -> None:
-    _check_free(plan, name)
-    path = plan.place.path(name)
-    os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-    os.replace(os.path.join(plan.place.scratch("whole"), name), path)
+def publish_index(job: Job, name: str, content: bytes) -> dict[str, Any]:
+    """Write a file that lists shards. Its entry in the manifest."""
+    file = Checked(whole_path(job, name))
+    try:
+        file.write(content)
+    finally:
+        file.close()
+    publish(job, name)
+    return file_entry(name, file.size, file.crc)
 
 
-def _write_index(plan: Plan, name: str, content: bytes) -> dict[str, Any]:
-    out = Output(plan.place.scratch("whole"))
-    out.create(name).write(content)
-    ((size, crc),) = out.close().values()
-    _publish(plan, name)
+def file_entry(name: str, size: int, crc: int) -> dict[str, Any]:
+    """A file in the manifest."""
     return {"name": name, "size": size, "crc32": f"{crc:08x}"}

@@ -1,25 +1,25 @@
 """Documents in an order that looks random, with little memory: an exact permutation of all of them.
 
-The order is that of the documents' keys (see `cpbpe.packing.keys`), so it is a matter of sorting. While the
-corpus is read, each document goes to one of many files, its bucket, by the first bits of its key. Afterwards
-each bucket fits into memory and is sorted there. How many buckets there are changes nothing in the result.
+Each document has a number that looks random, its key; and the order is that of the keys, so it is a matter of
+sorting. While the corpus is read, each document goes to one of many files, its bucket, by the first bits of
+its key. Afterwards each bucket fits into memory and is sorted there. How many buckets there are changes
+nothing in the result.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cpbpe.lazy import numpy
-from cpbpe.packing.checksum import of_file
-from cpbpe.packing.keys import ORDER, keys
-from cpbpe.packing.rows import Rows
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from cpbpe.packing.spool import Rows, Spool, SpoolState
+
+ORDER = 0x6F72646572
+VALIDATION = 0x76616C6964
+"""What keys are for. For the same seed, the order says nothing about the split."""
 
 _BUCKET_BYTES = 64 << 20
 """How much text goes into a bucket, if the size of the corpus is known."""
@@ -27,59 +27,75 @@ _MOST_BITS = 12
 _USUAL_BITS = 8
 _PENDING_TOKENS = 1 << 22
 _STEP_TOKENS = 1 << 20
-_COLUMNS = 4
-"""What is kept of a document besides its ids: number, length, file, record."""
+_COLUMNS = ("numbers", "lengths", "files", "records")
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+_MASK = (1 << 64) - 1
+
+
+def keys(numbers: NDArray[np.int64], seed: int, purpose: int) -> NDArray[np.uint64]:
+    """The keys of documents: SplitMix64, in which equal seeds give different keys to different numbers.
+
+    They depend on a seed and on the number of the document and nothing else, so neither threads nor the size
+    of a batch nor an interruption can change them.
+
+    >>> [hex(key) for key in keys(np.arange(2), 0, ORDER).tolist()]
+    ['0xb0d4375e18a003f4', '0xbe9ac585fad994a8']
+    """
+    begin = (seed * _GOLDEN + purpose) & _MASK
+    for shift, factor in _STEPS:
+        begin = ((begin ^ begin >> shift) * factor) & _MASK
+    begin ^= begin >> 31
+    with np.errstate(over="ignore"):
+        mixed: Any = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + np.uint64(begin)
+        for shift, factor in _STEPS:
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    result: NDArray[Any] = mixed ^ (mixed >> np.uint64(31))
+    return result
+
+
+def is_validation(numbers: NDArray[np.int64], seed: int, share: float) -> NDArray[np.bool_]:
+    """Which documents belong to the validation part, of which `share` of all do on average."""
+    return keys(numbers, seed, VALIDATION) < np.uint64(min(int(share * 2.0**64), _MASK))
 
 
 class Buckets:
     """The files that documents are distributed to."""
 
-    def __init__(self, folder: str, dtype: str, seed: int, total: int | None, state: dict[str, Any] | None):
-        """`total`: the size of the corpus, if it is known. `state`: to be continued from."""
-        self._folder = folder
-        self._dtype: Any = numpy().dtype(dtype)
+    def __init__(self, folder: str, dtype: str, seed: int, total: int | None, states: Any):
+        """`total`: the size of the corpus, if it is known. `states`: to be continued from, as in JSON."""
         self._seed = seed
         self._pending: list[Rows] = []
         self._pending_tokens = 0
-        if state is None:
-            bits = (
-                _USUAL_BITS if total is None else min(max(total // _BUCKET_BYTES, 1).bit_length(), _MOST_BITS)
-            )
-            state = {"bits": bits, "buckets": [[0, 0, 0, 0]] * (1 << bits)}
-        self._bits: int = state["bits"]
-        self._buckets: list[list[int]] = [list(bucket) for bucket in state["buckets"]]
-        """The documents, the ids, and the CRCs of both files of each."""
+        if states is None:
+            bits = _USUAL_BITS
+            if total is not None:
+                bits = min(max(total // _BUCKET_BYTES, 1).bit_length(), _MOST_BITS)
+            states = [()] * (1 << bits)
         os.makedirs(folder, exist_ok=True)
-        for number, (documents, tokens, _, _) in enumerate(self._buckets):
-            for name, size in self._sizes(documents, tokens).items():
-                path = self._path(number, name)
-                if size:
-                    os.truncate(path, size)
-                else:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path)
-
-    @staticmethod
-    def are_there(folder: str, dtype: str, state: dict[str, Any]) -> bool:
-        """Whether the files are those of a state, or longer, and undamaged."""
-        item = numpy().dtype(dtype).itemsize
-        for number, (documents, tokens, crc, crc_documents) in enumerate(state["buckets"]):
-            base = os.path.join(folder, f"{number:04}")
-            if documents and (
-                of_file(f"{base}.tokens", item * tokens) != crc
-                or of_file(f"{base}.documents", 8 * _COLUMNS * documents) != crc_documents
-            ):
-                return False
-        return True
-
-    def _sizes(self, documents: int, tokens: int) -> dict[str, int]:
-        return {"tokens": self._dtype.itemsize * tokens, "documents": 8 * _COLUMNS * documents}
-
-    def _path(self, number: int, name: str) -> str:
-        return os.path.join(self._folder, f"{number:04}.{name}")
+        paths = (os.path.join(folder, f"{number:04}") for number in range(len(states)))
+        self._spools = [
+            Spool(path, dtype, _COLUMNS, state=SpoolState(*state))
+            for path, state in zip(paths, states, strict=True)
+        ]
 
     def __len__(self) -> int:
-        return len(self._buckets)
+        return len(self._spools)
+
+    def is_there(self) -> bool:
+        """Whether the files are those of the states, or longer, and undamaged."""
+        return all(spool.is_there() for spool in self._spools)
+
+    def cut(self) -> None:
+        """Cut the files back to the states."""
+        for spool in self._spools:
+            spool.cut()
+
+    def states(self) -> list[SpoolState]:
+        """How far they are; everything that was taken is in files then."""
+        self._distribute()
+        return [spool.state for spool in self._spools]
 
     def add(self, rows: Rows) -> None:
         """Take documents."""
@@ -88,61 +104,37 @@ class Buckets:
         if self._pending_tokens >= _PENDING_TOKENS:
             self._distribute()
 
-    def state(self) -> dict[str, Any]:
-        """How far it is; everything that was taken is in files then."""
-        self._distribute()
-        return {"bits": self._bits, "buckets": self._buckets}
-
     def _distribute(self) -> None:
-        np = numpy()
         pending, self._pending, self._pending_tokens = self._pending, [], 0
+        bits = len(self).bit_length() - 1
         for rows in pending:
-            first_bits = keys(rows.numbers, self._seed, ORDER) >> np.uint64(64 - self._bits)
+            first_bits = keys(rows.numbers, self._seed, ORDER) >> np.uint64(64 - bits)
             order = np.argsort(first_bits, kind="stable")
-            sorted_rows = rows.pick(order, rows.begins(), rows.sequence)
-            ends = np.concatenate(([0], np.cumsum(sorted_rows.lengths)))
+            sorted_rows = rows.pick(order, rows.sequence)
+            ends = np.cumsum(sorted_rows.lengths)
             bounds = np.searchsorted(first_bits[order], np.arange(len(self) + 1, dtype=np.uint64))
             for number in np.flatnonzero(np.diff(bounds)).tolist():
-                begin, end = int(bounds[number]), int(bounds[number + 1])
-                self._append(number, sorted_rows, slice(begin, end), slice(int(ends[begin]), int(ends[end])))
+                part = sorted_rows.part(int(bounds[number]), int(bounds[number + 1]), ends)
+                self._spools[number].append(part)
 
-    def _append(self, number: int, rows: Rows, documents: slice, ids: slice) -> None:
-        np = numpy()
-        bucket = self._buckets[number]
-        columns = (rows.numbers, rows.lengths, rows.files, rows.records)
-        table = np.stack([column[documents] for column in columns], 1)
-        bucket[0] += documents.stop - documents.start
-        bucket[1] += ids.stop - ids.start
-        for place, (name, values) in enumerate({"tokens": rows.ids[ids], "documents": table}.items(), 2):
-            data = memoryview(np.ascontiguousarray(values)).cast("B")
-            with open(self._path(number, name), "ab") as file:
-                file.write(data)
-            bucket[place] = zlib.crc32(data, bucket[place])
+    def documents(self, number: int) -> int:
+        """How many documents a bucket has."""
+        return self._spools[number].state.documents
 
     def ordered(self, number: int, sequence: int) -> Iterator[Rows]:
         """The documents of one bucket in order; the first is at this place of the sequence."""
-        np = numpy()
-        rows = self._load(number)
-        order = np.argsort(keys(rows.numbers, self._seed, ORDER), kind="stable")
-        begins = rows.begins()
-        ends = np.cumsum(rows.lengths[order])
+        if not self.documents(number):
+            return
+        path = self._spools[number].path
+        ids = np.fromfile(f"{path}.tokens", self._spools[number].dtype)
+        table = np.fromfile(f"{path}.documents", np.int64).reshape(-1, len(_COLUMNS))
+        numbers, lengths, files, records = (np.ascontiguousarray(column) for column in table.T)
+        rows = Rows(ids, lengths, numbers, np.zeros(len(numbers), np.int64), files, records)
+        order = np.argsort(keys(numbers, self._seed, ORDER), kind="stable")
+        ends = np.cumsum(lengths[order])
         at = 0
         while at < len(order):
             before = int(ends[at - 1]) if at else 0
             stop = max(at + 1, int(np.searchsorted(ends, before + _STEP_TOKENS, "right")))
-            yield rows.pick(order[at:stop], begins, np.arange(sequence + at, sequence + stop))
+            yield rows.pick(order[at:stop], np.arange(sequence + at, sequence + stop))
             at = stop
-
-    def documents(self, number: int) -> int:
-        """How many documents a bucket has."""
-        return self._buckets[number][0]
-
-    def _load(self, number: int) -> Rows:
-        np = numpy()
-        none = np.zeros(0, np.int64)
-        if not self._buckets[number][0]:
-            return Rows(np.zeros(0, self._dtype), none, none, none, none, none)
-        ids: NDArray[Any] = np.fromfile(self._path(number, "tokens"), self._dtype)
-        table = np.fromfile(self._path(number, "documents"), np.int64).reshape(-1, _COLUMNS)
-        numbers, lengths, files, records = (np.ascontiguousarray(column) for column in table.T)
-        return Rows(ids, lengths, numbers, np.zeros(len(numbers), np.int64), files, records)

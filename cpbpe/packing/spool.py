@@ -1,8 +1,7 @@
-"""A shard that is still being written: plain files that only grow, so that they can be cut off and continued.
+"""Documents in files that only grow: they can be cut back to an earlier state, and continued from there.
 
-The ids of all documents, where each document ends and, for formats that say so, where each came from. When
-the shard is whole, its format makes the final files of them. Whatever a format puts in front (counts,
-offsets) is known only then, and in the meantime a killed process leaves nothing that the next one cannot use.
+A killed process leaves nothing in them that the next one cannot use. Their CRCs find damage, not forgery; a
+CRC can be continued where an earlier process stopped, which hashes of Python cannot.
 """
 
 from __future__ import annotations
@@ -11,245 +10,243 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from cpbpe.lazy import numpy
-from cpbpe.packing.checksum import Checked, combined, of_file
-from cpbpe.packing.rows import Rows
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_CHUNK_DOCUMENTS = 1 << 16
-_CHUNK_TOKENS = 1 << 20
+_POLYNOMIAL = 0xEDB88320
+"""That of CRC-32, its highest power in the lowest bit, as in zlib."""
+_READ_BYTES = 1 << 22
 _SEND_BYTES = 16 << 20
 """How much is written before the system is told to begin with sending it to the disk."""
+_CHUNK_DOCUMENTS = 1 << 16
+_CHUNK_TOKENS = 1 << 20
 
 
 @dataclass
-class SpoolState:
+class Rows:
+    """Encoded documents, one after the other, none of them without tokens."""
+
+    ids: NDArray[Any]
+    """The ids of all."""
+    lengths: NDArray[np.int64]
+    """How many ids each document has."""
+    numbers: NDArray[np.int64]
+    """The number of each document of the corpus, from 0; empty ones are not numbered."""
+    sequence: NDArray[np.int64]
+    """Where each comes in the order in which documents are written. It only grows."""
+    files: NDArray[np.int64]
+    """The index of the file that each is from."""
+    records: NDArray[np.int64]
+    """The number of its line or record in that file, from 1."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def where(self, mask: NDArray[np.bool_]) -> Rows:
+        """Those documents for which the mask is True."""
+        if mask.all():
+            return self
+        columns = (self.lengths, self.numbers, self.sequence, self.files, self.records)
+        return Rows(self.ids[np.repeat(mask, self.lengths)], *(column[mask] for column in columns))
+
+    def part(self, begin: int, end: int, ends: NDArray[np.int64]) -> Rows:
+        """The documents from one to another; `ends`: where the ids of each end."""
+        columns = (self.lengths, self.numbers, self.sequence, self.files, self.records)
+        ids = self.ids[ends[begin - 1] if begin else 0 : ends[end - 1]]
+        return Rows(ids, *(column[begin:end] for column in columns))
+
+    def pick(self, order: NDArray[np.int64], sequence: NDArray[np.int64]) -> Rows:
+        """Some documents in another order, with their places in the sequence of all."""
+        begins = np.cumsum(self.lengths) - self.lengths
+        lengths = self.lengths[order]
+        ends = np.cumsum(lengths)
+        # The place of each id is as far from the beginning of its document as it will be.
+        places = np.arange(ends[-1] if len(ends) else 0)
+        places += np.repeat(begins[order] - (ends - lengths), lengths)
+        columns = (self.numbers[order], sequence, self.files[order], self.records[order])
+        return Rows(self.ids[places], lengths, *columns)
+
+
+class SpoolState(NamedTuple):
     """How far a spool was at a certain time."""
 
     documents: int = 0
     tokens: int = 0
     crc: int = 0
     """The CRC of the ids."""
-    crc_ends: int = 0
-    crc_places: int = 0
+    crc_documents: int = 0
+    """The CRC of what is known of the documents."""
     first: tuple[int, int] | None = None
     """The file and the record of the first document."""
     last: tuple[int, int] | None = None
     """The file and the record of the last document."""
 
-    @classmethod
-    def of(cls, values: dict[str, Any]) -> SpoolState:
-        """From JSON."""
-        state = cls(**values)
-        state.first = None if state.first is None else (state.first[0], state.first[1])
-        state.last = None if state.last is None else (state.last[0], state.last[1])
-        return state
-
 
 class Chunk(NamedTuple):
-    """Some documents of a shard, in order."""
+    """Some documents of a spool, in order."""
 
     ids: NDArray[Any]
     lengths: NDArray[np.int64]
     ends: NDArray[np.int64]
-    """Where each ends, counted from the beginning of the shard."""
+    """Where each ends, counted from the beginning of the spool."""
     files: NDArray[np.int64]
     records: NDArray[np.int64]
-    """Where each comes from, if the format needs it; else empty."""
+    """Where each comes from, if that is kept; else empty."""
 
 
 class Spool:
-    """The files of one shard that is being written."""
-
-    def __init__(self, path: str, dtype: str, *, header: int, places: bool, state: SpoolState | None):
-        """`header`: how many bytes are left free before the ids. `state`: to be continued from."""
-        self.path = path
-        self.dtype = dtype
-        self.header = header
-        self.has_places = places
-        self.state = state or SpoolState()
-        self._unsent = 0
-        self._files = {name: _opened(path + name, size) for name, size in self._sizes().items()}
-
-    def _sizes(self) -> dict[str, int]:
-        """How long each file is, as the state says."""
-        item = numpy().dtype(self.dtype).itemsize
-        sizes = {".tokens": self.header + item * self.state.tokens, ".ends": 8 * self.state.documents}
-        return sizes | ({".places": 16 * self.state.documents} if self.has_places else {})
-
-    @classmethod
-    def is_there(cls, path: str, dtype: str, *, header: int, places: bool, state: SpoolState) -> bool:
-        """Whether the files at a path are those of this state, or longer, and undamaged."""
-        if not state.documents:
-            return True
-        item = numpy().dtype(dtype).itemsize
-        expected = [(".tokens", item * state.tokens, header, state.crc)]
-        expected += [(".ends", 8 * state.documents, 0, state.crc_ends)]
-        expected += [(".places", 16 * state.documents, 0, state.crc_places)] if places else []
-        return all(of_file(path + name, size, begin) == crc for name, size, begin, crc in expected)
-
-    def append(self, rows: Rows) -> None:
-        """Write documents."""
-        np, state = numpy(), self.state
-        if not len(rows):
-            return
-        state.crc = self._write(".tokens", rows.ids, state.crc)
-        ends = np.cumsum(rows.lengths) + state.tokens
-        state.crc_ends = self._write(".ends", ends, state.crc_ends)
-        if self.has_places:
-            places = np.stack((rows.files, rows.records), 1)
-            state.crc_places = self._write(".places", places, state.crc_places)
-        state.documents += len(rows)
-        state.tokens += len(rows.ids)
-        state.first = state.first or (int(rows.files[0]), int(rows.records[0]))
-        state.last = (int(rows.files[-1]), int(rows.records[-1]))
-        if self._unsent >= _SEND_BYTES:
-            self._send()
-
-    def _write(self, name: str, values: NDArray[Any], crc: int) -> int:
-        data = memoryview(numpy().ascontiguousarray(values)).cast("B")
-        self._files[name].write(data)
-        self._unsent += len(data)
-        return zlib.crc32(data, crc)
-
-    def _send(self) -> None:
-        """Have the system begin to send what is new to the disk, so that `fsync` finds little left to do.
-
-        Without it, the end of a large shard took a tenth of all the time; and to wait for `fsync` every now
-        and then takes as long. (What is already on the disk leaves memory, which is no loss: it is read again
-        by few formats, and only at the end.)
-        """
-        self.flush()
-        self._unsent = 0
-        if hasattr(os, "posix_fadvise"):
-            for file in self._files.values():
-                with suppress(OSError):
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-    def flush(self) -> dict[str, Any]:
-        """Hand everything to the system, which keeps it if this process is killed. The state then."""
-        for file in self._files.values():
-            file.flush()
-        return asdict(self.state)
-
-    def close(self) -> None:
-        """Close the files; on a full disk, what is buffered is lost, and no state mentions it."""
-        for file in self._files.values():
-            with suppress(OSError):
-                file.close()
-
-    def remove(self) -> None:
-        """Delete the files that are left."""
-        self.close()
-        for name in self._files:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path + name)
-
-
-class Shard:
-    """A whole shard, to be made into the files of a format."""
+    """Two files: `PATH.tokens` with the ids of documents, `PATH.documents` with a few numbers of each."""
 
     def __init__(
-        self, spool: Spool, split: str, number: int | None, sources: list[str], check: Callable[[], None]
+        self,
+        path: str,
+        dtype: str,
+        columns: tuple[str, ...],
+        header: int = 0,
+        state: SpoolState | None = None,
     ):
-        """`number` is None if the split has only one. `check` is called often, and raises to stop."""
-        self.split = split
-        self.number = number
-        self.documents = spool.state.documents
-        self.tokens = spool.state.tokens
-        self.dtype: Any = numpy().dtype(spool.dtype)
-        self.sources = sources
-        """The names of the files that documents come from."""
-        self._spool = spool
-        self._check = check
+        """Nothing is done to the files yet. `columns`: those of `Rows` that are kept, lengths among them.
 
-    @property
-    def name(self) -> str:
-        """What its files are called in most formats: "train", or "train-00000"."""
-        return self.split if self.number is None else f"{self.split}-{self.number:05}"
+        `header`: how many bytes are left free before the ids. `state`: to be continued from.
+        """
+        self.path = path
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.header = header
+        self.state = state or SpoolState()
+        self._columns = columns
+        self._unsent = 0
 
-    def chunks(self) -> Iterator[Chunk]:
-        """All documents, some at a time."""
-        np, path = numpy(), self._spool.path
-        none = np.zeros(0, np.int64)
-        begin = 0
-        with open(path + ".tokens", "rb") as tokens, open(path + ".ends", "rb") as all_ends:
-            places = open(path + ".places", "rb") if self._spool.has_places else None  # noqa: SIM115
-            tokens.seek(self._spool.header)
-            try:
-                while len(ends := np.fromfile(all_ends, np.int64, _CHUNK_DOCUMENTS)):
-                    from_where = None if places is None else np.fromfile(places, np.int64, 2 * len(ends))
-                    at = 0
-                    while at < len(ends):
-                        self._check()
-                        stop = max(at + 1, int(np.searchsorted(ends, begin + _CHUNK_TOKENS, "right")))
-                        part = ends[at:stop]
-                        ids = np.fromfile(tokens, self.dtype, int(part[-1]) - begin)
-                        lengths = np.diff(part, prepend=begin)
-                        where = None if from_where is None else from_where.reshape(-1, 2)[at:stop]
-                        files, records = (none, none) if where is None else (where[:, 0], where[:, 1])
-                        yield Chunk(ids, lengths, part, files, records)
-                        begin, at = int(part[-1]), stop
-            finally:
-                if places is not None:
-                    places.close()
+    def _files(self) -> list[tuple[str, int, int, int]]:
+        """For each file its path, where what is checked begins in it, its size and its CRC."""
+        documents, tokens, crc, crc_documents, *_ = self.state
+        return [
+            (f"{self.path}.tokens", self.header, self.dtype.itemsize * tokens, crc),
+            (f"{self.path}.documents", 0, 8 * len(self._columns) * documents, crc_documents),
+        ]
+
+    def is_there(self) -> bool:
+        """Whether the files are those of the state, or longer, and undamaged."""
+        files = self._files() if self.state.documents else ()
+        return all(crc_of(path, size, begin) == crc for path, begin, size, crc in files)
+
+    def cut(self) -> Spool:
+        """Cut the files back to the state."""
+        for path, begin, size, _ in self._files():
+            if size:
+                os.truncate(path, begin + size)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+        return self
+
+    def append(self, rows: Rows) -> None:
+        """Write documents. Then the system has them, and keeps them if this process is killed."""
+        if not len(rows):
+            return
+        state = self.state
+        table = np.stack([getattr(rows, column) for column in self._columns], 1)
+        crc = self._append(".tokens", self.header, rows.ids, state.crc)
+        crc_documents = self._append(".documents", 0, table, state.crc_documents)
+        self.state = SpoolState(
+            state.documents + len(rows),
+            state.tokens + len(rows.ids),
+            crc,
+            crc_documents,
+            state.first or (int(rows.files[0]), int(rows.records[0])),
+            (int(rows.files[-1]), int(rows.records[-1])),
+        )
+
+    def _append(self, name: str, header: int, values: NDArray[Any], crc: int) -> int:
+        data = np.ascontiguousarray(values).view(np.uint8).data
+        with open(self.path + name, "ab", 0) as file:
+            if not file.tell():
+                file.truncate(header)
+            rest = data
+            while rest:  # the system may take less than all
+                rest = rest[file.write(rest) :]
+            self._unsent += len(data)
+            # Have the system begin to send what is new to the disk, so that `fsync` finds little left to do.
+            # Without it, the end of a large shard took a tenth of all the time; and to wait for `fsync` every
+            # now and then takes as long. (What is already on the disk leaves memory, which is no loss: it is
+            # read again by few formats, and only at the end.)
+            if self._unsent >= _SEND_BYTES and hasattr(os, "posix_fadvise"):
+                self._unsent = 0
+                with suppress(OSError):
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return zlib.crc32(data, crc)
+
+    def chunks(self, check: Callable[[], None]) -> Iterator[Chunk]:
+        """All documents, some at a time. `check` is called often, and may raise an error to stop."""
+        first, none = 0, np.zeros(0, np.int64)
+        with open(f"{self.path}.tokens", "rb") as tokens, open(f"{self.path}.documents", "rb") as documents:
+            tokens.seek(self.header)
+            while len(numbers := np.fromfile(documents, np.int64, _CHUNK_DOCUMENTS * len(self._columns))):
+                table = dict(zip(self._columns, numbers.reshape(-1, len(self._columns)).T, strict=True))
+                ends = np.cumsum(table["lengths"]) + first
+                at = 0
+                while at < len(ends):
+                    check()
+                    stop = max(at + 1, int(np.searchsorted(ends, first + _CHUNK_TOKENS, "right")))
+                    ids = np.fromfile(tokens, self.dtype, int(ends[stop - 1]) - first)
+                    files, records = (table.get(name, none)[at:stop] for name in ("files", "records"))
+                    yield Chunk(ids, table["lengths"][at:stop], ends[at:stop], files, records)
+                    first, at = int(ends[stop - 1]), stop
 
     def take_tokens(self, path: str, header: bytes) -> tuple[int, int]:
         """Make the file of ids the file at a path, with a header. Its size and CRC."""
-        self._spool.close()
-        with open(self._spool.path + ".tokens", "r+b") as file:
+        with open(f"{self.path}.tokens", "r+b") as file:
             file.write(header)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(self._spool.path + ".tokens", path)
-        data = self.tokens * self.dtype.itemsize
-        return len(header) + data, combined(zlib.crc32(header), self._spool.state.crc, data)
+        os.replace(f"{self.path}.tokens", path)
+        size = self.state.tokens * self.dtype.itemsize
+        return len(header) + size, combined(zlib.crc32(header), self.state.crc, size)
 
 
-class Output:
-    """The files of a shard, in the folder where they are until all of them are whole."""
-
-    def __init__(self, folder: str):
-        self._folder = folder
-        self._open: dict[str, Checked] = {}
-        self._taken: dict[str, tuple[int, int]] = {}
-
-    def create(self, name: str) -> Checked:
-        """A new file. It is closed with all others."""
-        self._open[name] = Checked(self._path(name))
-        return self._open[name]
-
-    def take_tokens(self, shard: Shard, name: str, header: bytes = b"") -> None:
-        """Make the ids of a shard a file, without copying them. Nothing can be read from the shard then."""
-        self._taken[name] = shard.take_tokens(self._path(name), header)
-
-    def _path(self, name: str) -> str:
-        path = os.path.join(self._folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return path
-
-    def close(self) -> dict[str, tuple[int, int]]:
-        """Close all files: the size and CRC of each, by its name."""
-        for file in self._open.values():
-            file.close()
-        return {**self._taken, **{name: (file.size, file.crc) for name, file in self._open.items()}}
-
-    def abandon(self) -> None:
-        """Close all files in whatever state they are."""
-        for file in self._open.values():
-            with suppress(OSError):
-                file.abandon()
+# --- CRC-32 ---------------------------------------------------------------------------------------
 
 
-def _opened(path: str, size: int) -> Any:
-    """A file to be continued at this size."""
-    file = open(path, "ab" if os.path.exists(path) else "wb")  # noqa: SIM115
-    file.truncate(size)
-    file.seek(size)
-    return file
+def crc_of(path: str, size: int, begin: int = 0) -> int | None:
+    """The CRC of this many bytes of a file; None if there are fewer, or no file."""
+    if not os.path.isfile(path):
+        return None
+    crc = 0
+    with open(path, "rb") as file:
+        file.seek(begin)
+        while size:
+            part = file.read(min(size, _READ_BYTES))
+            if not part:
+                return None
+            crc = zlib.crc32(part, crc)
+            size -= len(part)
+    return crc
+
+
+def combined(first: int, second: int, length: int) -> int:
+    """The CRC of two parts, from the CRC of each and the length of the second.
+
+    >>> combined(zlib.crc32(b"one, "), zlib.crc32(b"two"), 3) == zlib.crc32(b"one, two")
+    True
+    """
+    # Bits that follow multiply the CRC by a power of x; the constants at both ends cancel each other out.
+    square, exponent = 1 << 30, 8 * length  # x, as the power of two that is next
+    while exponent:
+        if exponent & 1:
+            first = _times(first, square)
+        square = _times(square, square)
+        exponent >>= 1
+    return first ^ second
+
+
+def _times(first: int, second: int) -> int:
+    """The product of two polynomials over two elements, modulo that of CRC-32."""
+    product = 0
+    while first:
+        if first & 1 << 31:
+            product ^= second
+        first = first << 1 & 0xFFFFFFFF
+        second = second >> 1 ^ (_POLYNOMIAL if second & 1 else 0)
+    return product

@@ -15,19 +15,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.checks import checked_threads, cores
 from cpbpe.corpus.files import in_order
-from cpbpe.lazy import numpy
-from cpbpe.packing.counting import Counter, Counts
-from cpbpe.packing.encode import Encoder
-from cpbpe.packing.manifest import Manifest
-from cpbpe.packing.read import Batch, Read, Source
-from cpbpe.packing.rows import Encoded, Rows
-from cpbpe.packing.shards import Plan, Shards
-from cpbpe.packing.shuffle import Buckets
-from cpbpe.packing.spool import SpoolState
+from cpbpe.model.spec import PieceType
+from cpbpe.packing.manifest import STATE
+from cpbpe.packing.read import Batch, Encoded, Read
+from cpbpe.packing.shards import TRAIN, VALIDATION, Job, Split, StoppedError, publish_index
+from cpbpe.packing.shuffle import Buckets, is_validation
+from cpbpe.packing.spool import Rows
+from cpbpe.tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
 SECONDS_BETWEEN_STATES = 2.0
@@ -36,79 +38,141 @@ _PATIENCE = 0.5
 """How many seconds to wait for a reader that may itself wait, for a pipe that gives nothing."""
 _WAITING = 3
 """How many batches may wait for the next step."""
+_STEP = 1 << 16
+"""This many ids stay in the processor's cache."""
+_SIMPLE = {"add_bos", "add_eos", "reverse"}
+"""The options that engines take as they are."""
 
 
-class StoppedError(Exception):
-    """The work was asked to stop."""
+# --- Encoding -------------------------------------------------------------------------------------
 
 
 @dataclass
-class Job:
-    """What a run needs to know besides its plan."""
+class Counts:
+    """What was written, for the report."""
 
-    plan: Plan
-    manifest: Manifest
-    source: Source
-    encoder: Encoder
-    counter: Counter
-    shuffle_seed: int | None
-    stop: threading.Event
-    show: Callable[[str, int, int | None], None]
-    """Shows how far the work is."""
+    documents: int = 0
+    tokens: int = 0
+    byte_tokens: int = 0
+    """Tokens that stand for a single byte, of characters that no piece contains."""
+    unknown_tokens: int = 0
+    without_tokens: int = 0
+    """Documents that have text, but no tokens; they are left out."""
+
+
+class Encoder:
+    """A tokenizer with options, which encodes batches in whichever form they are, and counts their ids."""
+
+    def __init__(self, tokenizer: Tokenizer, threads: int | None, options: dict[str, Any]):
+        """`options` have been checked."""
+        self._tokenizer = tokenizer
+        self.threads = cores() if threads is None else checked_threads(threads)
+        """How many batches are encoded at the same time: each by one thread, which waits for no other."""
+        self._options = options
+        bound = {**tokenizer.bound_options, **options}
+        self.takes_lines = _SIMPLE.issuperset(bound)
+        """Whether batches may have lines."""
+        _, bos, eos, _ = tokenizer.facts.special_ids
+        self._ends = (
+            bos if bound.get("add_bos") else None,
+            eos if bound.get("add_eos") else None,
+            bool(bound.get("reverse")),
+        )
+        self._bytes = np.flatnonzero(np.frombuffer(tokenizer.facts.types, np.uint8) == int(PieceType.BYTE))
+        # In nearly all models they follow each other. Two comparisons are five times as fast as a table.
+        follow = not len(self._bytes) or int(self._bytes[-1] - self._bytes[0]) == len(self._bytes) - 1
+        self._is_byte = None if follow else np.isin(np.arange(tokenizer.vocab_size), self._bytes)
+        # With byte fallback nothing is unknown.
+        self._unknown = None if tokenizer.facts.engine.byte_fallback else tokenizer.unk_id
+
+    def encode(self, batch: Batch, number: int) -> Encoded:
+        """The ids of a batch; `number` is that of its first document."""
+        if batch.encoded is not None:
+            return batch.encoded
+        if batch.lines is not None:
+            return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, 1, *self._ends))
+        options = self._options
+        if "seed" in options:  # sampling goes on with the number of the document
+            options = {**options, "seed": (options["seed"] + number) % (1 << 64)}
+        rows = self._tokenizer.encode_arrays(batch.texts, threads=1, **options)
+        return Encoded(rows.ids, rows.offsets)
+
+    def count(self, ids: NDArray[Any], counts: Counts) -> None:
+        """Count ids, which are of an unsigned type."""
+        counts.tokens += len(ids)
+        for begin in range(0, len(ids), _STEP):
+            part = ids[begin : begin + _STEP]
+            if self._is_byte is not None:
+                counts.byte_tokens += int(np.count_nonzero(self._is_byte[part]))
+            elif len(self._bytes):
+                inside = part - part.dtype.type(self._bytes[0]) < part.dtype.type(len(self._bytes))
+                counts.byte_tokens += int(np.count_nonzero(inside))
+            if self._unknown is not None:
+                counts.unknown_tokens += int(np.count_nonzero(part == part.dtype.type(self._unknown)))
+
+
+# --- Writing --------------------------------------------------------------------------------------
 
 
 class Writer:
-    """Everything behind the encoder. It is used by one thread at a time."""
+    """What comes after encoding. It is used by one thread at a time."""
 
-    def __init__(self, job: Job):
+    def __init__(self, job: Job, encoder: Encoder):
         self._job = job
-        self._plan = plan = job.plan
-        os.makedirs(plan.place.scratch("whole"), exist_ok=True)
-        state = self._state_to_continue()
-        self.read = Read(**state["read"])
-        self.counts = Counts(**state["counts"])
+        self._encoder = encoder
+        os.makedirs(job.place.scratch("whole"), exist_ok=True)
+        for state in [*job.manifest.states(job.place), self._first_state()]:
+            self._continue_from(state)
+            if all(split.spool.is_there() for split in self._splits.values()) and (
+                self._buckets is None or self._buckets.is_there()
+            ):
+                break
         self.earlier_tokens = self.counts.tokens
         """How many tokens an earlier run has encoded."""
-        self._ordering: list[int] | None = state["ordering"]
-        """Once all documents are in buckets: the next bucket, and its place in the sequence."""
-        self.shards = Shards(plan, job.manifest, state["splits"], self._state)
-        self._buckets: Buckets | None = None
-        if job.shuffle_seed is not None:
-            self._buckets = Buckets(
-                plan.place.scratch("buckets"),
-                plan.dtype,
-                job.shuffle_seed,
-                job.source.total,
-                state["buckets"],
-            )
+        for split in self._splits.values():
+            split.spool.cut()
+        if self._buckets is not None:
+            self._buckets.cut()
         self._saved = time.monotonic()
 
-    def _state_to_continue(self) -> dict[str, Any]:
-        """The latest state whose files are all there; without any, the beginning, after what is whole."""
-        plan = self._plan
-        for state in self._job.manifest.states(plan.place):
-            spools = {name: split["spool"] for name, split in state["splits"].items()}
-            if state["buckets"] is not None and not Buckets.are_there(
-                plan.place.scratch("buckets"), plan.dtype, state["buckets"]
-            ):
-                continue
-            if all(
-                spool is None or plan.is_there(name, SpoolState.of(spool)) for name, spool in spools.items()
-            ):
-                return state
-        splits = Shards.first_states(plan, self._job.manifest)
-        counts, read = asdict(Counts()), asdict(Read())
-        return {"read": read, "counts": counts, "ordering": None, "buckets": None, "splits": splits}
+    def _first_state(self) -> dict[str, Any]:
+        """The beginning, after the shards that are whole."""
+        splits = {name: [0, 0, 0, ()] for name in self._job.splits}
+        for shard in self._job.manifest.shards:
+            end = shard["sequence"][1]
+            splits[shard["split"]] = [shard["number"] + 1, end, end, ()]
+        return {"read": {}, "counts": {}, "ordering": None, "buckets": None, "splits": splits}
+
+    def _continue_from(self, state: dict[str, Any]) -> None:
+        job = self._job
+        self.read = Read(**state["read"])
+        self.counts = Counts(**state["counts"])
+        self._ordering: list[int] | None = state["ordering"]
+        """Once all documents are in buckets: the next bucket, and its place in the sequence."""
+        self._splits = {name: Split(job, name, *values) for name, values in state["splits"].items()}
+        self._buckets: Buckets | None = None
+        if job.shuffle_seed is not None:
+            folder = job.place.scratch("buckets")
+            self._buckets = Buckets(folder, job.dtype, job.shuffle_seed, job.source.total, state["buckets"])
 
     def _state(self) -> dict[str, Any]:
-        buckets = self._buckets
         return {
+            "version": STATE,
             "read": asdict(self.read),
             "counts": asdict(self.counts),
             "ordering": self._ordering,
-            "buckets": None if buckets is None else buckets.state(),
-            "splits": self.shards.states(),
+            "buckets": None if self._buckets is None else self._buckets.states(),
+            "splits": {name: split.state() for name, split in self._splits.items()},
         }
+
+    def save(self) -> None:
+        """Save the state."""
+        self._job.manifest.save_state(self._job.place, self._state())
+        self._saved = time.monotonic()
+
+    def _save_now_and_then(self) -> None:
+        if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
+            self.save()
 
     @property
     def is_read(self) -> bool:
@@ -117,24 +181,22 @@ class Writer:
 
     def take(self, batch: Batch, encoded: Encoded) -> None:
         """Write the documents of a batch."""
-        np, counts, read = numpy(), self.counts.copy(), batch.after
+        counts, read = replace(self.counts), batch.after
         lengths = np.diff(encoded.offsets)
-        ids = encoded.ids.astype(self._plan.dtype, copy=False)
-        self._job.counter.add(ids if ids.dtype.kind == "u" else encoded.ids, counts)
-        batch.located(self.read, len(lengths), encoded.empty)
+        ids = encoded.ids.astype(self._job.dtype, copy=False)
+        self._encoder.count(ids if ids.dtype.kind == "u" else encoded.ids, counts)
+        files, records = batch.located(self.read, len(lengths), encoded.empty)
         numbers = np.arange(self.read.number, read.number)
-        files, records = batch.files_and_records(encoded.empty)
-        rows = Rows(ids, lengths, numbers, numbers, files, records).without_empty()
+        rows = Rows(ids, lengths, numbers, numbers, files, records).where(lengths > 0)
         counts.documents += len(rows)
         counts.without_tokens += len(lengths) - len(rows)
         if self._buckets is None:
-            self.shards.add(rows)
+            self._write(rows)
         else:
             self._buckets.add(rows)
         self.read, self.counts = read, counts
         self._job.show("reading", batch.done, self._job.source.total)
-        if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
-            self.save()
+        self._save_now_and_then()
 
     def order(self) -> None:
         """Write what is in the buckets."""
@@ -147,55 +209,71 @@ class Writer:
         for number in range(self._ordering[0], len(buckets)):
             self._job.show("shuffling", number, len(buckets))
             for rows in buckets.ordered(number, self._ordering[1]):
-                self._plan.check()
-                self.shards.add(rows)
+                self._job.check()
+                self._write(rows)
             self._ordering = [number + 1, self._ordering[1] + buckets.documents(number)]
-            if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
-                self.save()
+            self._save_now_and_then()
         self._job.show("shuffling", len(buckets), len(buckets))
 
-    def save(self) -> None:
-        """Save the state."""
-        self._job.manifest.save_state(self._plan.place, self._state())
-        self._saved = time.monotonic()
+    def _write(self, rows: Rows) -> None:
+        """Write documents, each to its split."""
+        if self._job.validation:
+            chosen = is_validation(rows.numbers, self._job.validation_seed, self._job.validation)
+            self._splits[TRAIN].add(rows.where(~chosen), self._finish_shard)
+            self._splits[VALIDATION].add(rows.where(chosen), self._finish_shard)
+        else:
+            self._splits[TRAIN].add(rows, self._finish_shard)
 
-    def close(self) -> None:
-        """Close all files."""
-        self.shards.close()
+    def _finish_shard(self, split: Split) -> None:
+        manifest, place = self._job.manifest, self._job.place
+        manifest.begin(place)
+        manifest.shards.append(split.finish())
+        manifest.state = self._state()
+        manifest.save(place)
+
+    def finish(self) -> None:
+        """Make the last shard of each split, and the files that list all of them."""
+        job = self._job
+        for name, split in self._splits.items():
+            if split.spool.state.documents:
+                self._finish_shard(split)
+            if shards := [shard for shard in job.manifest.shards if shard["split"] == name]:
+                for path, content in job.format.index(shards, job.dtype).items():
+                    job.manifest.indexes.append(publish_index(job, path, content))
 
 
-def work(job: Job) -> Writer:
+# --- Threads --------------------------------------------------------------------------------------
+
+
+def work(job: Job, encoder: Encoder) -> Writer:
     """Do all of it.
 
     Whatever ends it early, the next run goes on from the last state that was saved, and cuts the files back
     to that. So no state is saved here for an interruption, which may come between any two lines, when a
     document is in the files and the state does not say so yet.
     """
-    writer = Writer(job)
-    try:
-        if not writer.is_read:
-            _encode_all(job, writer)
-        writer.order()
-        writer.shards.finish()
-    finally:
-        writer.close()
+    writer = Writer(job, encoder)
+    if not writer.is_read:
+        _encode_all(job, encoder, writer)
+    writer.order()
+    writer.finish()
     return writer
 
 
-def _encode_all(job: Job, writer: Writer) -> None:
-    batches: _Pipe[Batch] = _Pipe(job.stop)
-    results: _Pipe[tuple[Batch, Encoded]] = _Pipe(job.stop)
-    source = job.source.batches(writer.read, job.encoder.takes_lines)
+def _encode_all(job: Job, encoder: Encoder, writer: Writer) -> None:
+    batches: _Pipe[Batch] = _Pipe(job)
+    results: _Pipe[tuple[Batch, Encoded]] = _Pipe(job)
+    source = job.source.batches(writer.read, encoder.takes_lines)
     reader = threading.Thread(target=batches.fill, args=(source,), daemon=True)
     writing = threading.Thread(target=results.drain, args=(lambda result: writer.take(*result),), daemon=True)
 
     def encode(item: tuple[Batch, int]) -> tuple[Batch, Encoded]:
-        return item[0], job.encoder.encode(*item)
+        return item[0], encoder.encode(*item)
 
     reader.start()
     writing.start()
     try:
-        for result in in_order(_numbered(batches, writer.read.number), encode, job.encoder.threads):
+        for result in in_order(_numbered(batches, writer.read.number), encode, encoder.threads):
             results.put(result)
         results.end(None)
         writing.join()
@@ -228,41 +306,37 @@ def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int
 class _Pipe(Generic[T]):
     """A short queue between two threads, which an error on either side ends."""
 
-    def __init__(self, stop: threading.Event):
-        self._queue: queue.Queue[tuple[str, Any]] = queue.Queue(_WAITING)
-        self._stop = stop
+    def __init__(self, job: Job):
+        self._queue: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(_WAITING)
+        self._job = job
         self.failure: BaseException | None = None
         """What ended the thread that drains it."""
 
-    def put(self, item: T) -> None:
-        """Add an item, when there is room."""
-        self._put("item", item)
+    def put(self, item: T | None, failure: BaseException | None = None) -> None:
+        """Add an item, when there is room. None is the end, perhaps with an error to be raised there."""
+        while True:
+            self._job.check()
+            with suppress(queue.Full):
+                self._queue.put((item, failure), timeout=0.1)
+                return
 
     def end(self, failure: BaseException | None) -> None:
-        """Add the end, perhaps with an error to be raised there."""
+        """Add the end."""
         with suppress(StoppedError):
-            self._put("end", failure)
-
-    def _put(self, kind: str, value: Any) -> None:
-        while not self._stop.is_set():
-            with suppress(queue.Full):
-                self._queue.put((kind, value), timeout=0.1)
-                return
-        raise StoppedError
+            self.put(None, failure)
 
     def __iter__(self) -> Iterator[T]:
         while True:
             try:
-                kind, value = self._queue.get(timeout=0.1)
+                item, failure = self._queue.get(timeout=0.1)
             except queue.Empty:
-                if self._stop.is_set():
-                    raise StoppedError from None
+                self._job.check()
                 continue
-            if kind == "end":
-                if value is not None:
-                    raise value
+            if failure is not None:
+                raise failure
+            if item is None:
                 return
-            yield value
+            yield item
 
     def fill(self, items: Iterator[T]) -> None:
         """Add all items of an iterator, and the error that ends it. This is what a thread does."""
@@ -279,11 +353,11 @@ class _Pipe(Generic[T]):
         """Give all items to a function. This is what a thread does."""
         try:
             for item in self:
-                if self._stop.is_set():
+                if self._job.stop.is_set():
                     return
                 take(item)
         except StoppedError:
             pass
         except BaseException as error:
             self.failure = error
-            self._stop.set()
+            self._job.stop.set()

@@ -17,10 +17,8 @@ from cpbpe import arrow as columns
 from cpbpe.arrow import Column, texts_of
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import numpy
-from cpbpe.packing.pack import pack_source
-from cpbpe.packing.read import Batch, Read
-from cpbpe.packing.report import PackReport
-from cpbpe.packing.rows import Encoded
+from cpbpe.packing.pack import PackReport, pack_source
+from cpbpe.packing.read import Batch, Encoded, Read, Source
 from cpbpe.scale.encoding import loaded, model_of
 from cpbpe.scale.rows import chunks_of
 from cpbpe.tokenizer.options import EncodeOptions
@@ -110,15 +108,13 @@ class Packing:
         )
 
 
-class Dataset:
+class Dataset(Source):
     """A dataset as a source of documents: its parts, in order."""
 
     def __init__(self, parts: Callable[[], Iterable[Any]], kind: str):
         """`parts` begins the work of the cluster. `kind`: what the dataset is called in the manifest."""
         self._parts = parts
-        self.names = ["item"]  # as for an iterable of texts, so that all files are the same
-        self.total = None
-        self.facts: list[dict[str, Any]] = [{"path": f"({kind})"}]
+        self.facts = [{"path": f"({kind})"}]
 
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
         """A batch for each part, without what an earlier run has read."""
@@ -143,17 +139,14 @@ class Dataset:
             )
         yield Batch(Read(record=record, last_crc=read.last_crc))
 
-    def warnings(self) -> list[str]:
-        """There is nothing to say."""
-        return []
-
 
 def packed(
     dataset: Dataset, tokenizer: Tokenizer, out: Any, order: list[str], options: EncodeOptions, **how: Any
 ) -> PackReport:
     """Write what workers encode, sorted by some columns. `how`: all other options of packing."""
     reading = {"format": None, "field": "text", "column": None, "whole": False, "order": order}
-    return pack_source(tokenizer, lambda: dataset, out, reading=reading, threads=1, options=options, **how)
+    given: Any = {**options, **how, "threads": 1}
+    return pack_source(tokenizer, lambda: dataset, out, reading, given)
 
 
 def packing(tokenizer: Tokenizer, options: EncodeOptions) -> Packing:
@@ -178,7 +171,7 @@ def _batch(part: Part, record: int, last_crc: int) -> Batch:
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(part.lengths)))
     return Batch(
         Read(record=record, last_crc=last_crc if crc is None else crc),
-        encoded=Encoded(part.ids, offsets, None),
+        encoded=Encoded(part.ids, offsets),
         text_bytes=int(part.sizes.sum()),
         empty=len(part.empty),
         absent=len(part.absent),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.arrow import texts_of
 from cpbpe.lazy import imported
-from cpbpe.packing.report import PackReport
+from cpbpe.packing.pack import PackReport
 from cpbpe.scale.buckets import BUCKETS
 from cpbpe.scale.counting import LITTLE, Counting, Row, checked_min_count, counting
 from cpbpe.scale.encoding import Encoding, encoding

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.lazy import imported
-from cpbpe.packing.report import PackReport
+from cpbpe.packing.pack import PackReport
 from cpbpe.scale.buckets import BUCKETS
 from cpbpe.scale.counting import FAN_IN, Counting, Row, checked_min_count, counting
 from cpbpe.scale.encoding import Encoding, encoding

@@ -58,10 +58,10 @@ def test_megatron(tok: cpbpe.Tokenizer, rows: list[list[int]], tmp_path: Path, d
 
 def test_megatron_takes_int32_where_we_do() -> None:
     megatron: Any = pytest.importorskip("megatron.core.datasets.indexed_dataset")
-    from cpbpe.packing.formats.megatron import LEAST_INT32
+    from cpbpe.packing.formats import Megatron
 
-    assert megatron.DType.optimal_dtype(LEAST_INT32 - 1) is np.uint16
-    assert megatron.DType.optimal_dtype(LEAST_INT32) is np.int32
+    assert megatron.DType.optimal_dtype(Megatron.least_int32 - 1) is np.uint16
+    assert megatron.DType.optimal_dtype(Megatron.least_int32) is np.int32
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -103,7 +103,7 @@ def test_datatrove(tok: cpbpe.Tokenizer, rows: list[list[int]], tmp_path: Path) 
 
 def test_words_of_datatrove() -> None:
     humanize: Any = pytest.importorskip("humanize")
-    from cpbpe.packing.formats.datatrove import in_words
+    from cpbpe.packing.formats import in_words
 
     for exponent in range(12):
         for digits in (1, 999, 1000, 1234, 4995, 5, 9949, 9995, 99949, 99951, 999499, 999500, 9999999):

@@ -11,7 +11,7 @@ import pytest
 
 import cpbpe
 from cpbpe.errors import CorpusError
-from cpbpe.packing.report import PackReport
+from cpbpe.packing.pack import PackReport
 from cpbpe.scale.packing import Dataset, checked_order, packed, packing
 from tests.scale.datasets import packed_files
 from tests.support import corpus, zoo

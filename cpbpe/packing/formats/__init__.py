@@ -1,1 +1,0 @@
-"""The formats of token files, one file for each."""
