@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cpbpe.scale.buckets import BUCKETS
+from cpbpe.scale.counting import BUCKETS
 
 NETWORK = 1.0e9
 """Bytes a second to and from a machine: ten gigabits, with something left for others."""

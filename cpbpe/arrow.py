@@ -189,6 +189,11 @@ def as_arrow(column: Any, name: str) -> Column:
     )
 
 
+def chunks_of(column: Column) -> list[Column]:
+    """The arrays of a column."""
+    return list(column.chunks) if isinstance(column, pyarrow().ChunkedArray) else [column]
+
+
 def texts_of(chunk: Any, name: str) -> Texts:
     """The texts of an array."""
     arrow = pyarrow()

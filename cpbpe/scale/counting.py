@@ -7,26 +7,39 @@ have the rows; and a task that is done again gives the same rows again, which st
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cpbpe.arrow import Column
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.arrow import Column, chunks_of, plain, pyarrow, texts_of
+from cpbpe.corpus.files import PART_BYTES
+from cpbpe.corpus.records import as_a_line_each
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words
-from cpbpe.scale.buckets import BUCKETS, by_bucket
-from cpbpe.scale.column_corpus import ColumnCorpus
 from cpbpe.spelling import counted, named
 from cpbpe.training.arguments import checked_memory_limit
 from cpbpe.training.byte_level.counting import ByteCountSetup, byte_count_setup
+from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.counting import CountSetup, count_setup
 from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
 from cpbpe.training.settings import charsmap_of
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
-from cpbpe.training.words_file import slice_words
+from cpbpe.training.words_file import BLOCK_WORDS, join_words, slice_words
+
+BUCKETS = 64
+"""Words are divided among this many buckets by what they are, so a word of every part is in the same one.
+
+A worker that merges a bucket holds that share of all distinct words, and no more: of a hundred million words,
+one and a half million.
+"""
+_FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+_BYTES = 8
 
 FAN_IN = 16
 """This many rows are merged at once. A task has to hold them, and their merged words, in memory."""
@@ -35,8 +48,10 @@ MOST_BYTES = 1 << 29
 """About the most bytes of a row: no engine likes values of gigabytes."""
 
 LITTLE = 1 << 28
-"""Rows of so many bytes in all are nothing to the process that calls."""
+"""Rows of this many bytes in all are nothing to the process that calls."""
 
+BUCKET, PART = "bucket", "part"
+"""The columns of rows: the number of a bucket; what a task has made of a part of the dataset, as bytes."""
 Row = tuple[int, bytes]
 """A bucket, and the words of it in a part with what was read."""
 
@@ -163,8 +178,6 @@ def without_places(reading: Reading) -> Reading:
 
 def without_rare(words: Words, min_count: int) -> tuple[Words, tuple[str, ...]]:
     """The words that occur often enough, and what to say about the others."""
-    import numpy as np
-
     counts = np.frombuffer(words.counts, "<u8")
     ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
     kept = counts >= min_count
@@ -193,3 +206,119 @@ def _rows(parts: list[tuple[int, Words]], reading: Reading) -> list[Row]:
             value = (part, Reading() if made else reading)
             made.append((bucket, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)))
     return made
+
+
+# --- The texts of columns ----------------------------------------------------------------------------
+
+
+class ColumnCorpus(Corpus):
+    r"""Columns with texts, each of which is what an item of an iterable is; nulls are left out.
+
+    >>> import pyarrow
+    >>> from cpbpe.training.options import TrainOptions
+    >>> columns = [pyarrow.array(["one", None, "two\n"]), pyarrow.array(["a\nb"])]
+    >>> [block.lines or block.sentences for block in ColumnCorpus(columns, TrainOptions()).blocks()]
+    [b'one\ntwo\n', [b'a\nb']]
+    """
+
+    def __init__(self, columns: Iterable[Column], options: AnyOptions):
+        if isinstance(options, ByteTrainOptions):
+            super().__init__(iter(()), documents=True, split_lines=options.split_lines)
+        else:
+            super().__init__(iter(()), keep_newlines=options.keep_newlines)
+        self._columns = columns
+
+    def _blocks_of_items(self) -> Iterator[Block]:
+        first = 1
+        for column in self._columns:
+            for chunk in chunks_of(column):
+                # Dictionaries are decoded in parts, because they grow. The others are made plain at once:
+                # pyarrow before version 22 does not know the size of views.
+                if not isinstance(chunk, pyarrow().DictionaryArray):
+                    chunk = plain(chunk, "count")
+                rows = max(PART_BYTES * len(chunk) // max(chunk.nbytes, 1), 1)
+                for begin in range(0, len(chunk), rows):
+                    part = plain(chunk.slice(begin, rows), "count")
+                    self.nulls += part.null_count
+                    part = part.drop_null()
+                    yield self._block_of(part, first)
+                    first += len(part)
+
+    def _block_of(self, part: Column, first: int) -> Block:
+        if not self._keep:
+            lines = as_a_line_each(part.cast(pyarrow().large_binary()))
+            if lines is not None:
+                return Block("item", first, lines)
+        texts = texts_of(part, "count")
+        sentences = texts.as_bytes(texts.begins, texts.ends)
+        return Block("item", first, None, [self._checked_text(sentence, first) for sentence in sentences])
+
+
+# --- Buckets -----------------------------------------------------------------------------------------
+
+
+def by_bucket(words: Words, buckets: int) -> list[tuple[int, Words]]:
+    """The words of each bucket that has any, still sorted."""
+    if buckets == 1:
+        return [(0, words)]
+    found: list[list[Words]] = [[] for _ in range(buckets)]
+    for begin in range(0, len(words), BLOCK_WORDS):
+        block = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
+        for bucket, part in _divided(block, buckets):
+            found[bucket].append(part)
+    return [(bucket, join_words(parts)) for bucket, parts in enumerate(found) if parts]
+
+
+def _divided(words: Words, buckets: int) -> list[tuple[int, Words]]:
+    """The same for words of one block."""
+    ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
+    lengths = np.diff(ends, prepend=0)
+    counts = np.frombuffer(words.counts, "<u8")
+    of_words = _hashes(words.blob, ends, lengths) % np.uint64(buckets)
+    order = np.argsort(of_words, kind="stable")
+    # The bytes of the words, in the order of the buckets.
+    new_lengths = lengths[order]
+    new_ends = np.cumsum(new_lengths)
+    places = np.arange(len(words.blob)) + np.repeat(
+        (ends - lengths)[order] - (new_ends - new_lengths), new_lengths
+    )
+    blob = np.frombuffer(words.blob, np.uint8)[places]
+    bounds = np.searchsorted(of_words[order], np.arange(buckets + 1, dtype=np.uint64))
+    new_counts = counts[order]
+    parts = []
+    for bucket in np.flatnonzero(np.diff(bounds)).tolist():
+        first, last = int(bounds[bucket]), int(bounds[bucket + 1])
+        base = int(new_ends[first - 1]) if first else 0
+        own_ends = (new_ends[first:last] - base).astype("<u8")
+        own_blob = blob[base : int(new_ends[last - 1])]
+        parts.append(
+            (bucket, Words(own_blob.tobytes(), own_ends.tobytes(), new_counts[first:last].tobytes()))
+        )
+    return parts
+
+
+def _hashes(blob: bytes, ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A number for each word, from its length, its first and its last eight bytes.
+
+    Words that agree in all of these are few, and it does no harm that they are in one bucket.
+    """
+    padded = np.frombuffer(bytes(_BYTES) + blob + bytes(_BYTES), np.uint8)
+    eight = np.lib.stride_tricks.as_strided(
+        padded[: -_BYTES + 1].view(), (len(padded) - _BYTES + 1, _BYTES), (1, 1)
+    )
+    begins = ends - lengths + _BYTES
+    missing = (8 * np.maximum(_BYTES - lengths, 0)).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        first = _numbers(eight[begins]) << missing >> missing
+        last = _numbers(eight[begins + lengths - _BYTES]) >> missing << missing
+        mixed: Any = (
+            first * np.uint64(_FACTORS[0]) + last * np.uint64(_FACTORS[1]) + lengths.astype(np.uint64)
+        )
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(_FACTORS[2])
+    result: NDArray[Any] = mixed >> np.uint64(40)
+    return result
+
+
+def _numbers(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Eight bytes each as a number, little-endian."""
+    return np.ascontiguousarray(rows).view("<u8").reshape(-1)

@@ -17,18 +17,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.arrow import texts_of
-from cpbpe.lazy import imported
-from cpbpe.packing.pack import PackReport
-from cpbpe.scale.buckets import BUCKETS
-from cpbpe.scale.counting import LITTLE, Counting, Row, checked_min_count, counting
-from cpbpe.scale.encoding import Encoding, encoding
-from cpbpe.scale.packing import Dataset, Packing, checked_order, packed, packing
-from cpbpe.scale.rows import BUCKET, PART, check_column, check_new, row_type
-from cpbpe.tokenizer.options import EncodeOptions
+from cpbpe.arrow import pyarrow, texts_of
+from cpbpe.lazy import importing
+from cpbpe.packing.pack import PackOptions, PackReport
+from cpbpe.scale.counting import BUCKET, BUCKETS, LITTLE, PART, Counting, Row, checked_min_count, counting
+from cpbpe.scale.encoding import (
+    OPTIONS,
+    Dataset,
+    Encoding,
+    Packing,
+    Task,
+    check_column,
+    check_new,
+    checked_order,
+    encoding,
+    packed,
+    packing,
+)
+from cpbpe.tokenizer.options import EncodeOptions, described
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.options import AnyOptions
-from cpbpe.training.progress import ProgressOption
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.train import train as train_on_counts
 from cpbpe.training.word_counts import WordCounts, warn
@@ -56,12 +64,12 @@ def count(
     work = counting(column, preset, memory_limit, 1, options)
     _check(dataset, "count", column)
     # 1. Each block becomes rows, one for each bucket of words.
-    rows = _on_blocks(dataset.select_columns([column]), _CountBlock(work)).materialize()
+    rows = _on_blocks(dataset.select_columns([column]), Task(_count_block, work)).materialize()
     if rows.size_bytes() > LITTLE:
         # 2. The rows of a bucket come together in a block, and become one. (Little is put together here in
         #    less time than the tasks for it would take.)
         rows = rows.sort(BUCKET, boundaries=list(range(1, BUCKETS)))
-        rows = _on_blocks(rows, _MergeRows(work)).materialize()
+        rows = _on_blocks(rows, Task(_merge_rows, work)).materialize()
     # 3. What no two buckets have in common is put together here.
     counts = work.result((row[PART] for row in rows.iter_rows()), least)
     warn(counts.reading.warnings)
@@ -106,9 +114,10 @@ def encode(
     """
     work = encoding(tokenizer, column, output, spans, False, options)
     _check(dataset, "encode", column, output, spans)
-    return _on_blocks(dataset, _EncodeBlock(work))
+    return _on_blocks(dataset, Task(Encoding.add, work))
 
 
+@described(OPTIONS)
 def pack(
     dataset: Any,
     tokenizer: Tokenizer,
@@ -116,21 +125,14 @@ def pack(
     column: str = "text",
     *,
     order: str | list[str] | None = None,
-    to: str = "npy",
-    dtype: str = "auto",
-    shard_size: int | str | None = None,
-    shuffle_seed: int | None = None,
-    validation: float = 0.0,
-    validation_seed: int = 0,
-    progress: ProgressOption = None,
-    **options: Unpack[EncodeOptions],
+    **options: Unpack[PackOptions],
 ) -> PackReport:
     """Encode a column, and write the ids to the files that `cpbpe.pack` writes of its texts on one machine.
 
     Workers encode; this process writes, into a folder that it can reach. `order` is a column by which the
     rows are sorted first, or several; its values must all be different. Without it, the order is that in
     which the dataset gives its blocks. A run that was interrupted is continued by the same call: blocks are
-    encoded again, and only what is missing is written. The other options are those of `cpbpe.pack`.
+    encoded again, and only what is missing is written.
     """
     work = packing(tokenizer, options)
     _check(dataset, "pack", column)
@@ -138,7 +140,7 @@ def pack(
 
     def parts() -> Iterator[Any]:
         ordered = dataset.sort(names) if names else dataset
-        made = _on_blocks(ordered.select_columns([column]), _PackBlock(work, column))
+        made = _on_blocks(ordered.select_columns([column]), Task(_pack_block, work, column))
         made.context.execution_options.preserve_order = True
         for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
             yield from (part.as_buffer() for part in table.column(PART))
@@ -149,13 +151,6 @@ def pack(
         out,
         names,
         options,
-        to=to,
-        dtype=dtype,
-        shard_size=shard_size,
-        shuffle_seed=shuffle_seed,
-        validation=validation,
-        validation_seed=validation_seed,
-        progress=progress,
     )
 
 
@@ -168,70 +163,37 @@ def _on_blocks(dataset: Any, work: Any) -> Any:
     return dataset.map_batches(work, batch_format="pyarrow", batch_size=None, zero_copy_batch=True)
 
 
-class _CountBlock:
+def _count_block(work: Counting, table: Any) -> Any:
     """From a block to rows."""
-
-    def __init__(self, work: Counting):
-        self._work = work
-
-    def __call__(self, table: Any) -> Any:
-        return _table(self._work.count([table.column(self._work.column)]))
+    return _table(work.count([table.column(work.column)]))
 
 
-class _MergeRows:
+def _merge_rows(work: Counting, table: Any) -> Any:
     """From the rows of a bucket to one."""
-
-    def __init__(self, work: Counting):
-        self._work = work
-
-    def __call__(self, table: Any) -> Any:
-        buckets, parts = table.column(BUCKET), table.column(PART)
-        return _table(
-            self._work.merge(
-                (bucket.as_py(), part.as_buffer()) for bucket, part in zip(buckets, parts, strict=True)
-            )
-        )
+    rows = zip(table.column(BUCKET), table.column(PART), strict=True)
+    return _table(work.merge((bucket.as_py(), part.as_buffer()) for bucket, part in rows))
 
 
-class _EncodeBlock:
-    """Encodes one block after the other."""
-
-    def __init__(self, work: Encoding):
-        self._work = work
-
-    def __call__(self, table: Any) -> Any:
-        return self._work.add(table)
-
-
-class _PackBlock:
-    """Encodes one block after the other, for the process that writes."""
-
-    def __init__(self, work: Packing, column: str):
-        self._work = work
-        self._column = column
-
-    def __call__(self, table: Any) -> Any:
-        arrow = imported("pyarrow")
-        part = self._work.part(table.column(self._column))
-        return arrow.table({PART: arrow.array([part], arrow.large_binary())})
+def _pack_block(work: Packing, column: str, table: Any) -> Any:
+    """Encode a block for the process that writes."""
+    arrow = pyarrow()
+    return arrow.table({PART: arrow.array(work.parts(table.column(column)), arrow.large_binary())})
 
 
 def _table(rows: list[Row]) -> Any:
-    columns = {BUCKET: [bucket for bucket, _ in rows], PART: [part for _, part in rows]}
-    return imported("pyarrow").table(columns, schema=row_type())
-
-
-def _ray() -> Any:
-    try:
-        return imported("ray")
-    except ImportError:
-        raise ImportError("this needs Ray: pip install 'cpbpe[ray]'") from None
+    arrow = pyarrow()
+    buckets = arrow.array([bucket for bucket, _ in rows], arrow.int32())
+    return arrow.table({BUCKET: buckets, PART: arrow.array([part for _, part in rows], arrow.large_binary())})
 
 
 def _check(dataset: Any, name: str, column: str, *outputs: str | None) -> None:
     """Raise an error if this is no dataset, or if it lacks the column."""
-    _ray()
-    if not isinstance(dataset, imported("ray.data").Dataset):
+    try:
+        with importing:
+            from ray.data import Dataset as RayDataset
+    except ImportError:
+        raise ImportError("this needs Ray: pip install 'cpbpe[ray]'") from None
+    if not isinstance(dataset, RayDataset):
         raise TypeError(
             f"{name}() takes a dataset of Ray first, not {type(dataset).__name__}; "
             "ray.data.from_arrow(table), ray.data.read_parquet(path) and others make one"
@@ -239,7 +201,7 @@ def _check(dataset: Any, name: str, column: str, *outputs: str | None) -> None:
     schema = dataset.schema()  # (Ray reads a row if it does not know it.)
     columns = [] if schema is None else list(schema.names)
     check_column(column, columns)
-    arrow, kind = imported("pyarrow"), schema.types[columns.index(column)]
+    arrow, kind = pyarrow(), schema.types[columns.index(column)]
     if isinstance(kind, arrow.DataType):
         texts_of(arrow.nulls(0, kind), name)
     check_new(outputs, columns)

@@ -16,17 +16,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.lazy import imported
-from cpbpe.packing.pack import PackReport
-from cpbpe.scale.buckets import BUCKETS
-from cpbpe.scale.counting import FAN_IN, Counting, Row, checked_min_count, counting
-from cpbpe.scale.encoding import Encoding, encoding
-from cpbpe.scale.packing import Dataset, Packing, checked_order, packed, packing
-from cpbpe.scale.rows import BUCKET, PART, check_column, check_new
-from cpbpe.tokenizer.options import EncodeOptions
+from cpbpe.arrow import pyarrow
+from cpbpe.lazy import importing
+from cpbpe.packing.pack import PackOptions, PackReport
+from cpbpe.scale.counting import BUCKET, BUCKETS, FAN_IN, PART, Counting, Row, checked_min_count, counting
+from cpbpe.scale.encoding import (
+    OPTIONS,
+    Dataset,
+    Encoding,
+    Packing,
+    Task,
+    check_column,
+    check_new,
+    checked_order,
+    encoding,
+    packed,
+    packing,
+)
+from cpbpe.tokenizer.options import EncodeOptions, described
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.options import AnyOptions
-from cpbpe.training.progress import ProgressOption
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.train import train as train_on_counts
 from cpbpe.training.word_counts import WordCounts, warn
@@ -59,10 +68,10 @@ def count(
     # 1. Each partition becomes rows, one for each bucket of words; or one row, if there are few.
     texts = frame.select(frame[f"`{column}`"].alias(column))
     few = _partitions(frame) <= FAN_IN
-    rows = texts.mapInArrow(_CountPartition(work, 1 if few else BUCKETS), _ROWS)
+    rows = texts.mapInArrow(Task(_count_partition, work, 1 if few else BUCKETS), _ROWS)
     if not few:
         # 2. The rows of a bucket come together in a partition, and become one.
-        rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(_MergeRows(work), _ROWS)
+        rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(Task(_merge_rows, work), _ROWS)
     # 3. What no two buckets have in common is put together here.
     counts = work.result((bytes(row[PART]) for row in _computed(rows)), least)
     warn(counts.reading.warnings)
@@ -107,14 +116,16 @@ def encode(
     """
     work = encoding(tokenizer, column, output, spans, True, options)
     _check(frame, "encode", column, output, spans)
-    types = imported("pyspark.sql.types")
+    with importing:
+        from pyspark.sql import types
     numbers = types.ArrayType(types.IntegerType())
     fields = [*frame.schema.fields, types.StructField(output, numbers)]
     if spans is not None:
         fields.append(types.StructField(spans, types.ArrayType(numbers)))
-    return frame.mapInArrow(_EncodePartition(work), types.StructType(fields))
+    return frame.mapInArrow(Task(_encode_partition, work), types.StructType(fields))
 
 
+@described(OPTIONS)
 def pack(
     frame: Any,
     tokenizer: Tokenizer,
@@ -122,14 +133,7 @@ def pack(
     column: str = "text",
     *,
     order: str | list[str] | None = None,
-    to: str = "npy",
-    dtype: str = "auto",
-    shard_size: int | str | None = None,
-    shuffle_seed: int | None = None,
-    validation: float = 0.0,
-    validation_seed: int = 0,
-    progress: ProgressOption = None,
-    **options: Unpack[EncodeOptions],
+    **options: Unpack[PackOptions],
 ) -> PackReport:
     """Encode a column, and write the ids to the files that `cpbpe.pack` writes of its texts on one machine.
 
@@ -137,7 +141,7 @@ def pack(
     rows are sorted first, or several; its values must all be different. Without it, the order is that of the
     frame's partitions, which is not always that of the files it was read from. What is encoded is kept on the
     disks of the workers until it is written. A run that was interrupted is continued by the same call: texts
-    are encoded again, and only what is missing is written. The other options are those of `cpbpe.pack`.
+    are encoded again, and only what is missing is written.
     """
     work = packing(tokenizer, options)
     _check(frame, "pack", column)
@@ -146,7 +150,7 @@ def pack(
     def parts() -> Iterator[Any]:
         ordered = frame.orderBy(*(frame[f"`{name}`"] for name in names)) if names else frame
         texts = ordered.select(ordered[f"`{column}`"].alias(column))
-        for row in _computed(texts.mapInArrow(_PackPartition(work), f"{PART} binary")):
+        for row in _computed(texts.mapInArrow(Task(_pack_partition, work), f"{PART} binary")):
             yield bytes(row[PART])
 
     return packed(
@@ -155,69 +159,40 @@ def pack(
         out,
         names,
         options,
-        to=to,
-        dtype=dtype,
-        shard_size=shard_size,
-        shuffle_seed=shuffle_seed,
-        validation=validation,
-        validation_seed=validation_seed,
-        progress=progress,
     )
 
 
-class _CountPartition:
+def _count_partition(work: Counting, buckets: int, batches: Iterator[Any]) -> Iterator[Any]:
     """From the batches of a partition to its rows."""
-
-    def __init__(self, work: Counting, buckets: int):
-        self._work = work
-        self._buckets = buckets
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        return _batches(self._work.count((batch.column(0) for batch in batches), self._buckets))
+    return _batches(work.count((batch.column(0) for batch in batches), buckets))
 
 
-class _MergeRows:
+def _merge_rows(work: Counting, batches: Iterator[Any]) -> Iterator[Any]:
     """From the rows of a bucket to one."""
-
-    def __init__(self, work: Counting):
-        self._work = work
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        rows = (
-            (bucket.as_py(), part.as_buffer())
-            for batch in batches
-            for bucket, part in zip(batch.column(0), batch.column(1), strict=True)
-        )
-        return _batches(self._work.merge(rows))
+    rows = (
+        (bucket.as_py(), part.as_buffer())
+        for batch in batches
+        for bucket, part in zip(batch.column(0), batch.column(1), strict=True)
+    )
+    return _batches(work.merge(rows))
 
 
-class _EncodePartition:
-    """Encodes one batch after the other."""
-
-    def __init__(self, work: Encoding):
-        self._work = work
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            yield self._work.add(batch)
+def _encode_partition(work: Encoding, batches: Iterator[Any]) -> Iterator[Any]:
+    """Encode one batch after the other."""
+    return map(work.add, batches)
 
 
-class _PackPartition:
-    """Encodes one batch after the other, for the process that writes."""
-
-    def __init__(self, work: Packing):
-        self._work = work
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        arrow = imported("pyarrow")
-        for batch in batches:
-            part = arrow.array([self._work.part(batch.column(0))], arrow.binary())
-            yield arrow.RecordBatch.from_arrays([part], [PART])
+def _pack_partition(work: Packing, batches: Iterator[Any]) -> Iterator[Any]:
+    """Encode one batch after the other, for the process that writes."""
+    arrow = pyarrow()
+    for batch in batches:
+        parts = arrow.array(work.parts(batch.column(0)), arrow.binary())
+        yield arrow.RecordBatch.from_arrays([parts], [PART])
 
 
 def _batches(rows: list[Row]) -> Iterator[Any]:
     """Rows, each in a batch of its own, because they may be large."""
-    arrow = imported("pyarrow")
+    arrow = pyarrow()
     for bucket, part in rows:
         columns = [arrow.array([bucket], arrow.int32()), arrow.array([part], arrow.binary())]
         yield arrow.RecordBatch.from_arrays(columns, [BUCKET, PART])
@@ -228,8 +203,9 @@ def _computed(frame: Any) -> Iterator[Any]:
 
     `toLocalIterator` by itself would start the work for a partition when the one before it has been read.
     """
-    storage = imported("pyspark").StorageLevel.DISK_ONLY
-    kept = frame.persist(storage)
+    with importing:
+        from pyspark import StorageLevel
+    kept = frame.persist(StorageLevel.DISK_ONLY)
     try:
         kept.write.format("noop").mode("overwrite").save()
         yield from kept.toLocalIterator(prefetchPartitions=True)
@@ -253,7 +229,8 @@ def _partitions(frame: Any) -> int:
 def _check(frame: Any, name: str, column: str, *outputs: str | None) -> None:
     """Raise an error if this is no data frame, or if it lacks the column."""
     try:
-        imported("pyspark.sql")
+        with importing:
+            import pyspark.sql  # noqa: F401
     except ImportError:
         raise ImportError("this needs Spark: pip install 'cpbpe[spark]'") from None
     if not hasattr(frame, "mapInArrow"):

@@ -10,8 +10,7 @@ from pyarrow import parquet
 from cpbpe import WordCounts
 from cpbpe.corpus.files import split_lines
 from cpbpe.corpus.records import as_a_line_each, as_lines, gathered, read_parquet
-from cpbpe.scale.column_corpus import ColumnCorpus
-from cpbpe.scale.counting import counting
+from cpbpe.scale.counting import ColumnCorpus, counting
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.options import TrainOptions
 from tests.support.budget import SEED, examples
@@ -72,7 +71,7 @@ def test_columns_and_files(kind: pyarrow.DataType, tmp_path: Path, monkeypatch: 
     for _ in range(examples(40)):
         made = texts(rng) + texts(rng)
         monkeypatch.setattr("cpbpe.corpus.records.PART_BYTES", rng.choice([1, 30, 4 << 20]))
-        monkeypatch.setattr("cpbpe.scale.column_corpus.PART_BYTES", rng.choice([1, 30, 4 << 20]))
+        monkeypatch.setattr("cpbpe.scale.counting.PART_BYTES", rng.choice([1, 30, 4 << 20]))
         column = pyarrow.array(made, pyarrow.binary()).cast(kind)
         corpus: Corpus = ColumnCorpus([column, pyarrow.chunked_array([column, column])], TrainOptions())
         items = [text.rstrip(b"\r\n") for text in made if text is not None]

@@ -14,10 +14,8 @@ from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import Words
 from cpbpe.scale import counting as scale
-from cpbpe.scale.buckets import BUCKETS, by_bucket
-from cpbpe.scale.counting import Counting, Row, counting
-from cpbpe.scale.encoding import encoding
-from cpbpe.scale.rows import check_column
+from cpbpe.scale.counting import BUCKETS, Counting, Row, by_bucket, counting
+from cpbpe.scale.encoding import check_column, encoding
 from tests.bytes import models as byte_models
 from tests.support import corpus, zoo
 from tests.support.budget import SEED

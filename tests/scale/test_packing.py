@@ -12,14 +12,13 @@ import pytest
 import cpbpe
 from cpbpe.errors import CorpusError
 from cpbpe.packing.pack import PackReport
-from cpbpe.scale.packing import Dataset, checked_order, packed, packing
+from cpbpe.scale.encoding import Dataset, checked_order, packed, packing
 from tests.scale.datasets import packed_files
 from tests.support import corpus, zoo
 from tests.support.budget import SEED
 
 TEXTS: list[str | None] = ["", None, *corpus.lines(300), "\u2581", "", None, "the last one", None]
-NONE: Any = {}
-HOW: dict[str, Any] = {
+HOW: Any = {
     "to": "npy",
     "dtype": "auto",
     "shard_size": None,
@@ -46,16 +45,15 @@ def parts(texts: list[str | None], tok: cpbpe.Tokenizer, seed: int, **options: A
             size = rng.randint(0, 20)
             chunks.append(pa.array(texts[at : at + size], pa.string()))
             at += size
-        made.append(work.part(pa.chunked_array(chunks, pa.string()) if len(chunks) != 1 else chunks[0]))
+        made += work.parts(pa.chunked_array(chunks, pa.string()) if len(chunks) != 1 else chunks[0])
     return made
 
 
 def pack(
     data: list[bytes], tok: cpbpe.Tokenizer, out: Path, options: Any = None, order: Any = None, **how: Any
 ) -> PackReport:
-    return packed(
-        Dataset(lambda: iter(data), "data"), tok, out, order or [], options or NONE, **{**HOW, **how}
-    )
+    given: Any = {**HOW, **how, **(options or {})}
+    return packed(Dataset(lambda: iter(data), "data"), tok, out, order or [], given)
 
 
 RUNS: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -106,8 +104,9 @@ def test_an_interrupted_run_goes_on(options: Any, how: dict[str, Any], tmp_path:
             yield from data[:stop]
             raise OSError("the cluster is gone")
 
+        run: Any = {**HOW, **how, **options}
         with pytest.raises(OSError, match="the cluster is gone"):
-            packed(Dataset(failing, "data"), tok, out, [], options, **{**HOW, **how})
+            packed(Dataset(failing, "data"), tok, out, [], run)
     report = pack(parts(TEXTS, tok, 1, **options), tok, out, options, **how)
     assert report.resumed
     assert packed_files(out) == packed_files(tmp_path / "one")
@@ -124,7 +123,7 @@ def test_other_texts_are_noticed(tmp_path: Path) -> None:
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        packed(Dataset(failing, "data"), tok, tmp_path / "out", [], NONE, **HOW)
+        packed(Dataset(failing, "data"), tok, tmp_path / "out", [], HOW)
     with pytest.raises(
         CorpusError, match="the texts are not those of the run that was interrupted, or their order"
     ):
