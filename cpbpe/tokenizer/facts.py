@@ -45,15 +45,28 @@ _WORDS = b"a a"
 class ModelFacts:
     """A model with its special tokens, ready for use."""
 
-    def __init__(self, engine: Engine, special: SpecialTokens, file: bytes):
+    def __init__(self, engine: Engine, special: SpecialTokens, source: bytes | ModelSpec):
         self.engine = engine
         """What does the work."""
         self.special = special
         """The special tokens, added ones included."""
-        self.file = file
-        """The bytes of the model file."""
+        self.source = source
+        """The bytes of the `.model` file. Of a model from a file of another format: the model as a value, but
+        without its pieces, which the engine has."""
 
     # --- The model --------------------------------------------------------------------------------
+
+    @kept
+    def file(self) -> bytes:
+        """The bytes of the `.model` file, which are written when they are first needed."""
+        if isinstance(self.source, bytes):
+            return self.source
+        with importing:
+            from dataclasses import replace
+
+            from cpbpe.engine.columns import spec_of
+            from cpbpe.model.formats.sentencepiece import write
+        return write(replace(self.source, pieces=spec_of(self.engine.columns()).pieces))
 
     @kept
     def spec(self) -> ModelSpec:
@@ -63,7 +76,8 @@ class ModelFacts:
             from dataclasses import replace
 
             from cpbpe.engine.columns import spec_of
-        return replace(spec_of(self.engine.columns(), self.file), added=added)
+        file = self.source if isinstance(self.source, bytes) else None
+        return replace(spec_of(self.engine.columns(), file), added=added)
 
     @kept
     def settings(self) -> Settings:
@@ -75,6 +89,8 @@ class ModelFacts:
     @kept
     def carried(self) -> Carried:
         """What the file says beside the model."""
+        if not isinstance(self.source, bytes):
+            return self.source.carried
         with importing:
             from cpbpe.model.formats.sentencepiece import read_carried
         return read_carried(self.file)
@@ -87,7 +103,8 @@ class ModelFacts:
 
     @kept
     def _keeps_space_after_special(self) -> bool:
-        return may_carry(self.file) and bool(self.carried.options.get(KEEPS_SPACE))
+        says = not isinstance(self.source, bytes) or may_carry(self.source)
+        return says and bool(self.carried.options.get(KEEPS_SPACE))
 
     @kept
     def drops_space(self) -> bool:

@@ -1,35 +1,37 @@
-"""Loading a folder of transformers: its model, and what the files beside it say, see `formats.folder`.
+"""Loading a folder of transformers: its model, and what the files beside it say, see `folder_reading`.
 
-The model is not read again: what is said beside it is appended to the bytes of its file, as the fields that
-`with_special_tokens` and conversions write. So a folder loads about as fast as the model alone, and a folder
+What changes the model (other names of CONTROL pieces, other bos, eos and pad, no dummy prefix) is put into it
+before its engine is made. A `.model` file is the exception: the core reads one in a tenth of the time that
+Python takes, so its engine is made first, and again for such a change. All the rest (added tokens, their
+flags, options, templates) changes no engine. So a folder loads about as fast as the model alone, and a folder
 whose files say nothing new is the same as its model.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from cpbpe.engine.choice import calls_of_ours
-from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats.folder_reading import NAMED, FolderSettings, read_settings
-from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Hints, format_of
-from cpbpe.model.spec import PLAIN, Carried, Pieces, PieceType
+from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Format, Hints, format_of
+from cpbpe.model.formats.values import Difference, ReadModel
+from cpbpe.model.spec import PLAIN, Carried, ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.identity import facts_of, facts_of_spec
+from cpbpe.tokenizer.identity import facts_of, facts_of_read, facts_of_spec, facts_with, warn_of
 from cpbpe.tokenizer.options import ENCODE_DEFAULTS
 from cpbpe.tokenizer.special_tokens import SpecialTokens, checked_tokens, special_ids
 
-_ENDS = ("bos", "eos", "pad")
-"""The parts that a model itself gives to CONTROL pieces."""
 _PLACES = {"unk": 0, "bos": 1, "eos": 2, "pad": 3}
+"""Where engines and specs have the pieces with these parts."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class ReadFolder:
 
     facts: ModelFacts
     """The model, with what is said beside it."""
-    differences: tuple[Any, ...] = ()
+    differences: tuple[Difference, ...] = ()
     """Why some texts get other ids than in the library whose format the model has."""
     notes: tuple[str, ...] = ()
     """What could not be kept."""
@@ -53,62 +55,37 @@ def read_folder(
 
     `hints` are what a user says about a model whose file does not say it.
     """
-    # 1. The model by itself.
+    # 1. The model by itself, with what changes it.
     main = in_folder(folder)
     data = read_model_file(main)
     format = format_of(data)
     beside = read_settings(folder, os.path.basename(main))
-    differences: tuple[Any, ...] = ()
-    notes: list[str] = []
+    notes, conflicts = list(beside.notes), list[str]()
+    differences: tuple[Difference, ...] = ()
     if format is MODEL and not hints.name:
-        facts = facts_of(data)
+        facts = _changed(facts_of(data), beside, notes)
     else:
-        known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format is GPT2 else None
-        if known is not None and hints.pattern is None:
-            hints = hints._replace(pattern=known.pattern)
-        read = format.read(data, allow_differences=allow_differences, hints=hints)
-        if known is not None:
-            rules = replace(read.spec.normalizer, unicode_form=known.unicode_form)
-            for text in beside.tokens.values():  # the class normalizes a text before it does anything else
-                beside.flags[text] = (*beside.flags.get(text, ()), "normalized")
-            read = replace(read, spec=replace(read.spec, normalizer=rules))
-        for assumption in () if closely else read.assumptions:
-            warnings.warn(f"{folder}: {assumption}", stacklevel=calls_of_ours())
-        facts, differences = facts_of_spec(read.spec), read.differences
-        notes += format.notes_of(read)
+        read = _read(data, format, beside, hints, allow_differences)
+        if not closely:
+            warn_of(read, f"{folder}: ")
+        differences = read.differences
+        notes = [*format.notes_of(read), *notes]
+        facts = facts_of_read(_changed_spec(read.spec, format, beside, notes))
     # 2. What is said beside it.
-    notes += beside.notes
-    if format is GPT2 and beside.prefix_space:
-        rules = facts.spec.normalizer
-        rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
-        facts = facts_of_spec(replace(facts.spec, normalizer=rules, file=None))
-    elif format is not MODEL and beside.prefix_space is not None:
-        if beside.prefix_space != facts.spec.normalizer.add_dummy_prefix:
-            notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
-        beside.prefix_space = None
-    if format is JSON and beside.is_legacy_lost:
-        if facts.spec.normalizer.add_dummy_prefix and "prefix_after_special" not in facts.carried.options:
-            notes.append(
-                "its tokenizer.json puts a prefix after special tokens, and the class LlamaTokenizer of "
-                "transformers 5 does not, because the option legacy=True was not saved; file_options follow "
-                "the class"
-            )
-        beside.options["prefix_after_special"] = False
-    joining = _Joined(facts, beside, notes, folder, is_json=format is JSON)
-    joined = joining.facts()
-    if joining.conflicts and not closely:
-        warnings.warn(
-            f"{folder}: {'; '.join(joining.conflicts)}; the model is followed",
-            UserWarning,
-            stacklevel=calls_of_ours(),
-        )
+    joined = _Joining(facts, beside, notes, conflicts, is_json=format is JSON).joined(folder)
+    if conflicts and not closely:
+        problem = f"{folder}: {'; '.join(conflicts)}; the model is followed"
+        warnings.warn(problem, UserWarning, stacklevel=calls_of_ours())
     if closely and format is MODEL:
         notes += _compared(joined, folder)
     files = {format.name: joined.file if format is MODEL else data}
     return ReadFolder(joined, differences, tuple(dict.fromkeys(notes)), files)
 
 
-class _Known(NamedTuple):
+# --- What changes the model -----------------------------------------------------------------------
+
+
+class _Class(NamedTuple):
     """What a class of transformers does besides what is in `vocab.json` and `merges.txt`."""
 
     pattern: str
@@ -117,98 +94,161 @@ class _Known(NamedTuple):
     """The Unicode normal form that it brings texts into."""
 
 
-_CLASSES = {"Qwen2Tokenizer": _Known("qwen2", "NFC")}
+_CLASSES = {"Qwen2Tokenizer": _Class("qwen2", "NFC")}
 """The classes whose models may be these two files."""
 
 
-class _Joined:
+def _read(
+    data: bytes, format: Format, beside: FolderSettings, hints: Hints, allow_differences: bool
+) -> ReadModel:
+    """The model in a file that is no `.model`."""
+    known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format is GPT2 else None
+    if known is not None and hints.pattern is None:
+        hints = hints._replace(pattern=known.pattern)
+    read = format.read(data, allow_differences=allow_differences, hints=hints)
+    if known is None:
+        return read
+    for text in beside.tokens.values():  # the class normalizes a text before it does anything else
+        beside.flags[text] = (*beside.flags.get(text, ()), "normalized")
+    rules = replace(read.spec.normalizer, unicode_form=known.unicode_form)
+    return replace(read, spec=replace(read.spec, normalizer=rules))
+
+
+def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes: list[str]) -> ModelSpec:
+    """A model with what the files beside it change in it."""
+    rules = spec.normalizer
+    if format is GPT2 and beside.prefix_space:
+        rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
+    elif beside.prefix_space not in (None, rules.add_dummy_prefix):
+        notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
+    if format is JSON and beside.is_legacy_lost:
+        if rules.add_dummy_prefix and "prefix_after_special" not in spec.carried.options:
+            notes.append(
+                "its tokenizer.json puts a prefix after special tokens, and the class LlamaTokenizer of "
+                "transformers 5 does not, because the option legacy=True was not saved; file_options follow "
+                "the class"
+            )
+        beside.options["prefix_after_special"] = False
+    if names := _other_names(_SpecPieces(spec), beside, {text_of(text) for text, _ in spec.added}, notes):
+        spec = _renamed(spec, names)
+    unk, *pieces = spec.special_pieces
+    roles = _other_roles(_SpecPieces(spec), beside)
+    bos, eos, pad = (roles.get(role, name) for role, name in zip(("bos", "eos", "pad"), pieces, strict=True))
+    return replace(spec, normalizer=rules, special_pieces=(unk, bos, eos, pad))
+
+
+def _changed(facts: ModelFacts, beside: FolderSettings, notes: list[str]) -> ModelFacts:
+    """The same for the model of a `.model` file."""
+    if names := _other_names(facts.engine, beside, facts.special.added, notes):
+        facts = facts_of_spec(_renamed(facts.full_spec, names))
+    roles = _other_roles(facts.engine, beside)
+    loses_prefix = beside.prefix_space is False and facts.spec.normalizer.add_dummy_prefix
+    if not roles and not loses_prefix:
+        return facts
+    with importing:
+        from cpbpe.model.formats.sentencepiece import changed_fields
+    return facts_of(facts.file + changed_fields(roles, False if loses_prefix else None))
+
+
+class _PiecesOf(Protocol):
+    """The pieces of a model, as engines show them."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def specials(self) -> list[int | None]: ...
+    def kind(self, id: int) -> int: ...
+    def piece(self, id: int) -> bytes: ...
+    def find(self, piece: bytes) -> int | None: ...
+
+
+class _SpecPieces:
+    """Those of a spec."""
+
+    def __init__(self, spec: ModelSpec):
+        self.size = len(spec.pieces)
+        self.kind = spec.pieces.types.__getitem__
+        self.piece = spec.pieces.texts.__getitem__
+        self.find = spec.ids.get
+        self.specials = [spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id]
+
+
+def _other_names(
+    pieces: _PiecesOf, beside: FolderSettings, added: Container[str], notes: list[str]
+) -> dict[int, bytes]:
+    """The names of CONTROL pieces, by their ids, that the files say and the model does not."""
+    new, said = dict[int, bytes](), []
+    for id, text in beside.tokens.items():
+        name = text.encode()
+        if id >= pieces.size or pieces.kind(id) != PieceType.CONTROL or pieces.piece(id) == name:
+            continue
+        if pieces.find(name) is None and text not in added and "\0" not in text:
+            new[id] = name
+            was = text_of(pieces.piece(id))
+            said.append(f"piece {id}, {was!r} in the model, is called {text!r}, as in the files beside it")
+    notes += said
+    return new if len({*new.values()}) == len(new) else {}
+
+
+def _renamed(spec: ModelSpec, names: Mapping[int, bytes]) -> ModelSpec:
+    """The model with these names of CONTROL pieces. No text has their ids."""
+    rows = [piece._replace(text=names.get(id, piece.text)) for id, piece in enumerate(spec.pieces)]
+    named = {spec.pieces.texts[id]: name for id, name in names.items()}
+    unk, bos, eos, pad = (named.get(name, name) for name in spec.special_pieces)
+    return replace(spec, pieces=Pieces.of(rows), special_pieces=(unk, bos, eos, pad), file=None)
+
+
+def _other_roles(pieces: _PiecesOf, beside: FolderSettings) -> dict[str, bytes]:
+    """The CONTROL pieces that are bos, eos and pad in the files, and not in the model."""
+    roles = {role: beside.roles[role].encode() for role in ("bos", "eos", "pad") if role in beside.roles}
+    ids = {role: pieces.find(name) for role, name in roles.items()}
+    return {
+        role: roles[role]
+        for role, id in ids.items()
+        if id is not None and pieces.specials[_PLACES[role]] != id and pieces.kind(id) == PieceType.CONTROL
+    }
+
+
+# --- What is said beside it -----------------------------------------------------------------------
+
+
+class _Joining:
     """A model and what is said beside it."""
 
     def __init__(
-        self, facts: ModelFacts, beside: FolderSettings, notes: list[str], folder: str, *, is_json: bool
+        self,
+        facts: ModelFacts,
+        beside: FolderSettings,
+        notes: list[str],
+        conflicts: list[str],
+        *,
+        is_json: bool,
     ):
-        self._before = facts
-        self._engine: Engine = facts.engine
+        """`conflicts` gets what the files say that cannot be, because the model says something else."""
+        self._facts = facts
+        self._engine = facts.engine
         self._beside = beside
         self._notes = notes
-        self._folder = folder
+        self._conflicts = conflicts
         self._is_json = is_json
-        self.conflicts: list[str] = []
-        """What the files beside the model say that cannot be, because the model says something else."""
-
-    def _note(self, note: str) -> None:
-        self._notes.append(note)
 
     def _conflict(self, note: str) -> None:
-        self._note(note)
-        self.conflicts.append(note)
+        self._notes.append(note)
+        self._conflicts.append(note)
 
-    def facts(self) -> ModelFacts:
+    def joined(self, folder: str) -> ModelFacts:
         """Both together."""
-        # 1. What changes the model: what CONTROL pieces are called; which of them are bos, eos and pad; and
-        #    the dummy prefix.
-        facts = self._before = self._renamed(self._before)
-        if changes := self._changes():
-            facts = facts_of(facts.file + changes)
-            self._engine = facts.engine
-        # 2. What is added to it.
-        new = self._new_tokens(facts.special.added)
+        facts = self._facts
         try:
-            checked = checked_tokens(facts.engine, facts.special, new)
+            new = checked_tokens(facts.engine, facts.special, self._new_tokens(facts.special.added))
         except ValueError as error:
-            raise ModelError(f"{self._folder}: its {error}") from None
-        file = facts.file
-        model_file: Any = imported("cpbpe.model.formats.sentencepiece")
-        if checked:
-            file += model_file.added_fields(checked)
-        flags = {**facts.carried.tokens, **self._flags(facts.special, checked)}
-        special = SpecialTokens(facts.engine, {**facts.special.added, **checked}, flags)
+            raise ModelError(f"{folder}: its {error}") from None
+        flags = {**facts.carried.tokens, **self._flags(facts.special, new)}
+        special = SpecialTokens(facts.engine, {**facts.special.added, **new}, flags)
         carried = replace(self._carried(facts.carried, special), tokens=flags)
-        if carried != facts.carried:
-            file += model_file.carried_field(carried)
-        return facts if file is facts.file else ModelFacts(facts.engine, special, file)
-
-    def _renamed(self, facts: ModelFacts) -> ModelFacts:
-        """The model with the names of CONTROL pieces that its files say. No text has their ids."""
-        engine, new = facts.engine, {}
-        for id, text in self._beside.tokens.items():
-            name = text.encode()
-            if id >= engine.size or engine.kind(id) != PieceType.CONTROL or engine.piece(id) == name:
-                continue
-            if engine.find(name) is None and text not in facts.special.added and "\0" not in text:
-                new[id] = name
-                was = text_of(engine.piece(id))
-                self._note(f"piece {id}, {was!r} in the model, is called {text!r}, as in the files beside it")
-        if not new or len({*new.values()}) < len(new):
+        if not new and carried == facts.carried:
             return facts
-        spec = facts.full_spec
-        rows = [piece._replace(text=new.get(id, piece.text)) for id, piece in enumerate(spec.pieces)]
-        named = {spec.pieces.texts[id]: name for id, name in new.items()}
-        unk, bos, eos, pad = (named.get(name, name) for name in spec.special_pieces)
-        spec = replace(spec, pieces=Pieces.of(rows), special_pieces=(unk, bos, eos, pad), file=None)
-        facts = facts_of_spec(spec)
-        self._engine = facts.engine
-        return facts
-
-    def _changes(self) -> bytes:
-        names = {}
-        for role in _ENDS:
-            text = self._beside.roles.get(role)
-            id = None if text is None else self._engine.find(text.encode())
-            if text is None or id is None or self._model_has(role, id):
-                continue
-            if self._engine.kind(id) == PieceType.CONTROL:
-                names[role] = text
-        prefix = self._beside.prefix_space
-        prefix = prefix if prefix is False and self._before.spec.normalizer.add_dummy_prefix else None
-        if not names and prefix is None:
-            return b""
-        fields: bytes = imported("cpbpe.model.formats.sentencepiece").changed_fields(names, prefix)
-        return fields
-
-    def _model_has(self, role: str, id: int | None) -> bool:
-        """Whether a piece has this part already."""
-        return id is not None and self._engine.specials[_PLACES[role]] == id
+        return facts_with(facts, new, None if carried == facts.carried else carried)
 
     def _new_tokens(self, added: Mapping[str, int]) -> dict[str, int]:
         """The tokens that are not in the model yet, with their ids."""
@@ -245,7 +285,7 @@ class _Joined:
         """
         engine, found = self._engine, {}
         if self._is_json:
-            carried = self._before.carried.tokens
+            carried = self._facts.carried.tokens
             for text in self._beside.roles.values():
                 id = engine.find(text.encode())
                 if PLAIN in carried.get(text, ()):
@@ -274,7 +314,11 @@ class _Joined:
         stops = dict.fromkeys(self._text(id, special) for id in beside.stops)
         for number, stop in enumerate((text for text in stops if text is not None and text != eos), 1):
             roles["stop" if number == 1 else f"stop_{number}"] = stop
-        roles = {role: text for role, text in roles.items() if not self._says_nothing(role, text)}
+        own_ids = self._engine.specials  # what the model itself says is left out
+        ids_of = {role: self._engine.find(text.encode()) for role, text in roles.items() if role in _PLACES}
+        for role, id in ids_of.items():
+            if id is not None and own_ids[_PLACES[role]] == id:
+                del roles[role]
         options = {**own.options, **beside.options}
         for end in ("bos", "eos"):
             text = beside.roles.get(end)
@@ -294,10 +338,6 @@ class _Joined:
             own, options=options, roles=roles, chat_templates=beside.chat_templates or own.chat_templates
         )
 
-    def _says_nothing(self, role: str, text: str) -> bool:
-        """Whether the model itself says which token has this part."""
-        return role in _PLACES and self._model_has(role, self._engine.find(text.encode()))
-
     def _text(self, id: int | None, special: SpecialTokens) -> str | None:
         if id is None:
             return None
@@ -308,10 +348,11 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
     """What is said of a tokenizer.json beside the model that has other pieces."""
     try:
         with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
-            content = imported("json").loads(file.read())
+            content = json.loads(file.read())
         vocab = content["model"]["vocab"]
         ids = {id: text for text, id in vocab.items()}
-        added = _added_ids(content)
+        tokens = content.get("added_tokens") or ()
+        added = {token["id"] for token in tokens if isinstance(token, dict) and "id" in token}
         if not all(type(id) is int for id in ids):
             raise TypeError
     except FileNotFoundError:
@@ -332,8 +373,3 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
         if other is None and id not in added:
             return [f"the tokenizer.json beside the model has no {piece!r} ({id}); the model is read"]
     return []
-
-
-def _added_ids(content: Any) -> set[int]:
-    tokens = content.get("added_tokens")
-    return {token["id"] for token in tokens if isinstance(token, dict) and "id" in token} if tokens else set()

@@ -8,67 +8,104 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
-from cpbpe.lazy import imported
-from cpbpe.model.formats.registry import MODEL, format_of, may_carry
+from cpbpe.lazy import importing
+from cpbpe.model.formats.registry import MODEL, NO_HINTS, Hints, format_of, may_carry
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
-    from cpbpe.model.spec import ModelSpec
+    from cpbpe.model.formats.values import ReadModel
+    from cpbpe.model.spec import Carried, ModelSpec
 
 BEHAVIOUR = 1
 """Part of every fingerprint. It goes up when the same model would give other ids or other text."""
 
 
-def _model_file() -> Any:
-    """The module that writes model files; it imports protobuf."""
-    return imported("cpbpe.model.formats.sentencepiece")
-
-
-def facts_of(file: bytes | bytearray | memoryview) -> ModelFacts:
-    """The model in the bytes of a file of any format."""
+def facts_of(file: bytes | bytearray | memoryview, hints: Hints = NO_HINTS) -> ModelFacts:
+    """The model in the bytes of a file of any format. `hints` are what a user says of it."""
     if not isinstance(file, (bytes, bytearray, memoryview)):
         hint = "; to load a file, use Tokenizer(path)" if isinstance(file, (str, os.PathLike)) else ""
         raise TypeError(f"from_bytes() takes the bytes of a model, not {type(file).__name__}{hint}")
     file = bytes(file)
     format = format_of(file)
-    if format is not MODEL:
-        read = format.read(file)
-        for assumption in read.assumptions:
-            warnings.warn(assumption, stacklevel=calls_of_ours())
-        return facts_of_spec(read.spec)
+    if format is not MODEL or hints.name:
+        read = format.read(file, hints=hints)
+        warn_of(read)
+        return facts_of_read(read.spec)
     return _facts(load_engine(file), file)
 
 
+def warn_of(read: ReadModel, where: str = "") -> None:
+    """Warn of what a file does not say, and what was taken for it."""
+    for assumption in read.assumptions:
+        warnings.warn(f"{where}{assumption}", stacklevel=calls_of_ours())
+
+
 def facts_of_spec(spec: ModelSpec) -> ModelFacts:
-    """The model that a spec describes."""
-    if not isinstance(spec, imported("cpbpe.model.spec").ModelSpec):
+    """The model that somebody's spec describes. (What no file can say is an error now, not later.)"""
+    with importing:
+        from cpbpe.model.formats.sentencepiece import write
+        from cpbpe.model.spec import ModelSpec
+    if not isinstance(spec, ModelSpec):
         raise TypeError(f"from_spec() takes a ModelSpec, not {type(spec).__name__}")
-    return _facts(make_engine(spec), _model_file().write(spec))
+    return _facts(make_engine(spec), write(spec))
+
+
+def facts_of_read(spec: ModelSpec) -> ModelFacts:
+    """The model that the reader of a format has made. Its `.model` file is only written when it is needed."""
+    with importing:
+        from dataclasses import replace
+
+        from cpbpe.model.spec import Pieces
+    return _facts(make_engine(spec), replace(spec, pieces=Pieces.of([])))
 
 
 def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str]) -> ModelFacts:
-    """The same model with more special tokens, written at the end of its file."""
-    new = checked_tokens(facts.engine, facts.special, tokens)
-    special = SpecialTokens(facts.engine, {**facts.special.added, **new}, facts.special.flags)
-    return ModelFacts(facts.engine, special, facts.file + _model_file().added_fields(new))
+    """The same model with more special tokens."""
+    return facts_with(facts, checked_tokens(facts.engine, facts.special, tokens))
 
 
-def _facts(engine: Engine, file: bytes) -> ModelFacts:
-    flags = _model_file().read_carried(file).tokens if may_carry(file) else {}
-    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added, flags), flags), file)
+def facts_with(facts: ModelFacts, new: Mapping[str, int], carried: Carried | None = None) -> ModelFacts:
+    """The same model with added tokens that have been checked, and with something else beside it.
+
+    The model is not read again: this is written at the end of its file.
+    """
+    added = {**facts.special.added, **new}
+    special = SpecialTokens(facts.engine, added, facts.special.flags if carried is None else carried.tokens)
+    if isinstance(facts.source, bytes):
+        with importing:
+            from cpbpe.model.formats.sentencepiece import added_fields, carried_field
+        more = added_fields(new) + (b"" if carried is None else carried_field(carried))
+        return ModelFacts(facts.engine, special, facts.source + more)
+    with importing:
+        from dataclasses import replace
+    tokens = tuple((text.encode(), id) for text, id in added.items())
+    spec = replace(facts.source, added=tokens, carried=carried or facts.source.carried)
+    return ModelFacts(facts.engine, special, spec)
+
+
+def _facts(engine: Engine, source: bytes | ModelSpec) -> ModelFacts:
+    flags: Mapping[str, tuple[str, ...]] = {}
+    if not isinstance(source, bytes):
+        flags = source.carried.tokens
+    elif may_carry(source):
+        with importing:
+            from cpbpe.model.formats.sentencepiece import read_carried
+        flags = read_carried(source).tokens
+    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added, flags), flags), source)
 
 
 def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
     """A hash of a model, of how cpbpe reads it, and of options that are bound to it."""
-    digest = imported("hashlib").sha256(b"cpbpe %d\0" % BEHAVIOUR)
+    with importing:
+        from hashlib import sha256
+    digest = sha256(b"cpbpe %d\0" % BEHAVIOUR)
     for name, value in sorted(bound_options.items()):
         digest.update(f"{name}={value!r}\0".encode())
     digest.update(file)
-    result: str = digest.hexdigest()
-    return result
+    return digest.hexdigest()
 
 
 def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any] | None = None) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
-from cpbpe.engine.choice import calls_of_ours
 from cpbpe.foreign import takes_a_source
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
-from cpbpe.model.formats.registry import Hints, format_of
+from cpbpe.model.formats.registry import Hints
+from cpbpe.tokenizer.identity import facts_of
 from cpbpe.tokenizer.options import DECODE, ENCODE
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
@@ -37,11 +36,8 @@ def load(
     if not hints.name:
         return Tokenizer(source)
     folder = folder_of(source)
-    if folder is not None:
-        found = imported("cpbpe.tokenizer.folders").read_folder(folder, hints=hints)
-        return Tokenizer.from_bytes(found.facts.file)
-    data = read_model_file(source)
-    read = format_of(data).read(data, hints=hints)
-    for assumption in read.assumptions:
-        warnings.warn(assumption, stacklevel=calls_of_ours())
-    return Tokenizer.from_spec(read.spec)
+    if folder is None:
+        return Tokenizer(facts_of(read_model_file(source), hints))
+    with importing:
+        from cpbpe.tokenizer.folders import read_folder
+    return Tokenizer(read_folder(folder, hints=hints).facts)

@@ -80,8 +80,11 @@ class Tokenizer:
     # --- Construction -----------------------------------------------------------------------------
 
     @takes_a_source("Tokenizer", ENCODE | DECODE)
-    def __init__(self, source: Source):
+    def __init__(self, source: Source | ModelFacts):
         """Load a model from a file of any format: its path, its folder, or the file opened in binary mode."""
+        if isinstance(source, ModelFacts):  # (of `cpbpe.load`, which takes more options)
+            self._set(source)
+            return
         folder = folder_of(source)
         if folder is None:
             self._set(identity.facts_of(read_model_file(source)))

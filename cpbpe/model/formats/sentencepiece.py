@@ -326,11 +326,11 @@ def carried_field(carried: Carried) -> bytes:
     return _serialized(proto)
 
 
-def changed_fields(names: Mapping[str, str], add_dummy_prefix: bool | None) -> bytes:
+def changed_fields(names: Mapping[str, bytes], add_dummy_prefix: bool | None) -> bytes:
     """Other special pieces ("bos", "eos", "pad") and another dummy prefix, likewise."""
     proto = messages().ModelProto()
     for role, piece in names.items():
-        setattr(proto.trainer_spec, f"{role}_piece", piece.encode())
+        setattr(proto.trainer_spec, f"{role}_piece", piece)
     if add_dummy_prefix is not None:
         proto.normalizer_spec.add_dummy_prefix = add_dummy_prefix
     return _serialized(proto)
