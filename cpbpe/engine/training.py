@@ -1,21 +1,45 @@
-"""The engines of training: what they offer, and which one does the work.
+"""The engines of training: what they offer, and which one does the work. There is one path for both families.
 
 Only bytes, numbers and the specs themselves cross the border to the compiled core, which reads their fields
-by name. `cpbpe.reference.training` is the plain Python engine; the core must answer with the same values.
+by name. `cpbpe.reference.training` is the plain Python engine, and `cpbpe.reference.byte_level.training` that
+of byte-level models; the core must answer with the same values.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.reference.training_values import CountSpec, Learned, LearnSpec, Progress, Skipped, Tallies, Words
+from cpbpe.lazy import importing
+from cpbpe.reference.training_values import (
+    ByteCountSpec,
+    ByteLearnSpec,
+    CountSpec,
+    Learned,
+    LearnSpec,
+    Progress,
+    Skipped,
+    Tallies,
+    Words,
+)
 
 
-class WordCounter(Protocol):
-    """What counters of both families offer."""
+class Counter(Protocol):
+    """Turns text into words with counts. Texts are bytes that may be invalid UTF-8."""
+
+    def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
+        """Count texts, each once or `counts` times (1 to 2**63 - 1)."""
+
+    def add_block(self, data: bytes, threads: int = 1) -> None:
+        r"""Count the lines of a part of a file: split at \n only; whole lines; the last may lack its \n.
+
+        In byte-level training each line keeps its newline.
+        """
+
+    def tallies(self) -> Tallies:
+        """What was seen and what was skipped; a text in parts is seen when it has ended."""
 
     def distinct(self) -> int:
         """How many different words there are."""
@@ -26,15 +50,7 @@ class WordCounter(Protocol):
     def drain(self) -> Words:
         """Return all words and forget them; the tallies stay."""
 
-
-class Counter(WordCounter, Protocol):
-    """Turns text into words with counts. Sentences are bytes that may be invalid UTF-8."""
-
-    def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        """Count sentences, each once or `counts` times (1 to 2**63 - 1)."""
-
-    def add_block(self, data: bytes, threads: int = 1) -> None:
-        r"""Count the lines of a part of a file: split at \n only; whole lines; the last may lack its \n."""
+    # --- Of the SentencePiece family ---
 
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
         """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
@@ -46,34 +62,43 @@ class Counter(WordCounter, Protocol):
     def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
         """Count sentences that `prepare` has prepared. They only need to be cut into words."""
 
-    def add_words(self, words: Words) -> None:
-        """Count words that another counter with the same spec has counted. No tallies."""
+    # --- Of byte-level models ---
 
-    def tallies(self) -> Tallies:
-        """What was seen and what was skipped."""
+    def add_part(self, data: bytes, threads: int = 1) -> None:
+        """Count the next part of one text. Parts end anywhere, even inside a character."""
+
+    def end_text(self, threads: int = 1) -> None:
+        """Say that the text has ended whose parts were given."""
 
 
-def make_counter(spec: CountSpec) -> Counter:
-    """A counter of the best available engine, or of the one that CPBPE_ENGINE names."""
-    if engine_name() == "reference":
+def make_counter(spec: CountSpec | ByteCountSpec) -> Counter:
+    """A counter of the best available engine, or of the one that CPBPE_ENGINE names.
+
+    A pattern that is no regular expression is a ValueError.
+    """
+    if engine_name() != "reference":
+        return _CoreCounter(spec)
+    with importing:
+        from cpbpe.reference.byte_level.training import ReferenceByteCounter
         from cpbpe.reference.training import ReferenceCounter
-
-        return ReferenceCounter(spec)
-    return _CoreCounter(spec)
+    return ReferenceByteCounter(spec) if isinstance(spec, ByteCountSpec) else ReferenceCounter(spec)
 
 
-def learn(words: Words, spec: LearnSpec, threads: int = 1, progress: Progress | None = None) -> Learned:
+def learn(
+    words: Words, spec: LearnSpec | ByteLearnSpec, threads: int = 1, progress: Progress | None = None
+) -> Learned:
     """Learn merges from words. Counts that add up to 2**63 or more are an OverflowError."""
-    if engine_name() == "reference":
-        from cpbpe.reference import training
-
-        return training.learn(words, spec, progress)
-    from cpbpe import _core
-
-    answer: dict[str, Any] = _core.learn(
-        words.blob, words.ends, words.counts, spec, threads=threads, progress=progress
-    )
-    return Learned(**columns_of(answer))
+    if engine_name() != "reference":
+        with importing:
+            from cpbpe import _core
+        answer = _core.learn(_columns(words), spec, threads=threads, progress=progress)
+        return Learned(**{name: _value(value) for name, value in answer.items()})
+    with importing:
+        from cpbpe.reference.byte_level.training import learn_words
+        from cpbpe.reference.training import learn as learn_pieces
+    if isinstance(spec, ByteLearnSpec):
+        return learn_words(words, spec, progress)
+    return learn_pieces(words, spec, progress)
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
@@ -81,25 +106,21 @@ def merge_words(parts: Sequence[Words]) -> Words:
 
     If it is recorded where words were first seen, the earliest place of each stays.
     """
-    ordered = any(part.firsts for part in parts)
     if engine_name() == "reference":
-        from cpbpe.reference import byte_training, training
-
-        return byte_training.merge_ordered_words(parts) if ordered else training.merge_words(parts)
-    from cpbpe import _core
-
-    if ordered:
-        columns = [(part.blob, part.ends, part.counts, part.firsts) for part in parts]
-        return Words(*_core.merge_ordered_words(columns))
-    return Words(*_core.merge_words([(part.blob, part.ends, part.counts) for part in parts]))
+        with importing:
+            from cpbpe.reference import training
+        return training.merge_words(parts)
+    with importing:
+        from cpbpe import _core
+    return Words(*_core.merge_words(list(map(_columns, parts))))
 
 
-def columns_of(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of what was learned from what the core returns for them: u64 as bytes, lists, numbers."""
-    return {name: _column(value) for name, value in answer.items()}
+def _columns(words: Words) -> tuple[bytes, bytes, bytes, bytes]:
+    return words.blob, words.ends, words.counts, words.firsts
 
 
-def _column(value: Any) -> Any:
+def _value(value: Any) -> Any:
+    """A field of `Learned` from what the core returns for it: u64 as bytes, lists, numbers."""
     if isinstance(value, (bytes, bytearray)):
         column = array("Q")
         column.frombytes(value)
@@ -107,49 +128,46 @@ def _column(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class CoreWordCounter:
+class _CoreCounter:
     """A counter of the core, with the values of this package instead of the core's tuples."""
 
-    def __init__(self, core: Any):
-        self._core = core
+    def __init__(self, spec: CountSpec | ByteCountSpec):
+        with importing:
+            from cpbpe import _core
+        core = self._core = _core.Counter(spec)
+        self._in_lines = isinstance(spec, CountSpec) and not spec.keep_newlines
+        self.distinct, self.memory = core.distinct, core.memory
 
-    def distinct(self) -> int:
-        count: int = self._core.distinct()
-        return count
-
-    def memory(self) -> int:
-        size: int = self._core.memory()
-        return size
-
-    def drain(self) -> Words:
-        return Words(*self._core.drain())
-
-
-class _CoreCounter(CoreWordCounter):
-    def __init__(self, spec: CountSpec):
-        from cpbpe import _core
-
-        super().__init__(_core.Counter(spec))
-
-    def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        self._core.add(list(sentences), None if counts is None else list(counts))
+    def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
+        if self._in_lines and threads > 1 and counts is None and texts:
+            lines = b"\n".join(texts) + b"\n"
+            if lines.count(b"\n") == len(texts):  # so they can be shared among threads
+                self._core.add_block(lines, threads)
+                return
+        self._core.add(list(texts), None if counts is None else list(counts), threads)
 
     def add_block(self, data: bytes, threads: int = 1) -> None:
         self._core.add_block(data, threads)
 
+    def add_part(self, data: bytes, threads: int = 1) -> None:
+        self._core.add_part(data, threads)
+
+    def end_text(self, threads: int = 1) -> None:
+        self._core.end_text(threads)
+
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
-        prepared: list[bytes | None] = self._core.prepare(list(sentences))
-        return prepared
+        return self._core.prepare(list(sentences))
 
     def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
         self._core.add_prepared(list(sentences), None if counts is None else list(counts))
 
-    def add_words(self, words: Words) -> None:
-        self._core.add_words(words.blob, words.ends, words.counts)
-
     def tallies(self) -> Tallies:
-        # skipped: {reason: (sentences, bytes, examples)}
         sentences, total, skipped, broken = self._core.tallies()
-        columns = skipped.items()
-        left_out = {reason: Skipped(n, size, tuple(examples)) for reason, (n, size, examples) in columns}
+        left_out = {
+            reason: Skipped(number, size, tuple(examples))
+            for reason, (number, size, examples) in skipped.items()
+        }
         return Tallies(sentences, total, left_out, broken)
+
+    def drain(self) -> Words:
+        return Words(*self._core.drain())

@@ -33,9 +33,11 @@ import re
 import struct
 from array import array
 from collections import Counter as Multiset
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import accumulate, islice
 from time import monotonic
+from typing import Any, NamedTuple
 
 from cpbpe.model.spec import NormalizerSpec
 from cpbpe.reference.encoding import Normalizer
@@ -148,10 +150,79 @@ def can_join(a: str, b: str, limits: PieceLimits) -> bool:
     return True
 
 
-class ReferenceCounter:
-    """Counts words. `cpbpe.engine.training.Counter` describes the methods."""
+class WordCounter:
+    """Counts words, in either family. `cpbpe.engine.training.Counter` describes the methods."""
+
+    def __init__(self, ordered: bool = False) -> None:
+        self._words: Multiset[bytes] = Multiset()
+        self._firsts: dict[bytes, int] | None = {} if ordered else None
+        self._seen = 0  # a number that rises with the text
+        self._parts: list[bytes] | None = None  # of the text that has begun
+        self._sentences = self._bytes = self._broken = 0
+        self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
+
+    def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
+        for text, count in zip(texts, counts or [1] * len(texts), strict=True):
+            prepared = self._prepare(text)
+            if prepared is not None:
+                self._count(prepared, count)
+
+    def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
+        return [self._prepare(sentence) for sentence in sentences]
+
+    def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
+        for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
+            self._count(sentence, count)
+
+    def add_part(self, data: bytes, threads: int = 1) -> None:
+        self._parts = [*(self._parts or []), data]
+
+    def end_text(self, threads: int = 1) -> None:
+        if self._parts is not None:
+            text, self._parts = b"".join(self._parts), None
+            if text:
+                self.add([text])
+            else:
+                self._sentences += 1
+
+    def tallies(self) -> Tallies:
+        return Tallies(self._sentences, self._bytes, dict(self._skipped), self._broken)
+
+    def distinct(self) -> int:
+        return len(self._words)
+
+    def memory(self) -> int:
+        return 200 * len(self._words)
+
+    def drain(self) -> Words:
+        words = pack(self._words, self._firsts)
+        self._words.clear()
+        if self._firsts is not None:
+            self._firsts.clear()
+        return words
+
+    def _prepare(self, text: bytes) -> bytes | None:
+        """A text, ready to be cut; or None, if it is skipped."""
+        raise NotImplementedError
+
+    def _cut(self, text: str) -> Iterator[str]:
+        """The words of a text."""
+        raise NotImplementedError
+
+    def _count(self, text: bytes, count: int) -> None:
+        """Cut a text into words and count them."""
+        for word in map(str.encode, self._cut(repair(text).decode())):
+            self._words[word] += count
+            if self._firsts is not None:
+                self._firsts.setdefault(word, self._seen)
+                self._seen += 1
+
+
+class ReferenceCounter(WordCounter):
+    """Counts the words of the SentencePiece family."""
 
     def __init__(self, spec: CountSpec):
+        super().__init__()
         self.spec = spec
         # Training does not protect symbols from normalization: they are looked for in the normalized text.
         self._normalizer = Normalizer(
@@ -166,46 +237,12 @@ class ReferenceCounter:
         # As with user-defined pieces, sentencepiece looks at no more than 64 symbols at one position.
         self._symbols = Finder(spec.symbols, MAX_SYMBOL_MATCHES)
         self._joins: dict[tuple[str, str], bool] = {}
-        self._words: Multiset[bytes] = Multiset()
-        self._sentences = self._bytes = self._broken = 0
-        self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
-
-    def add(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
-            prepared = self._prepare(sentence)
-            if prepared is not None:
-                self._count(prepared, count)
 
     def add_block(self, data: bytes, threads: int = 1) -> None:
         if self.spec.keep_newlines:
             self.add(re.findall(rb"[^\n]*\n+|[^\n]+", data))
         elif data:
             self.add(data.removesuffix(b"\n").split(b"\n"))
-
-    def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
-        return [self._prepare(sentence) for sentence in sentences]
-
-    def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
-            self._count(sentence, count)
-
-    def add_words(self, words: Words) -> None:
-        for word, count in unpack(words):
-            self._words[word] += count
-
-    def tallies(self) -> Tallies:
-        return Tallies(self._sentences, self._bytes, dict(self._skipped), self._broken)
-
-    def distinct(self) -> int:
-        return len(self._words)
-
-    def memory(self) -> int:
-        return 150 * len(self._words) + 10 * len(self._joins)
-
-    def drain(self) -> Words:
-        words = pack(self._words)
-        self._words.clear()
-        return words
 
     def _prepare(self, sentence: bytes) -> bytes | None:
         """Normalize, and replace symbols by BOUNDARY; or record why the sentence is skipped."""
@@ -228,11 +265,6 @@ class ReferenceCounter:
         )
         return None
 
-    def _count(self, text: bytes, count: int) -> None:
-        """Cut a normalized sentence into words and count them."""
-        for word in self._cut(repair(text).decode()):
-            self._words[word.encode()] += count
-
     def _cut(self, text: str) -> Iterator[str]:
         joins, limits = self._joins, self.spec.limits
         begin = 0
@@ -247,23 +279,23 @@ class ReferenceCounter:
             yield text[begin:]
 
 
-def pack(counts: Mapping[bytes, int]) -> Words:
-    """Counted words in their portable form."""
+def pack(counts: Mapping[bytes, int], firsts: Mapping[bytes, int] | None = None) -> Words:
+    """Counted words in their portable form; with `firsts`, it is recorded where each was first seen."""
     words = sorted(counts)
     if any(counts[word] > MAX_COUNT for word in words):
         raise OverflowError("a word was counted 2**63 times or more")
-    ends = array("Q")
-    end = 0
-    for word in words:
-        end += len(word)
-        ends.append(end)
-    return Words(b"".join(words), _little(ends), _little(array("Q", map(counts.__getitem__, words))))
+    return Words(
+        b"".join(words),
+        _column(list(accumulate(map(len, words)))),
+        _column([counts[word] for word in words]),
+        _column([firsts[word] for word in words]) if firsts else b"",
+    )
 
 
 def unpack(words: Words) -> Iterator[tuple[bytes, int]]:
     """The words with their counts.
 
-    >>> list(unpack(pack(Multiset({b"on": 2, b"and": 1}))))
+    >>> list(unpack(pack({b"on": 2, b"and": 1})))
     [(b'and', 1), (b'on', 2)]
     """
     begin = 0
@@ -274,17 +306,24 @@ def unpack(words: Words) -> Iterator[tuple[bytes, int]]:
         begin = end
 
 
+def firsts_of(words: Words) -> Iterator[int]:
+    """Where each word was first seen; 0 if that was not recorded."""
+    return (first for (first,) in struct.iter_unpack("<Q", words.firsts or bytes(8 * len(words))))
+
+
 def merge_words(parts: Sequence[Words]) -> Words:
-    """Merge several lists of words, adding up the counts."""
+    """Merge several lists of words: counts are added up, and the earliest place of each word stays."""
     counts: Multiset[bytes] = Multiset()
+    firsts: dict[bytes, int] = {}
     for part in parts:
-        for word, count in unpack(part):
+        for (word, count), first in zip(unpack(part), firsts_of(part), strict=True):
             counts[word] += count
-    return pack(counts)
+            firsts[word] = min(first, firsts.get(word, first))
+    return pack(counts, firsts if any(part.firsts for part in parts) else None)
 
 
-def _little(column: array[int]) -> bytes:
-    return struct.pack(f"<{len(column)}Q", *column)
+def _column(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}Q", *numbers)
 
 
 # --- Idea 2: rare characters are left out ---------------------------------------------------------
@@ -324,12 +363,134 @@ def _float32(value: float) -> float:
 
 # --- Ideas 3 and 4: merging -------------------------------------------------------------------------
 
+WALL = -1
+"""Stands between two words, for every character that no piece will hold, and where there was a symbol that
+was merged into the one before it."""
 
-def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Learned:
-    """Accept characters, then merge until the vocabulary is full or no pair is left.
+Pair = tuple[int, int]
+
+
+class Merge(NamedTuple):
+    """A pair that was merged."""
+
+    pair: Pair
+    """The two symbols."""
+    piece: Any
+    """Their joined text."""
+    frequency: int
+    """How often the pair occurred."""
+    shorter: int
+    """By how many symbols the text became shorter: like `frequency`, but places that overlap count once."""
+
+
+def merges_of(
+    words: Iterable[tuple[Sequence[int], int]],
+    pieces: list[Any],
+    allowed: Callable[[Any], bool],
+    order: Callable[[Pair, Callable[[Pair], int]], tuple[Any, ...]],
+) -> Iterator[Merge]:
+    """Merge the most frequent pair, again and again, until none is left; the same for both families.
+
+    A word is a list of symbols, with how often it was counted. A symbol is an index into `pieces`, to which
+    each merge adds one. `allowed` says which pieces may be made, `order` which of two equally frequent pairs
+    comes first: the one with the smaller value. It may ask where in the text a pair occurs first.
 
     **Frequencies.** The frequency of a pair is how often it occurs in the text, including overlaps: `a`+`a`
     occurs twice in `aaa`. Merging goes from left to right, so `aaa` merges once.
+
+    **After a merge, only its neighbours change.** Their frequencies are corrected, instead of counting all
+    pairs anew.
+
+    **The queue.** The frequency of a pair only falls after the merge that made one of its symbols, and its
+    first place only moves on: a symbol gets a new neighbour only by becoming part of a new symbol, or by a
+    neighbour that does, so a pair of two old symbols never appears again. An entry of the queue that is out
+    of date therefore stands too far in front. When its turn comes it is put back, and nothing has to be
+    searched for.
+    """
+    # 1. Write the words as one long list of symbols, with walls between them.
+    text = [WALL]
+    weight = [0]  # for each place in the text: how often its word was counted
+    for word, count in words:
+        text += [*word, WALL]
+        weight += [count] * (len(word) + 1)
+    before = list(range(-1, len(text) - 1))
+    after = list(range(1, len(text) + 1))
+
+    # 2. Find all pairs, and put them in a queue, the one to merge next in front.
+    frequency: dict[Pair, int] = {}  # of the pairs that can still be merged
+    places: dict[Pair, list[int]] = {}  # where they occur, or occurred, from left to right
+    passed: dict[Pair, int] = {}  # how many of these places are known to hold the pair no longer
+    invalid: set[Pair] = set()
+    new_pairs: list[Pair] = []  # pairs that are not in the queue yet
+
+    def add(left: int, right: int) -> None:
+        """Count the pair at these two places of the text."""
+        pair = text[left], text[right]
+        if pair not in frequency:
+            if WALL in pair or pair in invalid:
+                return
+            if not allowed(pieces[pair[0]] + pieces[pair[1]]):
+                invalid.add(pair)
+                return
+            new_pairs.append(pair)
+            frequency[pair] = 0
+            places[pair] = []
+        frequency[pair] += weight[left]
+        places[pair].append(left)
+
+    def remove(left: int, right: int) -> None:
+        """Uncount the pair at these two places: one of them is about to change."""
+        pair = text[left], text[right]
+        if pair in frequency:
+            frequency[pair] -= weight[left]
+
+    def first(pair: Pair) -> int:
+        """The first place that still holds the pair."""
+        spots, at = places[pair], passed.get(pair, 0)
+        while at < len(spots) and (text[spots[at]], text[after[spots[at]]]) != pair:
+            at += 1
+        passed[pair] = at
+        return spots[at] if at < len(spots) else len(text)
+
+    def entry(pair: Pair) -> tuple[Any, ...]:
+        """The entry of a pair in the queue: the smallest entry is that of the pair to merge next."""
+        return -frequency[pair], *order(pair, first), pair
+
+    for at in range(len(text) - 1):
+        add(at, at + 1)
+    queue = list(map(entry, new_pairs))
+    heapify(queue)
+
+    # 3. Merge the first pair of the queue, until no pair is left.
+    while queue:
+        top = heappop(queue)
+        pair = top[-1]
+        if top != (now := entry(pair)):
+            heappush(queue, now)  # it has become rarer in the meantime, or its first place was merged
+            continue
+        del frequency[pair]
+        new, shorter = len(pieces), 0
+        pieces.append(pieces[pair[0]] + pieces[pair[1]])
+        new_pairs.clear()
+        for left in places.pop(pair):
+            right = after[left]
+            if (text[left], text[right]) != pair:
+                continue  # another pair was merged here, or this pair overlapped itself
+            previous, following = before[left], after[right]
+            remove(previous, left)
+            remove(right, following)
+            text[left], text[right] = new, WALL
+            after[left], before[following] = following, left
+            add(previous, left)
+            add(left, following)
+            shorter += weight[left]
+        for fresh in new_pairs:
+            heappush(queue, entry(fresh))
+        yield Merge(pair, pieces[new], -top[0], shorter)
+
+
+def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Learned:
+    """Accept characters, then merge until the vocabulary is full or no pair is left.
 
     **Nothing is forgotten.** When every pair in the text has been merged and the vocabulary is not full,
     pairs that occurred earlier follow, with a frequency of 0, in the order of idea 4. It is enough that a
@@ -343,133 +504,69 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     same reason, no pair ever has the text of a piece that already exists.
     """
     # 1. Unpack the words.
-    report = _Reporter(progress)
-    counted = list(unpack(words))
-    total = sum(count * len(word) for word, count in counted)
-    if total > MAX_COUNT:
-        raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
+    report = at_intervals(progress)
+    counted = [(word.decode(), count) for word, count in unpack(words)]
+    check_size(words)
 
-    # 2. Count the characters and accept some. A symbol is an index into `texts`. 0 is the wall between words,
-    # and also stands for every character that no piece will hold.
+    # 2. Count the characters and accept some.
     characters: Multiset[str] = Multiset()
     for done, (word, count) in enumerate(counted):
         report("characters", done, len(counted))
-        for character in word.decode():
+        for character in word:
             characters[character] += count
     accepted = accept_characters(characters, spec)
     ranked = sorted(set(characters) | accepted, key=lambda c: (-characters[c], c))
-    texts = ["", *(c for c in ranked if c in accepted)]
-    ids = {text: id for id, text in enumerate(texts) if id}
+    left_out = [c for c in ranked if c not in accepted and c not in (BND, NUL)]
+    pieces = [c for c in ranked if c in accepted]
+    ids = {piece: id for id, piece in enumerate(pieces)}
     limit = spec.vocab_size - spec.meta_pieces - (0 if spec.auto_character_coverage else len(accepted))
 
-    # 3. Write the text as one long list of symbols.
-    text = [0]
-    weight = [0]  # for each position in the text: how often its word was seen
-    for done, (word, count) in enumerate(counted if limit > 0 else ()):
-        report("pairs", done, len(counted))
-        symbols = [ids.get(c, 0) for c in word.decode()]
-        text += [*symbols, 0]
-        weight += [count] * (len(symbols) + 1)
-    before = list(range(-1, len(text) - 1))
-    after = list(range(1, len(text) + 1))
+    # 3. Merge.
+    def order(pair: Pair, first: object) -> tuple[int, bytes]:
+        piece = pieces[pair[0]] + pieces[pair[1]]
+        return len(piece), piece.encode()
 
-    # 4. Find all pairs, and put them in a queue, the most frequent first.
-    frequency: dict[tuple[int, int], int] = {}  # of the pairs that can still be merged
-    places: dict[tuple[int, int], list[int]] = {}  # where they occur, or occurred, from left to right
-    invalid: set[tuple[int, int]] = set()
-    new_pairs: list[tuple[int, int]] = []  # pairs that are not in the queue yet
-    queue: list[tuple[int, int, bytes, tuple[int, int]]] = []
-
-    def add(left: int, right: int) -> None:
-        """Count the pair at these two positions of the text."""
-        pair = text[left], text[right]
-        if pair not in frequency:
-            if 0 in pair or pair in invalid:
-                return
-            if not is_valid(texts[pair[0]] + texts[pair[1]], spec.limits):
-                invalid.add(pair)
-                return
-            new_pairs.append(pair)
-            frequency[pair] = 0
-            places[pair] = []
-        frequency[pair] += weight[left]
-        places[pair].append(left)
-
-    def remove(left: int, right: int) -> None:
-        """Uncount the pair at these two positions: one of them is about to change."""
-        pair = text[left], text[right]
-        if pair in frequency:
-            frequency[pair] -= weight[left]
-
-    def entry(pair: tuple[int, int]) -> tuple[int, int, bytes, tuple[int, int]]:
-        """The entry of a pair in the queue: the smallest entry is that of the pair to merge next."""
-        left, right = texts[pair[0]], texts[pair[1]]
-        return -frequency[pair], len(left + right), (left + right).encode(), pair
-
-    for at in range(len(text) - 1):
-        add(at, at + 1)
-    queue += map(entry, new_pairs)
-    new_pairs.clear()
-    heapify(queue)
-
-    # 5. Merge the first pair of the queue, until the vocabulary is full or no pair is left.
-    symbols_left = sum(characters.values())
-    merges: list[bytes] = []
-    frequencies = array("Q")
-    remaining = array("Q", [symbols_left])
-
-    while len(merges) < limit and queue:
+    report("pairs", 0, len(counted))
+    symbols = (([ids.get(c, WALL) for c in word], count) for word, count in counted)
+    merging = merges_of(symbols, pieces, lambda piece: is_valid(piece, spec.limits), order)
+    merges: list[Merge] = []
+    for merge in islice(merging, max(limit, 0)):
+        merges.append(merge)
         report("merges", len(merges), limit)
-        negative, _, piece, pair = heappop(queue)
-        if frequency[pair] != -negative:
-            heappush(queue, entry(pair))  # it has become rarer in the meantime
-            continue
-        del frequency[pair]
-        spots = places.pop(pair)
-        merges.append(piece)
-        frequencies.append(-negative)
-
-        new = len(texts)
-        texts.append(piece.decode())
-        for left in spots:
-            right = after[left]
-            if (text[left], text[right]) != pair:
-                continue  # another pair was merged here, or this pair overlapped itself
-            previous, following = before[left], after[right]
-            remove(previous, left)
-            remove(right, following)
-            text[left], text[right] = new, 0
-            after[left], before[following] = following, left
-            add(previous, left)
-            add(left, following)
-            symbols_left -= weight[left]
-        remaining.append(symbols_left)
-        for pair in new_pairs:
-            heappush(queue, entry(pair))
-        new_pairs.clear()
-
-    left_out = [c for c in ranked if c not in accepted and c not in (BND, NUL)]
     return Learned(
-        characters=tuple(texts[1 : len(accepted) + 1]),
+        merges=tuple(merge.piece.encode() for merge in merges),
+        frequencies=array("Q", (merge.frequency for merge in merges)),
+        symbols=remaining(sum(characters.values()), merges),
+        characters=tuple(pieces[: len(accepted)]),
         character_counts=array("Q", (characters[c] for c in ranked if c in accepted)),
         dropped_characters=tuple(left_out),
         dropped_counts=array("Q", (characters[c] for c in left_out)),
         boundaries=characters[BND],
         nuls=characters[NUL],
-        merges=tuple(merges),
-        frequencies=frequencies,
-        symbols=remaining,
     )
 
 
-class _Reporter:
-    """Calls a progress function at most five times a second."""
+def check_size(words: Words) -> int:
+    """How many bytes the text has, repetitions included; an error if these are too many."""
+    total = sum(count * len(word) for word, count in unpack(words))
+    if total > MAX_COUNT:
+        raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
+    return total
 
-    def __init__(self, progress: Progress | None):
-        self._progress = progress
-        self._next = 0.0
 
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        if self._progress and (now := monotonic()) >= self._next:
-            self._next = now + 0.2
-            self._progress(phase, done, total)
+def remaining(symbols: int, merges: Iterable[Merge]) -> array[int]:
+    """How many symbols the text has before the first merge and after each one."""
+    return array("Q", accumulate((-merge.shorter for merge in merges), initial=symbols))
+
+
+def at_intervals(progress: Progress | None) -> Progress:
+    """A function that calls a progress function at most five times a second."""
+    next_time = 0.0
+
+    def report(phase: str, done: int, total: int) -> None:
+        nonlocal next_time
+        if progress and (now := monotonic()) >= next_time:
+            next_time = now + 0.2
+            progress(phase, done, total)
+
+    return report

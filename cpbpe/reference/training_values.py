@@ -3,16 +3,19 @@
 Training has two halves. A counter turns text into *words* with counts; `learn` turns words into merges. The
 value between the two is `Words`. It can be saved, loaded, and merged with words that were counted on other
 machines, and the model stays the same. The ids of pieces and the contents of the model file are decided
-afterwards, in `cpbpe.training.model_build`.
+afterwards, in `cpbpe.training.families`.
 
-`cpbpe.reference.training` explains what each step means.
+Each family of models has its own specs, which say what is counted and learned: `CountSpec` and `LearnSpec`
+are those of the SentencePiece family, `ByteCountSpec` and `ByteLearnSpec` those of byte-level models.
+`cpbpe.reference.training` and `cpbpe.reference.byte_level.training` explain what each step means.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 UNKNOWN = "\u2585".encode()
 """Stands for every character that the model will not know. Sentences that contain it are skipped."""
@@ -48,6 +51,7 @@ class PieceLimits:
 class CountSpec:
     """Everything that decides which words are counted in a text."""
 
+    byte_level: ClassVar = False
     limits: PieceLimits = PieceLimits()
     """A text is cut between two characters that no piece can hold side by side."""
     charsmap: bytes = field(default=b"", repr=False)
@@ -72,6 +76,7 @@ class CountSpec:
 class LearnSpec:
     """Everything that decides which merges are learned from words."""
 
+    byte_level: ClassVar = False
     vocab_size: int
     """How many pieces the model should have."""
     meta_pieces: int
@@ -84,6 +89,36 @@ class LearnSpec:
     """Characters that are accepted before all others."""
     auto_character_coverage: bool = False
     """Accept every character for now; `model_build` chooses characters and merges together afterwards."""
+
+
+@dataclass(frozen=True)
+class ByteCountSpec:
+    """Everything that decides which words are counted in a text for a byte-level model."""
+
+    byte_level: ClassVar = True
+    pattern: str = ""
+    """The regular expression whose matches are the words, and what is between them; empty: a text is one."""
+    ordered: bool = False
+    """Record where each word was first seen, for `ties="minbpe"`."""
+
+
+@dataclass(frozen=True)
+class ByteLearnSpec:
+    """Everything that decides which merges of bytes are learned from words."""
+
+    byte_level: ClassVar = True
+    merges: int
+    """How many merges are wanted."""
+    byte_order: bytes
+    """The bytes in the order of their ids."""
+    ties: str = "tokenizers"
+    """Which of several most frequent pairs is merged: one of `TIES` in `byte_level/training.py`."""
+    min_frequency: int = 0
+    """A pair that is rarer than this is not merged; 0 is like 1."""
+    max_length: int = 0
+    """The most bytes that a piece of more than two can have; 0 for no limit."""
+    forbidden: tuple[bytes, ...] = ()
+    """Texts that are never pieces: those of special tokens."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,7 +162,9 @@ it contains UNKNOWN; nothing is left of it after normalization."""
 
 @dataclass(frozen=True)
 class Tallies:
-    """What a counter has seen. A sentence with a count is one sentence here."""
+    """What a counter has seen. A sentence with a count is one sentence here. In byte-level training a text is
+    what a sentence is in the other, and only empty ones are skipped.
+    """
 
     sentences: int
     """All sentences, including skipped ones."""
@@ -141,84 +178,32 @@ class Tallies:
 
 @dataclass(frozen=True)
 class Learned:
-    """What training has learned, in that order."""
+    """What training has learned. Numbers are u64; the SentencePiece family has characters, the other
+    pairs.
+    """
 
-    characters: tuple[str, ...]
-    """The accepted characters, the most frequent first, then by code point."""
-    character_counts: array[int]
-    """How often each was seen (u64); 0 is possible for one of required_chars."""
-    dropped_characters: tuple[str, ...]
-    """The other characters of the text, in the same order; BOUNDARY and NUL are in neither list."""
-    dropped_counts: array[int]
-    """How often each of these was seen (u64)."""
-    boundaries: int
-    """How often BOUNDARY was seen. sentencepiece counts it as text when it measures the coverage."""
-    nuls: int
-    """How often U+0000 was seen. It is never counted, never accepted and never part of a piece."""
     merges: tuple[bytes, ...]
     """The pieces that were made, best first; none if characters and meta pieces alone exceed vocab_size."""
     frequencies: array[int]
-    """How often the pair occurred in the text when it was merged (u64); `learn` explains how it can be 0."""
-    symbols: array[int]
-    """How many symbols the text had before the first merge and after each one (u64)."""
-
-
-@dataclass(frozen=True)
-class ByteCountSpec:
-    """Everything that decides which words are counted in a text for a byte-level model."""
-
-    pattern: str = ""
-    """The regular expression whose matches are the words, and what is between them; empty: a text is one."""
-    ordered: bool = False
-    """Record where each word was first seen, for `ties="minbpe"`."""
-
-
-@dataclass(frozen=True)
-class ByteTallies:
-    """What a counter for byte-level models has seen. A text with a count is one text here."""
-
-    texts: int
-    """All texts."""
-    size: int
-    """The bytes in them."""
-    empty: int
-    """How many of them are empty."""
-    broken: int
-    """How many are not valid UTF-8."""
-
-
-@dataclass(frozen=True)
-class ByteLearnSpec:
-    """Everything that decides which merges of bytes are learned from words."""
-
-    merges: int
-    """How many merges are wanted."""
-    byte_order: bytes
-    """The bytes in the order of their ids."""
-    ties: str = "tokenizers"
-    """Which of several most frequent pairs is merged: one of `TIES` in `byte_level/training.py`."""
-    min_frequency: int = 0
-    """A pair that is rarer than this is not merged; 0 is like 1."""
-    max_length: int = 0
-    """The most bytes that a piece of more than two can have; 0 for no limit."""
-    forbidden: tuple[bytes, ...] = ()
-    """Texts that are never pieces: those of special tokens."""
-
-
-@dataclass(frozen=True)
-class ByteLearned:
-    """The merges of bytes that training has learned, in that order. Numbers are u64."""
-
-    lefts: array[int]
-    """The left id of each pair. The ids of the bytes are 0 to 255, that of the first merge is 256."""
-    rights: array[int]
-    """The right id of each."""
-    pieces: tuple[bytes, ...]
-    """The pieces that were made."""
-    frequencies: array[int]
-    """How often the pair occurred in the text when it was merged."""
+    """How often the pair occurred in the text when it was merged; `learn` explains how it can be 0."""
     symbols: array[int]
     """How many symbols the text had before the first merge and after each one."""
+    characters: tuple[str, ...] = ()
+    """The accepted characters, the most frequent first, then by code point."""
+    character_counts: Sequence[int] = ()
+    """How often each was seen; 0 is possible for one of required_chars."""
+    dropped_characters: tuple[str, ...] = ()
+    """The other characters of the text, in the same order; BOUNDARY and NUL are in neither list."""
+    dropped_counts: Sequence[int] = ()
+    """How often each of these was seen."""
+    boundaries: int = 0
+    """How often BOUNDARY was seen. sentencepiece counts it as text when it measures the coverage."""
+    nuls: int = 0
+    """How often U+0000 was seen. It is never counted, never accepted and never part of a piece."""
+    lefts: Sequence[int] = ()
+    """The left id of each pair. The ids of the bytes are 0 to 255, that of the first merge is 256."""
+    rights: Sequence[int] = ()
+    """The right id of each."""
 
 
 def skip_reason(sentence: bytes, max_sentence_length: int) -> str | None:

@@ -4,8 +4,8 @@ import random
 from array import array
 from typing import Any
 
-from cpbpe.engine.byte_training import make_byte_counter
-from cpbpe.reference.byte_training import ReferenceByteCounter
+from cpbpe.engine.training import make_counter
+from cpbpe.reference.byte_level.training import ReferenceByteCounter
 from cpbpe.reference.training import unpack
 from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.text.split_patterns import PATTERNS
@@ -26,11 +26,11 @@ def calls(rng: random.Random) -> list[tuple[str, Any]]:
 
     told: list[tuple[str, Any]] = []
     for _ in range(rng.randint(1, 4)):
-        kind = rng.choice(["add", "add_lines", "add_part"])
+        kind = rng.choice(["add", "add_block", "add_part"])
         if kind == "add_part":
             told += [(kind, text()) for _ in range(rng.randint(1, 3))] + [("end_text", None)]
         else:
-            told.append((kind, text() if kind == "add_lines" else [text() for _ in range(rng.randint(0, 3))]))
+            told.append((kind, text() if kind == "add_block" else [text() for _ in range(rng.randint(0, 3))]))
     return told
 
 
@@ -60,7 +60,7 @@ def test_the_core_counts_as_the_reference() -> None:
     for _ in range(examples(400)):
         spec, told = ByteCountSpec(rng.choice(CHOSEN), rng.random() < 0.5), calls(rng)
         expected = counted(ReferenceByteCounter(spec), told, 1)
-        assert counted(make_byte_counter(spec), told, rng.choice([1, 3])) == expected, (spec, told)
+        assert counted(make_counter(spec), told, rng.choice([1, 3])) == expected, (spec, told)
 
 
 def test_many_lines_on_several_threads() -> None:
@@ -70,7 +70,7 @@ def test_many_lines_on_several_threads() -> None:
     data = b"".join(lines * (1_000_000 // sum(map(len, lines)))) + b"the end"
     for ordered in (False, True):
         spec = ByteCountSpec(PATTERNS["gpt2"], ordered)
-        several = counted(make_byte_counter(spec), [("add_lines", data)], 3)
-        assert several == counted(make_byte_counter(spec), [("add", data.splitlines(keepends=True))], 1)
-        assert several[0].texts == data.count(b"\n") + 1
+        several = counted(make_counter(spec), [("add_block", data)], 3)
+        assert several == counted(make_counter(spec), [("add", data.splitlines(keepends=True))], 1)
+        assert several[0].sentences == data.count(b"\n") + 1
         assert several[0].broken == 2 * (1_000_000 // sum(map(len, lines)))

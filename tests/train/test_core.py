@@ -81,8 +81,8 @@ def learn_in_ways(words: Words, spec: LearnSpec, **ways: Any) -> Learned:
     from cpbpe import _core
 
     given = {"threads": 1, "progress": None, **ways}
-    answer: dict[str, Any] = _core.learn(words.blob, words.ends, words.counts, spec, **given)
-    return Learned(**{name: train_engine._column(value) for name, value in answer.items()})
+    answer: dict[str, Any] = _core.learn((words.blob, words.ends, words.counts, b""), spec, **given)
+    return Learned(**{name: train_engine._value(value) for name, value in answer.items()})
 
 
 # --- Counting -------------------------------------------------------------------------------------
@@ -110,7 +110,6 @@ def test_counts_as_the_reference(spec: CountSpec, sentences: list[bytes], data: 
     assert core.prepare(sentences) == prepared
     for counter in (core, oracle):
         counter.add_prepared([*filter(None, prepared), *sentences], None)
-        counter.add_words(words)
     assert core.drain() == (more := oracle.drain())
     assert core.tallies() == oracle.tallies()
     assert train_engine.merge_words([words, more, words]) == reference.merge_words([words, more, words])
@@ -178,7 +177,7 @@ def test_counter_refuses_what_it_cannot_count() -> None:
     with pytest.raises(ValueError, match="one count for each"):
         core.add([b"a", b"b"], [1])
     with pytest.raises(ValueError, match="not words"):
-        core.add_words(Words(b"ab", (1).to_bytes(8, "little"), (1).to_bytes(8, "little")))
+        train_engine.merge_words([Words(b"ab", (1).to_bytes(8, "little"), (1).to_bytes(8, "little"))])
     with pytest.raises(ValueError, match="malformed"):
         train_engine.make_counter(CountSpec(charsmap=b"nonsense"))
     with pytest.raises(OverflowError):

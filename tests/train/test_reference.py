@@ -245,9 +245,6 @@ def test_words_can_be_merged() -> None:
     whole.add(sentences)
     expected = whole.drain()
     assert merge_words(parts) == expected
-    for part in parts:
-        whole.add_words(part)
-    assert whole.drain() == expected
 
 
 def test_counts_that_are_too_large() -> None:

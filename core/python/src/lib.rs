@@ -7,7 +7,6 @@
 mod aligned;
 mod arrays;
 mod batches;
-mod byte_training;
 mod columns;
 mod decoding;
 mod engine;
@@ -27,7 +26,6 @@ mod values;
 
 use pyo3::prelude::*;
 
-use crate::byte_training::ByteCounter;
 use crate::engine::Engine;
 use crate::finder::Finder;
 use crate::lines::LineWriter;
@@ -42,7 +40,7 @@ static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
 const _: () =
     assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>() && is_aligned::<LineWriter>());
-const _: () = assert!(is_aligned::<Splitter>() && is_aligned::<ByteCounter>() && is_aligned::<Slices>());
+const _: () = assert!(is_aligned::<Splitter>() && is_aligned::<Slices>());
 
 #[pymodule(gil_used = true)]
 mod _core {
@@ -50,8 +48,6 @@ mod _core {
     use pyo3::prelude::*;
     use pyo3::PyTypeInfo;
 
-    #[pymodule_export]
-    use crate::byte_training::{learn_bytes, merge_ordered_words, ByteCounter};
     #[pymodule_export]
     use crate::engine::Engine;
     #[pymodule_export]

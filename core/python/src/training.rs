@@ -1,4 +1,4 @@
-//! The border to Python for training. Policy, defaults and messages about options are Python's business; so are the
+//! The border to Python for training, of both families. Policy, defaults and messages about options are Python's business; so are the
 //! explanations of what each function is for, at the `Counter`, `learn` and `merge_words` of its training engine.
 
 use std::time::Duration;
@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use cpbpe::memory::{collected, with_room};
-use cpbpe::train::{self, CountSpec, LearnSpec, PieceLimits, SkipReason, Tuning, Words, WordsRef};
+use cpbpe::train::bytes::{learn_bytes, ByteCounter};
+use cpbpe::train::{self, ByteLearnSpec, CountSpec, LearnSpec, PieceLimits, SkipReason, Ties, Tuning, Words, WordsRef};
 use cpbpe::watch::{watch, Monitor};
 use cpbpe::{Error, NormalizerOptions};
 
@@ -19,10 +20,10 @@ use crate::values::{bytes, bytes_of, dict, list, string};
 /// How often signals are checked.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Work on fewer bytes than this is done directly, without a thread.
-pub const LITTLE: usize = 1 << 20;
+const LITTLE: usize = 1 << 20;
 
 /// Do the work in another thread; call `progress` and check for signals meanwhile. An exception of either ends it.
-pub fn watched<T: Send>(
+fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Monitor) -> Result<T, Error> + Send,
@@ -42,8 +43,13 @@ pub fn watched<T: Send>(
 }
 
 /// The attribute of a dataclass.
-pub fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
     object.getattr(name)?.extract().map_err(Into::into)
+}
+
+/// Whether a spec is for byte-level models.
+fn is_byte_level(spec: &Bound<'_, PyAny>) -> PyResult<bool> {
+    field(spec, "byte_level")
 }
 
 /// What Python's `PieceLimits` says.
@@ -92,16 +98,38 @@ fn learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<LearnSpec> {
     })
 }
 
-/// The columns of Python's `Words`: blob, ends and counts.
-pub type WordColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+/// What Python's `ByteLearnSpec` says.
+fn byte_learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<ByteLearnSpec> {
+    let byte_order: Vec<u8> = field(spec, "byte_order")?;
+    let ties: String = field(spec, "ties")?;
+    Ok(ByteLearnSpec {
+        merges: field(spec, "merges")?,
+        ties: match ties.as_str() {
+            "tokenizers" => Ties::Ids,
+            "minbpe" => Ties::First,
+            _ => return Err(PyValueError::new_err("ties must be tokenizers or minbpe")),
+        },
+        byte_order: byte_order.try_into().map_err(|_| PyValueError::new_err("byte_order must have 256 bytes"))?,
+        min_frequency: field(spec, "min_frequency")?,
+        max_length: field(spec, "max_length")?,
+        forbidden: field(spec, "forbidden")?,
+    })
+}
 
-pub fn word_columns(py: Python<'_>, words: Words) -> PyResult<WordColumns<'_>> {
+/// The columns of Python's `Words`: blob, ends, counts and firsts.
+type WordColumns<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+fn word_columns(py: Python<'_>, words: Words) -> PyResult<WordColumns<'_>> {
     let words = words.checked().map_err(exception)?;
-    Ok((bytes(py, &words.blob)?, bytes(py, &words.ends)?, bytes(py, &words.counts)?))
+    Ok((bytes(py, &words.blob)?, bytes(py, &words.ends)?, bytes(py, &words.counts)?, bytes(py, &words.firsts)?))
+}
+
+fn slices_of<'a>((blob, ends, counts, firsts): &'a WordColumns<'_>) -> [&'a [u8]; 4] {
+    [blob.as_bytes(), ends.as_bytes(), counts.as_bytes(), firsts.as_bytes()]
 }
 
 /// Do some work with a counter on text of this size.
-pub fn counting<C: Send>(
+fn counting<C: Send>(
     py: Python<'_>,
     counter: &mut C,
     size: usize,
@@ -114,12 +142,12 @@ pub fn counting<C: Send>(
 }
 
 /// The bytes in all texts.
-pub fn size_of_all(texts: &[Bound<'_, PyBytes>]) -> usize {
+fn size_of_all(texts: &[Bound<'_, PyBytes>]) -> usize {
     texts.iter().map(|text| text.as_bytes().len()).sum()
 }
 
 /// Texts with their counts, each of which is 1 if none are given.
-pub fn counted<'a>(
+fn counted<'a>(
     texts: &'a [Bound<'_, PyBytes>],
     counts: Option<Vec<u64>>,
 ) -> PyResult<impl Iterator<Item = (&'a [u8], u64)> + Send> {
@@ -134,39 +162,89 @@ pub fn counted<'a>(
 /// The sentences that were skipped for one reason: how many, their bytes, and examples.
 type SkippedFields<'py> = (u64, u64, Vec<(u64, Bound<'py, PyBytes>)>);
 
+/// A counter of either family.
+enum Kind {
+    Characters(train::Counter),
+    Bytes(ByteCounter),
+}
+
 /// Counts words.
 #[pyclass(module = "cpbpe._core")]
 pub struct Counter {
     /// In a box, because the interpreter does not align objects as it asks for (see `lib.rs`).
-    counter: Box<train::Counter>,
+    kind: Box<Kind>,
+}
+
+impl Counter {
+    /// The counter of the SentencePiece family.
+    fn of_characters(&mut self) -> PyResult<&mut train::Counter> {
+        match &mut *self.kind {
+            Kind::Characters(counter) => Ok(counter),
+            Kind::Bytes(_) => Err(PyTypeError::new_err("texts of byte-level models are not prepared")),
+        }
+    }
+
+    /// The counter of byte-level models.
+    fn of_bytes(&mut self) -> PyResult<&mut ByteCounter> {
+        match &mut *self.kind {
+            Kind::Bytes(counter) => Ok(counter),
+            Kind::Characters(_) => Err(PyTypeError::new_err("only texts of byte-level models come in parts")),
+        }
+    }
 }
 
 #[pymethods]
 impl Counter {
     #[new]
     fn new(spec: &Bound<'_, PyAny>) -> PyResult<Counter> {
-        Ok(Counter { counter: Box::new(train::Counter::new(count_spec(spec)?).map_err(exception)?) })
+        let kind = if is_byte_level(spec)? {
+            let pattern: String = field(spec, "pattern")?;
+            let pattern = (!pattern.is_empty()).then_some(pattern.as_str());
+            Kind::Bytes(ByteCounter::new(pattern, field(spec, "ordered")?).map_err(exception)?)
+        } else {
+            Kind::Characters(train::Counter::new(count_spec(spec)?).map_err(exception)?)
+        };
+        Ok(Counter { kind: Box::new(kind) })
     }
 
-    fn add(&mut self, py: Python<'_>, sentences: &Bound<'_, PyList>, counts: Option<Vec<u64>>) -> PyResult<()> {
-        let sentences = bytes_of(sentences)?;
-        let size = size_of_all(&sentences);
-        let mut sentences = counted(&sentences, counts)?;
-        counting(py, &mut *self.counter, size, |counter, monitor| {
-            sentences.try_for_each(|(sentence, count)| {
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyList>,
+        counts: Option<Vec<u64>>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let texts = bytes_of(texts)?;
+        let size = size_of_all(&texts);
+        let mut texts = counted(&texts, counts)?;
+        counting(py, &mut *self.kind, size, |kind, monitor| match kind {
+            Kind::Characters(counter) => texts.try_for_each(|(text, count)| {
                 monitor.check()?;
-                Ok(counter.add(sentence, count, monitor)?)
-            })
+                Ok(counter.add(text, count, monitor)?)
+            }),
+            Kind::Bytes(counter) => counter.add(texts, threads, monitor),
         })
     }
 
     fn add_block(&mut self, py: Python<'_>, data: &[u8], threads: usize) -> PyResult<()> {
-        counting(py, &mut *self.counter, data.len(), |counter, monitor| Ok(counter.add_block(data, threads, monitor)?))
+        counting(py, &mut *self.kind, data.len(), |kind, monitor| match kind {
+            Kind::Characters(counter) => Ok(counter.add_block(data, threads, monitor)?),
+            Kind::Bytes(counter) => counter.add_lines(data, threads, monitor),
+        })
+    }
+
+    fn add_part(&mut self, py: Python<'_>, data: &[u8], threads: usize) -> PyResult<()> {
+        counting(py, self.of_bytes()?, data.len(), |counter, monitor| counter.add_part(data, threads, monitor))
+    }
+
+    fn end_text(&mut self, py: Python<'_>, threads: usize) -> PyResult<()> {
+        counting(py, self.of_bytes()?, LITTLE, |counter, monitor| counter.end_text(threads, monitor))
     }
 
     fn prepare<'py>(&mut self, py: Python<'py>, sentences: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyList>> {
+        let counter = self.of_characters()?;
         let sentences = bytes_of(sentences)?;
-        list(py, sentences.iter(), |sentence| match self.counter.prepare(sentence.as_bytes()).map_err(halted)? {
+        list(py, sentences.iter(), |sentence| match counter.prepare(sentence.as_bytes()).map_err(halted)? {
             Some(text) => Ok(bytes(py, &text)?.into_any()),
             None => Ok(py.None().into_bound(py)),
         })
@@ -178,30 +256,23 @@ impl Counter {
         sentences: &Bound<'_, PyList>,
         counts: Option<Vec<u64>>,
     ) -> PyResult<()> {
+        let counter = self.of_characters()?;
         let sentences = bytes_of(sentences)?;
         let mut sentences = counted(&sentences, counts)?;
         watched(py, None, |monitor| {
             sentences.try_for_each(|(sentence, count)| {
                 monitor.check()?;
-                Ok(self.counter.add_prepared(sentence, count, monitor)?)
+                Ok(counter.add_prepared(sentence, count, monitor)?)
             })
         })
     }
 
-    fn add_words(&mut self, py: Python<'_>, blob: &[u8], ends: &[u8], counts: &[u8]) -> PyResult<()> {
-        let words = WordsRef::new(blob, ends, counts).map_err(exception)?;
-        watched(py, None, |monitor| {
-            (0..words.len()).try_for_each(|at| {
-                monitor.check()?;
-                let (word, count) = words.get(at);
-                Ok(self.counter.add_word(word.as_bytes(), count)?)
-            })
-        })
-    }
-
-    /// Sentences, bytes, the skipped ones by reason, and how many are not UTF-8.
+    /// Texts, bytes, the skipped ones by reason, and how many are not UTF-8.
     fn tallies<'py>(&self, py: Python<'py>) -> PyResult<(u64, u64, Bound<'py, PyDict>, u64)> {
-        let tallies = self.counter.tallies();
+        let tallies = match &*self.kind {
+            Kind::Characters(counter) => counter.tallies(),
+            Kind::Bytes(counter) => counter.tallies(),
+        };
         let reasons = dict(py)?;
         for (name, skipped) in SkipReason::NAMES.iter().zip(&tallies.skipped) {
             let examples = skipped.examples.iter().map(|(number, text)| Ok((*number, bytes(py, text)?)));
@@ -211,33 +282,43 @@ impl Counter {
         Ok((tallies.sentences, tallies.bytes, reasons, tallies.broken))
     }
 
-    fn distinct(&mut self, py: Python<'_>) -> usize {
-        py.detach(|| self.counter.distinct())
+    fn distinct(&mut self, py: Python<'_>) -> PyResult<usize> {
+        let distinct = py.detach(|| match &mut *self.kind {
+            Kind::Characters(counter) => Ok(counter.distinct()),
+            Kind::Bytes(counter) => counter.distinct(),
+        });
+        distinct.map_err(halted)
     }
 
     fn memory(&self) -> usize {
-        self.counter.memory()
+        match &*self.kind {
+            Kind::Characters(counter) => counter.memory(),
+            Kind::Bytes(counter) => counter.memory(),
+        }
     }
 
     fn drain<'py>(&mut self, py: Python<'py>) -> PyResult<WordColumns<'py>> {
-        word_columns(py, watched(py, None, |monitor| self.counter.drain(monitor))?)
+        let words = watched(py, None, |monitor| match &mut *self.kind {
+            Kind::Characters(counter) => counter.drain(monitor),
+            Kind::Bytes(counter) => counter.drain(monitor),
+        })?;
+        word_columns(py, words)
     }
 }
 
 /// One list of words from several.
 #[pyfunction]
 pub fn merge_words<'py>(py: Python<'py>, parts: Vec<WordColumns<'py>>) -> PyResult<WordColumns<'py>> {
-    let columns: Vec<[&[u8]; 3]> =
-        parts.iter().map(|(blob, ends, counts)| [blob.as_bytes(), ends.as_bytes(), counts.as_bytes()]).collect();
+    let columns: Vec<[&[u8]; 4]> = parts.iter().map(slices_of).collect();
     let merged = watched(py, None, |monitor| {
-        let lists = columns.iter().map(|[blob, ends, counts]| WordsRef::new(blob, ends, counts));
+        let lists = columns.iter().map(|columns| WordsRef::new(*columns, 1));
         train::merge_words(&lists.collect::<Result<Vec<_>, _>>()?, monitor)
     })?;
     word_columns(py, merged)
 }
 
 /// The tuning, of which Python names what is not as usual.
-pub fn tuning_of(names: Option<&Bound<'_, PyDict>>) -> PyResult<Tuning> {
+fn tuning_of(names: Option<&Bound<'_, PyDict>>) -> PyResult<Tuning> {
     let mut tuning = Tuning::DEFAULT;
     for (name, value) in names.into_iter().flatten() {
         match name.extract::<String>()?.as_str() {
@@ -252,32 +333,39 @@ pub fn tuning_of(names: Option<&Bound<'_, PyDict>>) -> PyResult<Tuning> {
 
 /// Learn merges from words.
 #[pyfunction]
-#[pyo3(signature = (blob, ends, counts, spec, *, threads, progress, **tuning))]
-#[allow(clippy::too_many_arguments)]
+#[pyo3(signature = (words, spec, *, threads, progress, **tuning))]
 pub fn learn<'py>(
     py: Python<'py>,
-    blob: &[u8],
-    ends: &[u8],
-    counts: &[u8],
+    words: WordColumns<'py>,
     spec: &Bound<'py, PyAny>,
     threads: usize,
     progress: Option<&Bound<'py, PyAny>>,
     tuning: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let words = WordsRef::checked(blob, ends, counts, threads).map_err(exception)?;
-    let spec = learn_spec(spec)?;
+    let words = WordsRef::new(slices_of(&words), threads).map_err(exception)?;
     let tuning = tuning_of(tuning)?;
-    let learned = watched(py, progress, |monitor| train::learn(&words, &spec, &tuning, threads, monitor))?;
-    let (all, merges) = (learned.characters, learned.merges);
     let fields = dict(py)?;
-    for (name, counts_name, characters) in
-        [("characters", "character_counts", &all.accepted), ("dropped_characters", "dropped_counts", &all.dropped)]
-    {
-        fields.set_item(name, list(py, characters.iter(), |(c, _)| string(py, c.to_string().as_bytes()))?)?;
-        fields.set_item(counts_name, column(py, characters.iter().map(|(_, count)| *count))?)?;
-    }
-    fields.set_item("boundaries", all.boundaries)?;
-    fields.set_item("nuls", all.nuls)?;
+    let merges = if is_byte_level(spec)? {
+        let spec = byte_learn_spec(spec)?;
+        let merges = watched(py, progress, |monitor| learn_bytes(&words, &spec, &tuning, threads, monitor))?;
+        for (name, side) in [("lefts", 0), ("rights", 1)] {
+            fields.set_item(name, column(py, merges.pairs.iter().map(|pair| u64::from(pair[side])))?)?;
+        }
+        merges
+    } else {
+        let spec = learn_spec(spec)?;
+        let learned = watched(py, progress, |monitor| train::learn(&words, &spec, &tuning, threads, monitor))?;
+        let all = learned.characters;
+        for (name, counts_name, characters) in
+            [("characters", "character_counts", &all.accepted), ("dropped_characters", "dropped_counts", &all.dropped)]
+        {
+            fields.set_item(name, list(py, characters.iter(), |(c, _)| string(py, c.to_string().as_bytes()))?)?;
+            fields.set_item(counts_name, column(py, characters.iter().map(|(_, count)| *count))?)?;
+        }
+        fields.set_item("boundaries", all.boundaries)?;
+        fields.set_item("nuls", all.nuls)?;
+        learned.merges
+    };
     fields.set_item("merges", list(py, merges.pieces.iter(), |piece| bytes(py, piece))?)?;
     fields.set_item("frequencies", column(py, merges.frequencies.into_iter())?)?;
     fields.set_item("symbols", column(py, merges.symbols.into_iter())?)?;
@@ -285,7 +373,7 @@ pub fn learn<'py>(
 }
 
 /// Numbers as u64, in bytes.
-pub fn column(py: Python<'_>, numbers: impl ExactSizeIterator<Item = u64>) -> PyResult<Bound<'_, PyBytes>> {
+fn column(py: Python<'_>, numbers: impl ExactSizeIterator<Item = u64>) -> PyResult<Bound<'_, PyBytes>> {
     let mut column = with_room(numbers.len() * size_of::<u64>()).map_err(halted)?;
     column.extend(numbers.flat_map(u64::to_ne_bytes));
     bytes(py, &column)

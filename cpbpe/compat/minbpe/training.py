@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from cpbpe.compat.minbpe.engine import cuts_alike
 from cpbpe.compat.minbpe.files import LectureError
-from cpbpe.engine.byte_training import learn_bytes, make_byte_counter
 from cpbpe.engine.choice import engine_name
+from cpbpe.engine.training import learn as learn_fast
+from cpbpe.engine.training import make_counter
 from cpbpe.model.formats.minbpe import BYTES, Pair
 from cpbpe.reference.byte_level.patterns import compiled
 from cpbpe.reference.byte_level.training import count_chunks, learn
@@ -33,11 +34,11 @@ def learn_merges(text: str, pattern: str | None, vocab_size: int, verbose: bool)
     pairs: list[Pair]
     if engine_name() == "core":
         spec = ByteLearnSpec(merges=wanted, byte_order=bytes(range(BYTES)), ties="minbpe")
-        learned = learn_bytes(_words(text, pattern), spec)
+        learned = learn_fast(_words(text, pattern), spec)
         pairs = list(zip(learned.lefts, learned.rights, strict=True))
         if verbose:
             for number, pair in enumerate(pairs, 1):
-                show(number, pair, learned.pieces[number - 1], learned.frequencies[number - 1])
+                show(number, pair, learned.merges[number - 1], learned.frequencies[number - 1])
     else:
         pairs = learn(_chunks(text, pattern), wanted, "minbpe", show if verbose else None).pairs
     if len(pairs) < wanted:
@@ -57,10 +58,10 @@ def _chunks(text: str, pattern: str | None) -> dict[bytes, int]:
 def _words(text: str, pattern: str | None) -> Words:
     """The chunks of a text, counted; the core remembers in which order they come."""
     if pattern is None or cuts_alike(pattern, text):
-        counter = make_byte_counter(ByteCountSpec(pattern or "", ordered=True))
+        counter = make_counter(ByteCountSpec(pattern or "", ordered=True))
         counter.add([text.encode()])
     else:
-        counter = make_byte_counter(ByteCountSpec(ordered=True))
+        counter = make_counter(ByteCountSpec(ordered=True))
         chunks = _chunks(text, pattern)
         counter.add(list(chunks), list(chunks.values()))
     return counter.drain()

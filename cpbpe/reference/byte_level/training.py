@@ -1,14 +1,13 @@
 r"""How byte-level BPE is trained, as minbpe or as tokenizers does it, to be read from top to bottom.
 
-Training is what `cpbpe/reference/training.py` says: the most frequent pair becomes a piece, again and
-again. It is simpler here. All 256 bytes are pieces, so no rare characters are left out, and the pattern has
-cut the text into chunks, so there are no rules about what a piece may hold. There are three ideas:
+Training is what `cpbpe/reference/training.py` says: the most frequent pair becomes a piece, again and again,
+and the same loop does it. The rest is simpler here. All 256 bytes are pieces, so no rare characters are left
+out, and the pattern has cut the text into chunks, so there are no rules about what a piece may hold. There
+are two ideas:
 
 1. **Count chunks, not text.** Nothing merges across a cut, so equal chunks are counted together.
    (`count_chunks`)
-2. **After a merge, only its neighbours change.** Their counts are corrected, instead of counting all pairs
-   anew. (`learn`)
-3. **Ties need a rule.** Two pairs are often equally frequent, and libraries choose differently. Everything
+2. **Ties need a rule.** Two pairs are often equally frequent, and libraries choose differently. Everything
    that follows depends on the choice, so whoever wants the merges of a library must know its rule. (`TIES`)
 
 A corpus small enough to follow by hand; 97 is `a`, 98 is `b`:
@@ -20,15 +19,24 @@ A corpus small enough to follow by hand; 97 is `a`, 98 is `b`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from itertools import accumulate, islice
 
-from cpbpe.reference.byte_level.patterns import cut
+from cpbpe.reference.byte_level.patterns import compiled, cut, parts
+from cpbpe.reference.training import (
+    Pair,
+    WordCounter,
+    at_intervals,
+    check_size,
+    firsts_of,
+    merges_of,
+    unpack,
+)
+from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, Learned, Progress, Skipped, Words
 from cpbpe.text.byte_letters import BYTE_ORDER
-
-WALL = -1
-"""Stands between two chunks; and where there was a symbol that was merged into the one before it."""
 
 TIES = ("minbpe", "tokenizers")
 """Which of several most frequent pairs is merged.
@@ -96,7 +104,7 @@ def count_chunks(texts: Iterable[str], pattern: str | None) -> dict[bytes, int]:
     return {chunk.encode(): count for chunk, count in counts.items()}
 
 
-# --- Ideas 2 and 3: merging -------------------------------------------------------------------------
+# --- Idea 2: ties need a rule -------------------------------------------------------------------------
 
 
 def learn(
@@ -108,118 +116,91 @@ def learn(
 ) -> LearnedMerges:
     """The first `merges` merges of counted chunks; fewer if no pair is left.
 
-    **Counts.** A pair is counted at every place, overlapping ones included: `aaa` has two pairs `aa`. Merging
-    goes from left to right, so `aaa` becomes `aa`, `a`. All libraries that are named here count in this way.
-
-    **The first of several.** Chunks are in the order of their first appearance, so what comes first among
-    the distinct chunks comes first in the whole text. The places of a pair are all found during one merge:
-    a symbol gets a new neighbour only by becoming part of a new symbol, or by a neighbour that does, so a
-    pair of two old symbols never appears again. This merge goes from left to right. So the places of a pair
-    are in order, and the first of them that still holds the pair is where it is met first.
-
-    **The queue.** A pair's count only falls after that merge, and its first place only moves on. So an entry
-    of the queue that is out of date stands too far in front. When its turn comes, it is put back, and nothing
-    has to be searched for.
+    `merges_of` in `cpbpe/reference/training.py` merges; all libraries that are named here count pairs as it
+    does. Chunks are in the order of their first appearance, so what comes first among the distinct chunks
+    comes first in the whole text.
 
     `progress` is called after each merge with its number, its pair, its text and its count.
     """
     if ties not in TIES:
         raise ValueError(f"ties={ties!r} is none of {', '.join(map(repr, TIES))}")
-    order = [0] * 256
-    for place, byte in enumerate(BYTE_ORDER):
-        order[byte] = place
+    place_of = {byte: place for place, byte in enumerate(BYTE_ORDER)}
     limits = limits or Limits()
-    learned = LearnedMerges()
+    longest = max(limits.max_length, 2) if limits.max_length else None
 
-    # 1. Write the chunks as one long list of symbols, with walls between them.
-    text = [WALL]
-    weight = [0]  # for each place in the text: how often its chunk occurs
-    for chunk, count in chunks.items():
-        text += [*chunk, WALL]
-        weight += [count] * (len(chunk) + 1)
-    before = list(range(-1, len(text) - 1))
-    after = list(range(1, len(text) + 1))
-    pieces = [bytes([byte]) for byte in range(256)]
+    def allowed(piece: bytes) -> bool:
+        return piece not in limits.forbidden and (longest is None or len(piece) <= longest)
 
-    # 2. Find all pairs, with their counts and places, and put them in a queue, the next one to merge first.
-    counts: dict[tuple[int, int], int] = {}
-    places: dict[tuple[int, int], list[int]] = {}  # where they occur, or occurred, from left to right
-    looked: dict[tuple[int, int], int] = {}  # how many of its places no longer hold the pair
-    new_pairs: list[tuple[int, int]] = []
-
-    def add(left: int, right: int) -> None:
-        """Count the pair at these two places of the text."""
-        pair = text[left], text[right]
-        if WALL in pair:
-            return
-        if pair not in counts:
-            counts[pair] = looked[pair] = 0
-            places[pair] = []
-            new_pairs.append(pair)
-        counts[pair] += weight[left]
-        places[pair].append(left)
-
-    def remove(left: int, right: int) -> None:
-        """Uncount the pair at these two places: one of them is about to change."""
-        pair = text[left], text[right]
-        if pair in counts:
-            counts[pair] -= weight[left]
-
-    def first(pair: tuple[int, int]) -> int:
-        """The first place that still holds the pair."""
-        spots, at = places[pair], looked[pair]
-        while at < len(spots) and (text[spots[at]], text[after[spots[at]]]) != pair:
-            at += 1
-        looked[pair] = at
-        return spots[at] if at < len(spots) else len(text)
-
-    def entry(pair: tuple[int, int]) -> tuple[int, int, int, tuple[int, int]]:
-        """The entry of a pair in the queue: the smallest one is merged next."""
+    def order(pair: Pair, first: Callable[[Pair], int]) -> tuple[int, ...]:
         if ties == "minbpe":
-            return -counts[pair], first(pair), 0, pair
-        left, right = (order[id] if id < 256 else id for id in pair)
-        return -counts[pair], left, right, pair
+            return (first(pair),)
+        return tuple(place_of[id] if id < 256 else id for id in pair)
 
-    for at in range(len(text) - 1):
-        add(at, at + 1)
-    queue = [entry(pair) for pair in new_pairs]
-    new_pairs.clear()
-    heapify(queue)
-
-    # 3. Merge the first pair of the queue, until there are enough merges or no pair is left.
-    while len(learned.pairs) < merges and queue:
-        top = heappop(queue)
-        pair = top[-1]
-        if top != (true := entry(pair)):
-            heappush(queue, true)
-            continue
-        if -top[0] < max(limits.min_frequency, 1):
+    learned = LearnedMerges()
+    pieces = [bytes([byte]) for byte in range(256)]
+    for merge in islice(merges_of(chunks.items(), pieces, allowed, order), merges):
+        if merge.frequency < max(limits.min_frequency, 1):
             break  # all pairs that are left are too rare, or no longer in the text
-        piece = pieces[pair[0]] + pieces[pair[1]]
-        if piece in limits.forbidden or len(piece) > max(limits.max_length or len(piece), 2):
-            continue  # (it is out of the queue, and no merge puts it in again)
-        del counts[pair]
-        new, shorter = len(pieces), 0
-        pieces.append(piece)
-        for left in places.pop(pair):
-            right = after[left]
-            if (text[left], text[right]) != pair:
-                continue  # another pair was merged here, or this pair overlapped itself
-            previous, following = before[left], after[right]
-            remove(previous, left)
-            remove(right, following)
-            text[left], text[right] = new, WALL
-            after[left], before[following] = following, left
-            add(previous, left)
-            add(left, following)
-            shorter += weight[left]
-        for fresh in new_pairs:
-            heappush(queue, entry(fresh))
-        new_pairs.clear()
-        learned.pairs.append(pair)
-        learned.pieces.append(pieces[new])
-        learned.counts.append(-top[0])
-        learned.shortened.append(shorter)
+        learned.pairs.append(merge.pair)
+        learned.pieces.append(merge.piece)
+        learned.counts.append(merge.frequency)
+        learned.shortened.append(merge.shorter)
         if progress:
-            progress(len(learned.pairs), pair, pieces[new], -top[0])
+            progress(len(learned.pairs), merge.pair, merge.piece, merge.frequency)
     return learned
+
+
+# --- The same as an engine ------------------------------------------------------------------------
+
+
+class ReferenceByteCounter(WordCounter):
+    """Counts the chunks of texts."""
+
+    def __init__(self, spec: ByteCountSpec):
+        super().__init__(spec.ordered)
+        self._pattern = spec.pattern
+        if spec.pattern:
+            compiled(spec.pattern)  # raises an error if it is none
+
+    def add_block(self, data: bytes, threads: int = 1) -> None:
+        self.add(re.findall(rb"[^\n]*\n|[^\n]+", data))
+
+    def _prepare(self, text: bytes) -> bytes | None:
+        """The text; what is not valid UTF-8 becomes U+FFFD."""
+        self._sentences += 1
+        self._bytes += len(text)
+        if not text:
+            self._skipped["empty"] = Skipped(self._skipped["empty"].sentences + 1)
+            return None
+        valid = text.decode(errors="replace").encode()
+        self._broken += valid != text
+        return valid
+
+    def _cut(self, text: str) -> Iterator[str]:
+        return filter(None, parts(self._pattern, text) if self._pattern else [text])
+
+
+def learn_words(words: Words, spec: ByteLearnSpec, progress: Progress | None = None) -> Learned:
+    """Learn merges from words. `learn` numbers bytes by their values; here `byte_order` says their ids."""
+    if spec.ties == "tokenizers" and spec.byte_order != bytes(BYTE_ORDER):
+        raise ValueError('ties="tokenizers" is defined for bytes in the order of GPT-2')
+    total = check_size(words)
+    rows = list(unpack(words))
+    if spec.ties == "minbpe":
+        rows = [row for _, row in sorted(zip(firsts_of(words), rows, strict=True))]
+    report = at_intervals(progress)
+    learned = learn(
+        dict(rows),
+        spec.merges,
+        spec.ties,
+        lambda number, *rest: report("merges", number, spec.merges),
+        Limits(spec.min_frequency, spec.max_length, frozenset(spec.forbidden)),
+    )
+    ids = [spec.byte_order.index(byte) for byte in range(256)]
+    return Learned(
+        merges=tuple(learned.pieces),
+        frequencies=array("Q", learned.counts),
+        symbols=array("Q", accumulate(map(int.__neg__, learned.shortened), initial=total)),
+        lefts=array("Q", (ids[left] if left < 256 else left for left, _ in learned.pairs)),
+        rights=array("Q", (ids[right] if right < 256 else right for _, right in learned.pairs)),
+    )

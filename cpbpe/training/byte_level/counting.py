@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cpbpe.corpus.files import shown_path
-from cpbpe.engine.byte_training import make_byte_counter
+from cpbpe.engine.training import make_counter
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import numpy
 from cpbpe.reference.training_values import ByteCountSpec, Words
@@ -99,9 +99,11 @@ def count_texts(
         words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
         tallies = work.counter.tallies()
         reading = Reading(
-            sentences=tallies.texts,
+            sentences=tallies.sentences,
             bytes=tallies.size,
-            left_out={"empty": LeftOut(tallies.empty)} if tallies.empty else {},
+            left_out={"empty": LeftOut(tallies.skipped["empty"].sentences)}
+            if tallies.skipped["empty"].sentences
+            else {},
             files=corpus.file_count,
             files_left_out=tuple(map(shown_path, corpus.left_out)),
             links_left_out=tuple(map(shown_path, corpus.again)),
@@ -142,7 +144,7 @@ class _Counting:
         self._threads = threads
         self._broken: dict[str, list[Any]] = {}  # by name: how many, and where the first is
         try:
-            self.counter = make_byte_counter(setup.spec)
+            self.counter = make_counter(setup.spec)
         except ValueError as error:
             raise TrainingError(f"{named('pattern')}: {error}") from None
 
@@ -154,7 +156,7 @@ class _Counting:
             if block.ends:
                 self.counter.end_text(self._threads)
         elif block.lines is not None:
-            self.counter.add_lines(block.lines, self._threads)
+            self.counter.add_block(block.lines, self._threads)
         else:
             self.counter.add(block.sentences, block.counts, self._threads)
         broken = self.counter.tallies().broken - before

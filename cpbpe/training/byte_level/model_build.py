@@ -9,7 +9,7 @@ from cpbpe.lazy import kept, numpy
 from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.formats import sentencepiece
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
-from cpbpe.reference.training_values import ByteLearned, ByteLearnSpec, Words
+from cpbpe.reference.training_values import ByteLearnSpec, Learned, Words
 from cpbpe.text.byte_letters import BYTE_ORDER
 from cpbpe.training.options import BYTES, ByteTrainOptions
 from cpbpe.training.report import Curve, Report
@@ -56,13 +56,13 @@ def learn_spec(options: ByteTrainOptions) -> ByteLearnSpec:
     )
 
 
-def build(options: ByteTrainOptions, learned: ByteLearned) -> ByteBuilt:
+def build(options: ByteTrainOptions, learned: Learned) -> ByteBuilt:
     """A model of `vocab_size` pieces, or as many as there are.
 
     Bytes and merges stand in the order in which they merge, so a score is the id with a minus; special tokens
     stand before them or after them.
     """
-    merges = learned.pieces[: options.merges]
+    merges = learned.merges[: options.merges]
     special = [(token.encode(), 0.0, PieceType.CONTROL) for token in options.special_tokens]
     first = len(special) if options.special_tokens_first else 0
     texts = [*(bytes([byte]) for byte in byte_order(options)), *merges]
@@ -86,9 +86,7 @@ def build(options: ByteTrainOptions, learned: ByteLearned) -> ByteBuilt:
     return ByteBuilt(spec, len(merges))
 
 
-def make_report(
-    options: ByteTrainOptions, counts: WordCounts, learned: ByteLearned, built: ByteBuilt
-) -> Report:
+def make_report(options: ByteTrainOptions, counts: WordCounts, learned: Learned, built: ByteBuilt) -> Report:
     """The report without its phases, because the last one has not ended yet."""
     special, text_bytes = len(options.special_tokens), learned.symbols[0]
     reading = counts.reading

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpbpe.engine.byte_training import learn_bytes
+from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.training_values import ByteLearned
+from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import given, named
 from cpbpe.text.byte_letters import to_letters
 from cpbpe.training.arguments import threads_or_all
@@ -25,7 +25,7 @@ class MadeOfBytes:
 
     options: ByteTrainOptions
     """The options of the training."""
-    learned: ByteLearned
+    learned: Learned
     """What was learned."""
 
     def least(self) -> int:
@@ -51,8 +51,8 @@ def train_bytes(
         raise TrainingError(f"there is nothing to train on: {why}")
     spec = learn_spec(options)
     with clock.phase("learning"), no_overflow():
-        learned = learn_bytes(counts.words, spec, threads_or_all(threads), display.update)
-        display.update("merges", len(learned.pieces), len(learned.pieces))
+        learned = learn(counts.words, spec, threads_or_all(threads), display.update)
+        display.update("merges", len(learned.merges), len(learned.merges))
     # 2. The model.
     made = MadeOfBytes(options, learned)
     with clock.phase("building"):

@@ -4,9 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Halt};
-use crate::memory::{probe, with_room, Grow};
-use crate::text::utf8::swap_spaces;
-use crate::text::utf8::SPACE;
+use crate::memory::{probe, Grow};
 use crate::train::cutter::{Cutter, TextFacts, Worker};
 use crate::train::sort::sorted;
 use crate::train::tallies::Tallies;
@@ -88,14 +86,6 @@ impl Counter {
     /// Count a sentence that has been prepared and only needs to be cut.
     pub fn add_prepared(&mut self, sentence: &[u8], count: u64, monitor: &Monitor) -> Result<(), Halt> {
         self.cutter.count_prepared(sentence, count, &mut self.workers[0], monitor)
-    }
-
-    /// Count a word of another counter.
-    pub fn add_word(&mut self, word: &[u8], count: u64) -> Result<(), Halt> {
-        let mut compact = with_room(word.len() * SPACE.len())?;
-        swap_spaces(word, &mut compact);
-        self.workers[0].table.add(&compact, count);
-        self.workers[0].table.check()
     }
 
     /// What was seen, and what was skipped.

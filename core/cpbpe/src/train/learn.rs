@@ -45,7 +45,7 @@ use crate::watch::{LearnPhase, Monitor};
 ///     required_chars: Vec::new(),
 ///     auto_character_coverage: false,
 /// };
-/// let words = WordsRef::new(&words.blob, &words.ends, &words.counts)?;
+/// let words = WordsRef::new([&words.blob, &words.ends, &words.counts, &words.firsts], 1)?;
 /// let learned = learn(&words, &spec, &Tuning::DEFAULT, 1, &Monitor::default())?;
 /// let characters: String = learned.characters.accepted.iter().map(|(c, _)| c).collect();
 /// assert_eq!(characters, "ew▁lonrst");

@@ -1,4 +1,4 @@
-//! The options and results of training. `CountSpec`, `LearnSpec` and `Learned` are the values of the same names in
+//! The options and results of training. `CountSpec`, `LearnSpec`, `ByteLearnSpec` and `Learned` are the values of the same names in
 //! `cpbpe/reference/training_values.py`, which explains every field in full.
 
 use crate::text::normalize::NormalizerOptions;
@@ -40,6 +40,32 @@ pub struct LearnSpec {
     pub auto_character_coverage: bool,
 }
 
+/// Which of several most frequent pairs is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// The one whose left symbol has the smallest id, then whose right symbol has.
+    Ids,
+    /// The one that comes first in the text as it is at that moment.
+    First,
+}
+
+/// Everything that decides which merges of bytes are learned from words.
+#[derive(Clone, Debug)]
+pub struct ByteLearnSpec {
+    /// How many merges are wanted.
+    pub merges: usize,
+    /// Which of several most frequent pairs is merged.
+    pub ties: Ties,
+    /// The bytes in the order of their ids.
+    pub byte_order: [u8; 256],
+    /// A pair that is rarer than this is not merged; 0 is like 1.
+    pub min_frequency: u64,
+    /// The most bytes that a piece of more than two can have; 0 for no limit.
+    pub max_length: u32,
+    /// Texts that are never pieces.
+    pub forbidden: Vec<Vec<u8>>,
+}
+
 /// How to learn. These values change the time and memory that learning takes, never the result. Tests set them to
 /// reach all code with little text.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +101,8 @@ pub struct Characters {
 /// Merges in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Merges {
+    /// The ids that each joins, in byte-level models. Those of the bytes are 0 to 255, that of the first merge is 256.
+    pub pairs: Vec<[u32; 2]>,
     /// The pieces that they made.
     pub pieces: Vec<Vec<u8>>,
     /// How often each pair occurred in the text when it was merged.

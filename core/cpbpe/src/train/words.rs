@@ -1,5 +1,5 @@
-//! Counted words in the form that crosses the border to Python: sorted by their bytes, in three columns. `Words` owns
-//! its columns; `WordsRef` reads columns that somebody else owns, after checking them.
+//! Counted words in the form that crosses the border to Python: sorted by their bytes, in columns. `Words` owns its
+//! columns; `WordsRef` reads columns that somebody else owns, after checking them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,6 +21,9 @@ pub struct Words {
     pub ends: Vec<u8>,
     /// How often each word was seen, as u64 (little-endian).
     pub counts: Vec<u8>,
+    /// Where each word was first seen, as u64 (little-endian), if that was recorded; otherwise empty. Only the order of
+    /// these numbers means something.
+    pub firsts: Vec<u8>,
 }
 
 impl Words {
@@ -34,13 +37,22 @@ impl Words {
         Ok(())
     }
 
+    /// The same with the place where the word was first seen, which is recorded for all words or for none.
+    pub fn push_ordered(&mut self, word: &[u8], count: u64, first: u64) -> Result<(), Halt> {
+        self.push(word, count)?;
+        self.firsts.grow(8)?;
+        self.firsts.extend_from_slice(&first.to_le_bytes());
+        Ok(())
+    }
+
     /// End the word whose text was appended to `blob`.
     pub fn end_word(&mut self, count: u64) {
         self.ends.extend_from_slice(&(self.blob.len() as u64).to_le_bytes());
         self.counts.extend_from_slice(&count.to_le_bytes());
     }
 
-    /// The words of several lists, one list after another; each word comes after all before it in the order.
+    /// The words of several lists, one list after another; each word comes after all before it in the order. Lists that
+    /// record where words were first seen are not made in parts.
     pub fn concatenated(lists: Vec<Words>) -> Result<Words, Error> {
         let (bytes, words) = lists.iter().fold((0, 0), |sum, list| (sum.0 + list.blob.len(), sum.1 + list.ends.len()));
         let mut lists = lists.into_iter();
@@ -75,7 +87,7 @@ impl Words {
     /// The words, for reading.
     #[cfg(test)]
     pub fn view(&self) -> WordsRef<'_> {
-        WordsRef::new(&self.blob, &self.ends, &self.counts).unwrap()
+        WordsRef::new([&self.blob, &self.ends, &self.counts, &self.firsts], 1).unwrap()
     }
 }
 
@@ -92,18 +104,17 @@ pub struct WordsRef<'a> {
     blob: &'a str,
     /// with ends that ascend and lie between characters,
     ends: &'a [u8],
-    /// and as many counts.
+    /// as many counts,
     counts: &'a [u8],
+    /// and as many first places, or none.
+    firsts: &'a [u8],
 }
 
 impl<'a> WordsRef<'a> {
-    /// Check columns: they must fit together, and every word must be UTF-8.
-    pub fn new(blob: &'a [u8], ends: &'a [u8], counts: &'a [u8]) -> Result<WordsRef<'a>, Error> {
-        WordsRef::checked(blob, ends, counts, 1)
-    }
-
-    /// The same, on up to two threads.
-    pub fn checked(blob: &'a [u8], ends: &'a [u8], counts: &'a [u8], threads: usize) -> Result<WordsRef<'a>, Error> {
+    /// Check the columns blob, ends, counts and firsts on up to two threads: they must fit together, and every word must
+    /// be UTF-8.
+    pub fn new(columns: [&'a [u8]; 4], threads: usize) -> Result<WordsRef<'a>, Error> {
+        let [blob, ends, counts, firsts] = columns;
         // 1. Every end begins a character or ends the text, if that is UTF-8.
         let fit = || {
             let mut begin = 0;
@@ -113,7 +124,10 @@ impl<'a> WordsRef<'a> {
                 begin = end;
                 ascends && usize::try_from(end).is_ok_and(|end| blob.get(end).is_none_or(|byte| byte & 0xC0 != 0x80))
             });
-            fit && begin == blob.len() as u64 && ends.len() == counts.len() && ends.len() % 8 == 0
+            fit && begin == blob.len() as u64
+                && ends.len() == counts.len()
+                && ends.len() % 8 == 0
+                && (firsts.is_empty() || firsts.len() == ends.len())
         };
         // 2. It is UTF-8.
         let (fit, blob) = if threads > 1 && blob.len() >= PARALLEL {
@@ -127,7 +141,7 @@ impl<'a> WordsRef<'a> {
             (fit(), std::str::from_utf8(blob))
         };
         match blob {
-            Ok(blob) if fit => Ok(WordsRef { blob, ends, counts }),
+            Ok(blob) if fit => Ok(WordsRef { blob, ends, counts, firsts }),
             _ => Err(Error::InvalidWords),
         }
     }
@@ -148,6 +162,17 @@ impl<'a> WordsRef<'a> {
         number(self.counts, at)
     }
 
+    /// Whether it is known where each word was first seen. (Of no words it is.)
+    pub fn is_ordered(&self) -> bool {
+        self.firsts.len() == self.ends.len()
+    }
+
+    /// Where word `at` was first seen; 0 if that is not known.
+    #[inline]
+    pub fn first(&self, at: usize) -> u64 {
+        number(self.firsts, at)
+    }
+
     /// Word `at` and its count.
     #[inline]
     pub fn get(&self, at: usize) -> (&'a str, u64) {
@@ -156,38 +181,44 @@ impl<'a> WordsRef<'a> {
     }
 }
 
-/// Merge several lists of words, adding up the counts.
+/// Merge several lists of words, adding up the counts. If it is known where words were first seen, the earliest place of
+/// each stays.
 pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error> {
+    let ordered = lists.iter().any(|words| !words.firsts.is_empty());
+    if ordered && !lists.iter().all(WordsRef::is_ordered) {
+        return Err(Error::InvalidWords);
+    }
     let mut merged = Words::default();
+    let mut write = |(word, count, first): (&str, u64, u64)| match ordered {
+        true => merged.push_ordered(word.as_bytes(), count, first),
+        false => merged.push(word.as_bytes(), count),
+    };
     // The next word of each list, the smallest on top: its text, its list, and its place there.
     let mut heads: BinaryHeap<Reverse<(&str, usize, usize)>> = (0..lists.len())
         .filter(|&list| !lists[list].is_empty())
         .map(|list| Reverse((lists[list].get(0).0, list, 0)))
         .collect();
     // The word that is not written yet, because the next one may be the same.
-    let mut last: Option<(&str, u64)> = None;
+    let mut last: Option<(&str, u64, u64)> = None;
     let mut steps = 0usize;
     while let Some(Reverse((word, list, at))) = heads.pop() {
         steps += 1;
         if steps % CHECK_INTERVAL == 0 {
             monitor.check()?;
         }
-        let count = lists[list].count(at);
+        let (count, first) = (lists[list].count(at), lists[list].first(at));
         match &mut last {
-            Some((same, total)) if *same == word => *total = total.saturating_add(count),
-            _ => {
-                if let Some((word, total)) = last.replace((word, count)) {
-                    merged.push(word.as_bytes(), total)?;
-                }
+            Some((same, total, earliest)) if *same == word => {
+                *total = total.saturating_add(count);
+                *earliest = first.min(*earliest);
             }
+            _ => last.replace((word, count, first)).map_or(Ok(()), &mut write)?,
         }
         if at + 1 < lists[list].len() {
             heads.push(Reverse((lists[list].get(at + 1).0, list, at + 1)));
         }
     }
-    if let Some((word, total)) = last {
-        merged.push(word.as_bytes(), total)?;
-    }
+    last.map_or(Ok(()), write)?;
     Ok(merged)
 }
 
@@ -197,7 +228,7 @@ mod tests {
 
     /// Columns that are checked on one thread and on two.
     fn is_valid(blob: &[u8], ends: &[u8], counts: &[u8]) -> bool {
-        let [one, two] = [1, 2].map(|threads| WordsRef::checked(blob, ends, counts, threads).is_ok());
+        let [one, two] = [1, 2].map(|threads| WordsRef::new([blob, ends, counts, b""], threads).is_ok());
         assert_eq!(one, two);
         one
     }

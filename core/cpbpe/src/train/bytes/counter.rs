@@ -6,25 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::split::{Batch, Chunks, Splitter};
-use crate::train::bytes::ordered::{OrderedTable, OrderedWords};
+use crate::train::bytes::ordered::OrderedTable;
 use crate::train::bytes::portions::{last_cut, Part, Portions};
 use crate::train::sort::sorted;
+use crate::train::tallies::{SkipReason, Tallies};
 use crate::train::threads::in_threads;
 use crate::train::word_table::{WordTable, PADDING};
+use crate::train::words::Words;
 use crate::watch::Monitor;
-
-/// What a counter was given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByteTallies {
-    /// How many texts.
-    pub texts: u64,
-    /// The bytes in them.
-    pub bytes: u64,
-    /// How many of them are empty.
-    pub empty: u64,
-    /// How many are not UTF-8.
-    pub broken: u64,
-}
 
 /// Counts the chunks of texts. If its work is stopped, it has counted only an unknown part of the text. After an error of
 /// memory it cannot be used again.
@@ -35,8 +24,8 @@ pub struct ByteCounter {
     ordered: bool,
     /// One for each thread that ever took part.
     workers: Vec<Worker>,
-    /// What was seen.
-    tallies: ByteTallies,
+    /// What was seen. A text is what a sentence is in the other family, and only empty ones are left out.
+    tallies: Tallies,
     /// The text that has begun and not ended: what of it is not counted yet,
     rest: Vec<u8>,
     /// how much of that has been searched for a place to cut,
@@ -82,7 +71,7 @@ impl ByteCounter {
     pub fn new(pattern: Option<&str>, ordered: bool) -> Result<ByteCounter, Error> {
         let splitter = pattern.map(Splitter::of).transpose()?;
         let workers = vec![Worker { table: Table::new(ordered), batch: Batch::new() }];
-        let tallies = ByteTallies::default();
+        let tallies = Tallies::default();
         Ok(ByteCounter { splitter, ordered, workers, tallies, rest: Vec::new(), searched: 0, begun: None })
     }
 
@@ -95,11 +84,11 @@ impl ByteCounter {
     ) -> Result<(), Error> {
         let mut portions = Portions::default();
         for (text, count) in texts {
-            let (number, place) = (self.tallies.texts, self.tallies.bytes);
-            self.tallies.texts += 1;
+            let (number, place) = (self.tallies.sentences, self.tallies.bytes);
+            self.tallies.sentences += 1;
             self.tallies.bytes += text.len() as u64;
             if text.is_empty() {
-                self.tallies.empty += 1;
+                self.tallies.skipped[SkipReason::Empty as usize].sentences += 1;
             } else {
                 portions.push(Part { text, count, number, place }, self.splitter.as_ref())?;
             }
@@ -138,7 +127,7 @@ impl ByteCounter {
             self.count_rest(length, threads, monitor)?;
         }
         if let Some(broken) = self.begun.take() {
-            self.tallies.texts += 1;
+            self.tallies.sentences += 1;
             self.tallies.broken += u64::from(broken);
         }
         Ok(())
@@ -192,8 +181,8 @@ impl ByteCounter {
     }
 
     /// What was seen.
-    pub fn tallies(&self) -> ByteTallies {
-        self.tallies
+    pub fn tallies(&self) -> &Tallies {
+        &self.tallies
     }
 
     /// How many different words there are.
@@ -222,12 +211,12 @@ impl ByteCounter {
     }
 
     /// Return all words and forget them. Without an order there are no first places.
-    pub fn drain(&mut self, monitor: &Monitor) -> Result<OrderedWords, Error> {
+    pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
         if self.ordered {
             self.distinct()?;
             return match std::mem::replace(&mut self.workers[0].table, Table::new(true)) {
                 Table::Ordered(table) => table.sorted(monitor),
-                Table::Counts(_) => Ok(OrderedWords::default()),
+                Table::Counts(_) => Ok(Words::default()),
             };
         }
         // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and together.
@@ -243,7 +232,7 @@ impl ByteCounter {
         }
         probe(words * 64 + bytes * 2)?;
         let threads = tables.len();
-        Ok(OrderedWords { words: sorted::<false>(tables, threads, monitor)?, firsts: Vec::new() })
+        sorted::<false>(tables, threads, monitor)
     }
 }
 

@@ -2,31 +2,29 @@
 
 use crate::error::Error;
 use crate::memory::{with_room, Grow};
-use crate::train::bytes::ordered::first_of;
 use crate::train::bytes::tracked::BytePairs;
-use crate::train::bytes::values::{ByteLearnSpec, ByteMerges, Ties};
 use crate::train::layout::by_count;
 use crate::train::learner::{Learner, Pairs};
 use crate::train::pairs::SymbolNumber;
 use crate::train::text::TextPart;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
-use crate::train::values::Tuning;
+use crate::train::values::{ByteLearnSpec, Merges, Ties, Tuning};
 use crate::train::words::WordsRef;
 use crate::watch::{LearnPhase, Monitor};
 
 /// The symbol of the byte with the id 0.
 const FIRST_BYTE: SymbolNumber = 1;
 
-/// Learn merges from words. `firsts`: where each word was first seen (u64), needed by `Ties::First`.
+/// Learn merges from words. `Ties::First` needs to know where each was first seen.
 ///
 /// ```
-/// use cpbpe::train::bytes::{learn_bytes, ByteLearnSpec, Ties};
-/// use cpbpe::train::{Tuning, Words, WordsRef};
+/// use cpbpe::train::bytes::learn_bytes;
+/// use cpbpe::train::{ByteLearnSpec, Ties, Tuning, Words, WordsRef};
 /// use cpbpe::watch::Monitor;
 ///
 /// let mut words = Words::default();
-/// words.push(b"aaabdaaabac", 1)?;
-/// let words = WordsRef::new(&words.blob, &words.ends, &words.counts)?;
+/// words.push_ordered(b"aaabdaaabac", 1, 0)?;
+/// let words = WordsRef::new([&words.blob, &words.ends, &words.counts, &words.firsts], 1)?;
 /// let spec = ByteLearnSpec {
 ///     merges: 3,
 ///     ties: Ties::First,
@@ -35,7 +33,7 @@ const FIRST_BYTE: SymbolNumber = 1;
 ///     max_length: 0,
 ///     forbidden: Vec::new(),
 /// };
-/// let learned = learn_bytes(&words, &[0; 8], &spec, &Tuning::DEFAULT, 1, &Monitor::default())?;
+/// let learned = learn_bytes(&words, &spec, &Tuning::DEFAULT, 1, &Monitor::default())?;
 /// assert_eq!(learned.pairs, [[97, 97], [256, 97], [257, 98]]);
 /// assert_eq!(learned.frequencies, [4, 2, 2]);
 /// assert_eq!(learned.symbols, [11, 9, 7, 5]);
@@ -43,12 +41,11 @@ const FIRST_BYTE: SymbolNumber = 1;
 /// ```
 pub fn learn_bytes(
     words: &WordsRef,
-    firsts: &[u8],
     spec: &ByteLearnSpec,
     tuning: &Tuning,
     threads: usize,
     monitor: &Monitor,
-) -> Result<ByteMerges, Error> {
+) -> Result<Merges, Error> {
     // 1. Write the text as symbols. If the first of several pairs counts, the words stand in the order of the text.
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
@@ -56,13 +53,13 @@ pub fn learn_bytes(
     }
     let order = match spec.ties {
         Ties::Ids => by_count(words)?,
-        Ties::First => by_first(words, firsts)?,
+        Ties::First => by_first(words)?,
     };
     let parts = match spec.ties {
         Ties::Ids if words.len() >= tuning.parts_from => threads.max(1),
         _ => 1,
     };
-    let mut learned = ByteMerges::default();
+    let mut learned = Merges::default();
     learned.symbols.push(bytes_of(words)?);
     if spec.merges == 0 {
         return Ok(learned);
@@ -104,13 +101,13 @@ pub fn learn_bytes(
 }
 
 /// The words in the order in which they were first seen.
-fn by_first(words: &WordsRef, firsts: &[u8]) -> Result<Vec<u32>, Error> {
-    if firsts.len() != words.len() * 8 {
+fn by_first(words: &WordsRef) -> Result<Vec<u32>, Error> {
+    if !words.is_ordered() {
         return Err(Error::InvalidWords);
     }
     let mut order: Vec<u32> = with_room(words.len())?;
     order.extend(0..words.len() as u32);
-    order.sort_unstable_by_key(|&at| first_of(firsts, at as usize));
+    order.sort_unstable_by_key(|&at| words.first(at as usize));
     Ok(order)
 }
 

@@ -5,7 +5,6 @@
 //!
 //! | file         | does                                                          |
 //! | ------------ | ------------------------------------------------------------- |
-//! | `values.rs`  | the options and results                                       |
 //! | `ordered.rs` | words with the place where each was first seen                |
 //! | `portions.rs`| texts -> portions for threads, cut where the pattern allows it |
 //! | `counter.rs` | a corpus -> words                                             |
@@ -17,9 +16,6 @@ mod learn;
 mod ordered;
 mod portions;
 mod tracked;
-mod values;
 
-pub use counter::{ByteCounter, ByteTallies};
+pub use counter::ByteCounter;
 pub use learn::learn_bytes;
-pub use ordered::{merge_ordered, OrderedWords};
-pub use values::{ByteLearnSpec, ByteMerges, Ties};

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use crate::error::Halt;
 use crate::memory::Grow;
-use crate::train::bytes::values::{ByteLearnSpec, Ties};
 use crate::train::pairs::{PairNumber, SymbolNumber, SymbolTexts};
 use crate::train::queue::TrackedPair;
 use crate::train::text::TextPart;
 use crate::train::tracked::{Ranking, Tracked};
+use crate::train::values::{ByteLearnSpec, Ties};
 
 /// A pair in the queue: its frequency when the entry was made, its rank among pairs that are equally frequent, its number.
 type Entry = (u64, Reverse<u64>, PairNumber);
