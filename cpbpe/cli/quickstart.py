@@ -56,7 +56,7 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Show training, encoding and decoding."""
     from cpbpe.engine.choice import engine_name
-    from cpbpe.training.model_build import vocab_file
+    from cpbpe.training.families import vocab_file
     from cpbpe.training.train import train
 
     folder = os.path.normpath(arguments.out)

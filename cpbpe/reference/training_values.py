@@ -88,7 +88,8 @@ class LearnSpec:
     required_chars: str = ""
     """Characters that are accepted before all others."""
     auto_character_coverage: bool = False
-    """Accept every character for now; `model_build` chooses characters and merges together afterwards."""
+    """Accept every character for now; `cpbpe.training.families` chooses characters and merges together
+    afterwards."""
 
 
 @dataclass(frozen=True)

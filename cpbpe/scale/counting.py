@@ -22,13 +22,11 @@ from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words
 from cpbpe.spelling import counted, named
 from cpbpe.training.arguments import checked_memory_limit
-from cpbpe.training.byte_level.counting import ByteCountSetup, byte_count_setup
 from cpbpe.training.corpus import Block, Corpus
-from cpbpe.training.counting import CountSetup, count_setup
+from cpbpe.training.families import Family, family_of
 from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
-from cpbpe.training.settings import charsmap_of
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
 from cpbpe.training.words_file import BLOCK_WORDS, join_words, slice_words
 
@@ -62,28 +60,19 @@ class Counting:
 
     column: str
     """The name of the column."""
-    options: AnyOptions
-    """Complete options of a training."""
-    charsmap: bytes
-    """The compiled normalization rules."""
+    family: Family
+    """What is counted, for which family of models."""
     memory_limit: int | None
     """About how many bytes the counts of one part may take in memory."""
     threads: int
     """How many threads count a part."""
 
-    @property
-    def setup(self) -> CountSetup | ByteCountSetup:
-        """What the counts depend on."""
-        if isinstance(self.options, ByteTrainOptions):
-            return byte_count_setup(self.options)
-        return count_setup(self.options, self.charsmap)
-
     def count(self, columns: Iterable[Column], buckets: int = BUCKETS) -> list[Row]:
         """The counts of a part of the dataset, whose texts come as arrays or chunked arrays."""
-        corpus = ColumnCorpus(columns, self.options)
+        corpus = ColumnCorpus(columns, self.family)
         how = ReadingOptions(self.threads, memory_limit=self.memory_limit)
         with Display(False) as display:
-            counts = WordCounts.of(corpus, self.options, self.charsmap, how, display)
+            counts = WordCounts.of(corpus, self.family, how, display)
         return _rows(by_bucket(counts.words, buckets), without_places(counts.reading))
 
     def merge(self, rows: Iterable[Row]) -> list[Row]:
@@ -125,7 +114,7 @@ class Counting:
                 "trained on as U+FFFD",
             )
             reading = replace(reading, warnings=(*reading.warnings, *warning))
-        return WordCounts(self.setup, words, reading)
+        return WordCounts(self.family.setup, words, reading)
 
 
 def counting(
@@ -141,7 +130,6 @@ def counting(
                 f"{named('ties')} is 'minbpe', which depends on the order of the texts, and a cluster keeps "
                 "none; use the ties of tokenizers, or count on one machine"
             )
-        charsmap = b""
     else:
         if complete.input_sentence_size:
             raise TrainingError(
@@ -150,8 +138,7 @@ def counting(
             )
         if complete.record_paths:
             raise TrainingError(f"{named('record_paths')}: a dataset has no paths; leave it out")
-        charsmap = charsmap_of(complete)
-    return Counting(column, complete, charsmap, checked_memory_limit(memory_limit), threads)
+    return Counting(column, family_of(complete), checked_memory_limit(memory_limit), threads)
 
 
 def checked_min_count(number: Any) -> int:
@@ -216,16 +203,14 @@ class ColumnCorpus(Corpus):
 
     >>> import pyarrow
     >>> from cpbpe.training.options import TrainOptions
+    >>> family = family_of(TrainOptions())
     >>> columns = [pyarrow.array(["one", None, "two\n"]), pyarrow.array(["a\nb"])]
-    >>> [block.lines or block.sentences for block in ColumnCorpus(columns, TrainOptions()).blocks()]
+    >>> [block.lines or block.sentences for block in ColumnCorpus(columns, family).blocks()]
     [b'one\ntwo\n', [b'a\nb']]
     """
 
-    def __init__(self, columns: Iterable[Column], options: AnyOptions):
-        if isinstance(options, ByteTrainOptions):
-            super().__init__(iter(()), documents=True, split_lines=options.split_lines)
-        else:
-            super().__init__(iter(()), keep_newlines=options.keep_newlines)
+    def __init__(self, columns: Iterable[Column], family: Family):
+        super().__init__(iter(()), **family.corpus_options)
         self._columns = columns
 
     def _blocks_of_items(self) -> Iterator[Block]:

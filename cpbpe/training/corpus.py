@@ -366,9 +366,12 @@ class _BrokenFile:
 
 
 class Broken:
-    """The sentences that are not valid UTF-8. They are counted, with U+FFFD for every invalid byte."""
+    """The sentences that are not valid UTF-8. They are counted, with U+FFFD for what is no character."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str, byte_level: bool):
+        """`unit` is what a sentence of a file is called: "line" or "text"."""
+        self._unit = unit
+        self._byte_level = byte_level
         self._files: dict[str, _BrokenFile] = {}
 
     @property
@@ -382,10 +385,11 @@ class Broken:
         if known is not None:
             known.sentences += number
             return
-        for index, sentence in enumerate(block.as_sentences(keep_newlines)):
-            if not is_valid_utf8(sentence):
-                self._files[block.name] = _BrokenFile(number, block.where(index, keep_newlines), sentence)
-                return
+        sentences = enumerate(block.as_sentences(keep_newlines))
+        broken = ((index, text) for index, text in sentences if not is_valid_utf8(text))
+        index, text = next(broken, (0, b""))
+        where = block.name if block.part is not None else block.where(index, keep_newlines)
+        self._files[block.name] = _BrokenFile(number, where, text)
 
     def look(self, block: Block, sentences: list[bytes], keep_newlines: bool) -> None:
         """Find the broken sentences of a block that no counter sees as a whole."""
@@ -397,13 +401,34 @@ class Broken:
 
     def warnings(self) -> list[str]:
         """What to say about them."""
-        found = [_about(name, file) for name, file in list(self._files.items())[:_MOST]]
+        found = [self._about(name, file) for name, file in list(self._files.items())[:_MOST]]
         more = len(self._files) - _MOST
         if more > 0:
             found.append(
                 f"{more:,} more file{'s hold' if more > 1 else ' holds'} text that is not valid UTF-8"
             )
         return found
+
+    def _about(self, name: str, file: _BrokenFile) -> str:
+        one = file.sentences == 1
+        convert = "convert it (iconv -f latin1 -t utf-8)"
+        convert = advised(f"{convert}, or give open(path, encoding='latin-1')", convert)
+        remedy = f"if the file is in another encoding, such as Latin-1, {convert}"
+        what = f"{self._unit if one else f'{self._unit}s'} of {name} {'is' if one else 'are'}"
+        if name == "item":
+            what = "text is" if one else "texts are"
+            remedy = "if text is in another encoding, such as Latin-1, give text.decode('latin-1')"
+        where, bad = f"at {file.where}", "every byte that is no character"
+        if self._byte_level:
+            what = what.replace(f" of {name}", "")
+            where, bad = f"in {file.where}", "what is no character"
+        elif file.text:
+            begin = max(0, _first_bad(file.text) - 20)
+            where += f" ({file.text[begin : begin + 40]!r})"
+        return (
+            f"{file.sentences:,} {what} not valid UTF-8, the first {where}; {bad} is trained on as U+FFFD; "
+            f"{remedy}"
+        )
 
 
 def warnings_of_files(corpus: Corpus) -> list[str]:
@@ -427,24 +452,6 @@ def warnings_of_files(corpus: Corpus) -> list[str]:
         more = f", and {len(paths) - 1:,} more like it" if len(paths) > 1 else ""
         found.append(f"{shown_path(paths[0])}: was left out{more}: it {what}")
     return found
-
-
-def _about(name: str, file: _BrokenFile) -> str:
-    begin = max(0, _first_bad(file.text) - 20)
-    text = f"{file.text[begin : begin + 40]!r}"
-    one = file.sentences == 1
-    if name == "item":
-        what = "text is" if one else "texts are"
-        remedy = "if text is in another encoding, such as Latin-1, give text.decode('latin-1')"
-    else:
-        what = f"line of {name} is" if one else f"lines of {name} are"
-        convert = "convert it (iconv -f latin1 -t utf-8)"
-        convert = advised(f"{convert}, or give open(path, encoding='latin-1')", convert)
-        remedy = f"if the file is in another encoding, such as Latin-1, {convert}"
-    return (
-        f"{file.sentences:,} {what} not valid UTF-8, the first at {file.where} ({text}); every byte that is "
-        f"no character is trained on as U+FFFD; {remedy}"
-    )
 
 
 def _first_bad(text: bytes) -> int:

@@ -10,20 +10,22 @@ from typing import Any
 
 from cpbpe.corpus.files import shown_path
 from cpbpe.corpus.records import encoded
-from cpbpe.engine.training import Counter, make_counter
+from cpbpe.engine.training import make_counter
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import (
     BOUNDARY,
     EXAMPLE_BYTES,
     EXAMPLES,
+    ByteCountSpec,
     CountSpec,
     PieceLimits,
     Words,
     skip_reason,
 )
 from cpbpe.spelling import given, named, shown
+from cpbpe.text.split_patterns import name_of
 from cpbpe.training.corpus import Block, Broken, Corpus, warnings_of_files
-from cpbpe.training.options import Pretokenizer, TrainOptions
+from cpbpe.training.options import Pretokenizer
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
 from cpbpe.training.words_file import Runs
@@ -33,63 +35,110 @@ _SAMPLED = "sample"  # the name of blocks of these
 _SPILL_SHARE = 3  # the limit is divided by this, because words are copied when they are sorted
 
 
+# --- What counts depend on ------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class CountSetup:
     """Everything that the counts of a corpus depend on. Only counts of equal setups can be merged."""
 
-    spec: CountSpec
-    """The part that an engine takes."""
+    spec: CountSpec | ByteCountSpec
+    """The part that an engine takes; it says which family the counts are for."""
     pretokenizer: str = ""
     """The name of the function that cuts sentences, if there is one."""
     sample: tuple[int, bool, int] | None = None
     """Size, shuffle and seed of the sample; None when all sentences count."""
+    split_lines: bool = False
+    """In byte-level training: whether each line of a text file was a text of its own."""
 
     def to_dict(self) -> dict[str, Any]:
         """As values that JSON can hold."""
         spec = asdict(self.spec)
-        spec["charsmap"] = self.spec.charsmap.hex()
-        spec["symbols"] = [symbol.decode() for symbol in self.spec.symbols]
-        spec["delimiter"] = self.spec.delimiter.decode()
+        if self.spec.byte_level:
+            return {"byte_level": spec, "split_lines": self.split_lines}
+        spec["charsmap"] = spec["charsmap"].hex()
+        spec["symbols"] = [symbol.decode() for symbol in spec["symbols"]]
+        spec["delimiter"] = spec["delimiter"].decode()
         sample = list(self.sample) if self.sample else None
         return {"spec": spec, "pretokenizer": self.pretokenizer, "sample": sample}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
-        """The setup that `to_dict` turned into these values."""
-        spec = dict(values["spec"])
-        spec["limits"] = PieceLimits(**spec["limits"])
-        spec["charsmap"] = bytes.fromhex(spec["charsmap"])
-        spec["symbols"] = tuple(symbol.encode() for symbol in spec["symbols"])
-        spec["delimiter"] = spec["delimiter"].encode()
-        sample = values["sample"]
-        made = cls(CountSpec(**spec), values["pretokenizer"], tuple(sample) if sample else None)
-        _check_types(asdict(made.spec), asdict(CountSpec()))
-        _check_types({"pretokenizer": made.pretokenizer}, {"pretokenizer": ""})
+        """The setup that `to_dict` turned into these values. A ValueError if they are not: a file may hold
+        anything.
+        """
+        if "byte_level" in values:
+            byte_spec = {name: values["byte_level"][name] for name in ("pattern", "ordered")}
+            made = cls(ByteCountSpec(**byte_spec), split_lines=values["split_lines"])
+        else:
+            spec = dict(values["spec"])
+            spec["limits"] = PieceLimits(**spec["limits"])
+            spec["charsmap"] = bytes.fromhex(spec["charsmap"])
+            spec["symbols"] = tuple(symbol.encode() for symbol in spec["symbols"])
+            spec["delimiter"] = spec["delimiter"].encode()
+            sample = values["sample"]
+            made = cls(CountSpec(**spec), values["pretokenizer"], tuple(sample) if sample else None)
+        example = cls(ByteCountSpec() if made.spec.byte_level else CountSpec())
+        _check_types({**asdict(made), "sample": None}, asdict(example))
         if made.sample is not None and tuple(map(type, made.sample)) != (int, bool, int):
             raise ValueError("its sample is not a size, a choice and a seed")
         return made
 
-    def differences(self, other: object) -> list[str]:
+    def differences(self, other: CountSetup) -> list[str]:
         """The options that differ, in words, with both values."""
-        if not isinstance(other, CountSetup):
+        if self.spec.byte_level != other.spec.byte_level:
             return ["the family: one of them is byte-level"]
         different: list[str] = []
-        mine, theirs = _flat(self), _flat(other)
-        for name, value in mine.items():
+        theirs = other._by_option()
+        for name, value in self._by_option().items():
             if value == theirs[name]:
                 continue
             if isinstance(value, (str, int, bool)):
                 different.append(f"{named(name)} ({shown(value)} and {shown(theirs[name])})")
-            elif name == _SYMBOLS:
+            elif isinstance(value, tuple):
                 symbols = sorted(symbol.decode() for symbol in set(value) ^ set(theirs[name]))
                 different.append(f"{name} ({', '.join(symbols[:5])}{', ...' if len(symbols) > 5 else ''})")
             else:
                 different.append(name)
         return different
 
+    def serving(self, wanted: CountSetup) -> CountSetup:
+        """The setup that was wanted, with the order of words if these counts know it: it serves both ties."""
+        if isinstance(self.spec, ByteCountSpec) and isinstance(wanted.spec, ByteCountSpec):
+            return replace(
+                wanted, spec=replace(wanted.spec, ordered=wanted.spec.ordered or self.spec.ordered)
+            )
+        return wanted
+
+    def _by_option(self) -> dict[str, Any]:
+        """The values by the names of options, or by what people call them."""
+        spec = self.spec
+        if isinstance(spec, ByteCountSpec):
+            return {
+                "pattern": name_of(spec.pattern) or spec.pattern,
+                "ties": "minbpe" if spec.ordered else "tokenizers",
+                "split_lines": self.split_lines,
+            }
+        sample = self.sample or (0, True, 0)
+        return {
+            **asdict(spec.limits),
+            "the normalization rules": spec.charsmap,
+            "add_dummy_prefix": spec.add_dummy_prefix,
+            "remove_extra_whitespaces": spec.remove_extra_whitespaces,
+            "the special pieces": spec.symbols,
+            "pretokenization_delimiter": spec.delimiter.decode(),
+            "pretokenizer": self.pretokenizer,
+            "max_sentence_length": spec.max_sentence_length,
+            "keep_newlines": spec.keep_newlines,
+            "keep_reserved": not spec.skip_reserved,
+            "input_sentence_size": sample[0],
+            "shuffle_input_sentence": sample[1],
+            "seed": sample[2],
+        }
+
 
 def _check_types(values: Mapping[str, Any], examples: Mapping[str, Any]) -> None:
-    """Raise a ValueError for a value whose type is not that of its example: a file may hold anything."""
+    """Raise a ValueError for a value whose type is not that of its example."""
     for name, value in values.items():
         if isinstance(value, dict) and isinstance(examples[name], dict):
             _check_types(value, examples[name])
@@ -97,69 +146,17 @@ def _check_types(values: Mapping[str, Any], examples: Mapping[str, Any]) -> None
             raise ValueError(f"its {name} is {value!r:.40}")
 
 
-_SYMBOLS = "the special pieces"
-
-
-def _flat(setup: CountSetup) -> dict[str, Any]:
-    spec, sample = setup.spec, setup.sample or (0, True, 0)
-    return {
-        **asdict(spec.limits),
-        "the normalization rules": spec.charsmap,
-        "add_dummy_prefix": spec.add_dummy_prefix,
-        "remove_extra_whitespaces": spec.remove_extra_whitespaces,
-        _SYMBOLS: spec.symbols,
-        "pretokenization_delimiter": spec.delimiter.decode(),
-        "pretokenizer": setup.pretokenizer,
-        "max_sentence_length": spec.max_sentence_length,
-        "keep_newlines": spec.keep_newlines,
-        "keep_reserved": not spec.skip_reserved,
-        "input_sentence_size": sample[0],
-        "shuffle_input_sentence": sample[1],
-        "seed": sample[2],
-    }
-
-
-def piece_limits(options: TrainOptions) -> PieceLimits:
-    """The limits of pieces, as engines take them."""
-    return PieceLimits(
-        max_sentencepiece_length=options.max_sentencepiece_length,
-        split_by_unicode_script=options.split_by_unicode_script,
-        split_by_number=options.split_by_number,
-        split_digits=options.split_digits,
-        split_by_whitespace=options.split_by_whitespace,
-        treat_whitespace_as_suffix=options.treat_whitespace_as_suffix,
-        allow_whitespace_only_pieces=options.allow_whitespace_only_pieces,
-    )
-
-
-def count_setup(options: TrainOptions, charsmap: bytes) -> CountSetup:
-    """The part of the options that counts depend on."""
-    symbols = sorted(piece.encode() for piece, _ in options.special_pieces().values())
-    spec = CountSpec(
-        limits=piece_limits(options),
-        charsmap=charsmap,
-        add_dummy_prefix=options.add_dummy_prefix,
-        remove_extra_whitespaces=options.remove_extra_whitespaces,
-        symbols=tuple(symbols),
-        delimiter=options.pretokenization_delimiter.encode(),
-        max_sentence_length=options.max_sentence_length,
-        keep_newlines=options.keep_newlines,
-        skip_reserved=not options.keep_reserved,
-    )
-    size = options.input_sentence_size
-    # The first sentences of a corpus do not depend on a seed.
-    sample = (size, options.shuffle_input_sentence, options.seed * options.shuffle_input_sentence)
-    return CountSetup(spec, _name(options.pretokenizer), sample if size else None)
+# --- Counting -------------------------------------------------------------------------------------
 
 
 def count_corpus(
     corpus: Corpus,
     setup: CountSetup,
-    pretokenizer: Pretokenizer | None,
-    inconsistent: bool,
     threads: int,
     memory_limit: int | None,
     display: Display,
+    pretokenizer: Pretokenizer | None = None,
+    inconsistent: bool = False,
 ) -> tuple[Words, Reading]:
     """Count all of a corpus."""
     work = _Counting(setup, pretokenizer, inconsistent, threads)
@@ -190,6 +187,7 @@ def count_corpus(
             warnings=(*work.broken.warnings(), *warnings_of_files(corpus)),
             spilled_runs=len(runs),
             spilled_bytes=runs.bytes,
+            by_line=setup.split_lines or not setup.spec.byte_level,
         )
     return words, reading
 
@@ -239,8 +237,16 @@ class _Counting:
     def __init__(
         self, setup: CountSetup, pretokenizer: Pretokenizer | None, inconsistent: bool, threads: int
     ):
-        self.counter: Counter = make_counter(setup.spec)
-        self._spec = setup.spec
+        try:
+            self.counter = make_counter(setup.spec)
+        except ValueError as error:
+            if setup.spec.byte_level:
+                raise TrainingError(f"{named('pattern')}: {error}") from None
+            raise
+        spec = setup.spec
+        self._keep = isinstance(spec, CountSpec) and spec.keep_newlines
+        self._longest = spec.max_sentence_length if isinstance(spec, CountSpec) else 0
+        self._reserved = isinstance(spec, CountSpec) and spec.skip_reserved
         self._pretokenizer = pretokenizer
         self._inconsistent = inconsistent
         self._threads = threads
@@ -248,7 +254,7 @@ class _Counting:
         self._counted = 0
         self._broken_before = 0  # sentences that are not valid UTF-8, in earlier blocks
         self._left_away = 0  # bytes of too long lines that were dropped from their blocks
-        self.broken = Broken()
+        self.broken = Broken("text" if spec.byte_level and not setup.split_lines else "line", spec.byte_level)
         """The sentences that are not valid UTF-8."""
         self._sample = None
         # About the sentences that a sample is chosen from (the counter sees only the chosen ones):
@@ -289,17 +295,17 @@ class _Counting:
 
     def count(self, block: Block) -> None:
         """Count a block, and record where the examples of left out sentences are."""
-        keep = self._spec.keep_newlines
-        if self._pretokenizer is not None:
+        keep = self._keep
+        if block.part is not None:
+            self.counter.add_part(block.part, self._threads)
+            if block.ends:
+                self.counter.end_text(self._threads)
+        elif self._pretokenizer is not None:
             self._pretokenize(block)
         elif block.lines is not None:
             self.counter.add_block(block.lines, self._threads)
         else:
-            lines = self._as_lines(block)
-            if lines is not None:
-                self.counter.add_block(lines, self._threads)
-            else:
-                self.counter.add(block.sentences, block.counts)
+            self.counter.add(block.sentences, block.counts, self._threads)
         self._left_away += block.left_away
         tallies = self.counter.tallies()
         if block.lines and not keep:
@@ -342,22 +348,15 @@ class _Counting:
         # The chosen sentences are in both, but were read once.
         return replace(sampling + counted, sentences=sampling.sentences, bytes=sampling.bytes)
 
-    def _as_lines(self, block: Block) -> bytes | None:
-        """Sentences as lines, which the counter can share among threads; None if that is impossible."""
-        if self._threads == 1 or block.counts is not None or self._spec.keep_newlines or not block.sentences:
-            return None
-        lines = b"\n".join(block.sentences) + b"\n"
-        return lines if lines.count(b"\n") == len(block.sentences) else None
-
     def _choose(self, block: Block, sample: Sample) -> bool:
-        sentences = block.as_sentences(self._spec.keep_newlines)
-        self.broken.look(block, sentences, self._spec.keep_newlines)
+        sentences = block.as_sentences(self._keep)
+        self.broken.look(block, sentences, self._keep)
         for index, sentence in enumerate(sentences):
             size = len(sentence) + (block.left_away if index == 0 else 0)
             self._sentences += 1
             self._bytes += size
-            reason = skip_reason(sentence, self._spec.max_sentence_length)
-            if reason is not None and (reason != "reserved" or self._spec.skip_reserved):
+            reason = skip_reason(sentence, self._longest)
+            if reason is not None and (reason != "reserved" or self._reserved):
                 self._leave_out(reason, block, index, sentence, size)
             elif not sample.offer(sentence, block.counts[index] if block.counts else 1):
                 return False
@@ -368,19 +367,19 @@ class _Counting:
         examples = skipped.examples
         if len(examples) < EXAMPLES:
             text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
-            examples = (*examples, Example(block.where(index, self._spec.keep_newlines), text))
+            examples = (*examples, Example(block.where(index, self._keep), text))
         self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + size, examples)
 
     def _pretokenize(self, block: Block) -> None:
         assert self._pretokenizer is not None
-        sentences = block.as_sentences(self._spec.keep_newlines)
+        sentences = block.as_sentences(self._keep)
         texts: list[bytes] = []  # with BOUNDARY between their chunks
         counts: list[int] = []
         for index, prepared in enumerate(self.counter.prepare(sentences)):
             if prepared is None:
                 continue
             text = prepared.decode()
-            joined = self._chunked(text, partial(block.where, index, self._spec.keep_newlines))
+            joined = self._chunked(text, partial(block.where, index, self._keep))
             if joined:
                 texts.append(joined)
                 counts.append(block.counts[index] if block.counts else 1)
@@ -410,10 +409,3 @@ class _Counting:
                 f"a space is U+2581 in normalized text"
             )
         return encoded(joined, lambda: f"what the pretokenizer returned for {where()}")
-
-
-def _name(function: object) -> str:
-    if function is None:
-        return ""
-    module = getattr(function, "__module__", type(function).__module__)
-    return f"{module}.{getattr(function, '__qualname__', type(function).__qualname__)}"

@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import kept
 from cpbpe.model.formats.registry import MODEL, format_for
 from cpbpe.model.spec import ModelSpec
 from cpbpe.model.writing import write_all
+from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.options import ByteTrainOptions, TrainOptions
+from cpbpe.training.families import Built, Family
 from cpbpe.training.report import Report
-
-
-class BuiltModel(Protocol):
-    """A model that was put together."""
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model as a value."""
-
-    @property
-    def data(self) -> bytes:
-        """The model file."""
-
-
-class Maker(Protocol):
-    """What was learned, from which models of all sizes are built."""
-
-    @property
-    def options(self) -> TrainOptions | ByteTrainOptions:
-        """The options of the training."""
-
-    def least(self) -> int:
-        """The smallest size of a model."""
-
-    def build(self, vocab_size: int) -> BuiltModel:
-        """A smaller model."""
-
-    def files(self, built: BuiltModel, name: str) -> tuple[bytes, bytes]:
-        """The model file and the .vocab file, when they are saved under this name."""
 
 
 class TrainingResult:
@@ -56,16 +28,16 @@ class TrainingResult:
     280
     """
 
-    def __init__(self, maker: Maker, built: BuiltModel, report: Report):
-        """`maker` builds the models that are smaller than the one that was built."""
-        self._maker = maker
+    def __init__(self, family: Family, learned: Learned, built: Built, report: Report):
+        self._family = family
+        self._learned = learned
         self._built = built
         self._report = report
 
     @property
     def options(self) -> Any:
         """The options of this training: `TrainOptions`, or `ByteTrainOptions` for a byte-level model."""
-        return self._maker.options
+        return self._family.options
 
     @property
     def report(self) -> Report:
@@ -89,7 +61,7 @@ class TrainingResult:
 
     def model_bytes_at(self, vocab_size: int) -> bytes:
         """The model file that training with a smaller `vocab_size` would have given, byte for byte."""
-        least, most = self._least(), self._maker.options.vocab_size
+        least, most = self._family.least(self._learned), self._family.options.vocab_size
         if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
             raise TypeError(f"vocab_size must be an integer, not {vocab_size!r}")
         if not least <= vocab_size <= most:
@@ -99,7 +71,7 @@ class TrainingResult:
             )
         if vocab_size == most:
             return self._built.data
-        return self._maker.build(vocab_size).data
+        return self._family.build(self._learned, vocab_size).data
 
     def tokenizer_at(self, vocab_size: int) -> Tokenizer:
         """The tokenizer that training with a smaller `vocab_size` would have given, exactly."""
@@ -122,7 +94,7 @@ class TrainingResult:
         name = name.removesuffix(".model")
         check_prefix(name)
         paths = f"{name}.model", f"{name}.vocab"
-        write_all(dict(zip(paths, self._maker.files(self._built, name), strict=True)))
+        write_all(dict(zip(paths, self._family.files(self._built, name), strict=True)))
         return paths
 
     def __repr__(self) -> str:
@@ -137,9 +109,6 @@ class TrainingResult:
             hint = f"; use result.tokenizer.{name}" if there else ""
             message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
             raise AttributeError(message, name=name, obj=self)
-
-    def _least(self) -> int:
-        return self._maker.least()
 
 
 def check_prefix(prefix: str) -> None:

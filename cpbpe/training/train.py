@@ -1,32 +1,28 @@
 """Training: from a corpus to a tokenizer, with a report of everything that happened.
 
-This file calls the others. In `cpbpe.training`, `options` checks the options, `corpus` reads the corpus, and
-`counting` counts it; an engine (`cpbpe.engine.training`) learns the merges; and `model_build` puts the model
-file together.
+This file calls the others. In `cpbpe.training`, `options` checks the options, `families` says what differs
+between the families of models, `corpus` reads the corpus, and `counting` counts it; an engine
+(`cpbpe.engine.training`) learns the merges; and the family puts the model file together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
+from cpbpe.engine.choice import engine_name
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
-from cpbpe.model.formats import sentencepiece
-from cpbpe.model.spec import ModelSpec, Settings
-from cpbpe.reference.training_values import Learned, LearnSpec
-from cpbpe.spelling import counted, given, listed, named
+from cpbpe.reference.training_values import Learned
+from cpbpe.spelling import counted, given, named
 from cpbpe.training.arguments import check_arguments, checked_memory_limit, takes_a_corpus, threads_or_all
-from cpbpe.training.byte_level.train import train_bytes
 from cpbpe.training.corpus import Source
-from cpbpe.training.counting import piece_limits
-from cpbpe.training.model_build import Built, build, vocab_file
-from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options, special_counts
+from cpbpe.training.families import Built, Family, family_of
+from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
-from cpbpe.training.report import Clock
-from cpbpe.training.report_build import make_report, too_long
-from cpbpe.training.result import BuiltModel, TrainingResult
-from cpbpe.training.settings import settings_of, with_input, with_prefix
+from cpbpe.training.report import Clock, Curve, Reading, Report
+from cpbpe.training.result import TrainingResult
 from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
 
 
@@ -81,11 +77,8 @@ def train(
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     check_arguments(threads, field, column, progress)
     limit = checked_memory_limit(memory_limit)
-    complete = complete_options(preset, changes)
-    # Now, because files of rules may hold errors.
-    settings = settings_of(complete) if isinstance(complete, TrainOptions) else Settings()
+    family = family_of(complete_options(preset, changes))  # now, because files of rules may hold errors
     with Display(progress) as display:
-        clock = Clock()
         if isinstance(source, WordCounts):
             about_reading = (
                 ("format", format, None),
@@ -99,161 +92,66 @@ def train(
                         f"{named(name)} means nothing here: the source is WordCounts, so nothing is read; "
                         f"leave it out"
                     )
-            if isinstance(complete, TrainOptions) and complete.record_paths:
+            if getattr(family.options, "record_paths", False):
                 raise TrainingError(
                     f"{named('record_paths')} means nothing here: word counts do not record the files that "
                     f"they were made from; train on the files themselves"
                 )
-            source.check_setup(complete, settings.normalizer.get("precompiled_charsmap", b""))
-            return _train_on(source, complete, settings, threads, display, clock)
-        reading_options = ReadingOptions(threads, format, field, column, limit)
-        result = train_on_corpus(source, complete, settings, reading_options, display, clock)
+            source.check_setup(family.setup)
+            return train_on_counts(source, family, threads, display, Clock())
+        result = train_on_corpus(
+            source, family, ReadingOptions(threads, format, field, column, limit), display
+        )
     reading = result.report.reading
-    longest = 0 if isinstance(complete, ByteTrainOptions) else complete.max_sentence_length
-    warn([*too_long(reading, longest), *reading.warnings])
+    warn([*too_long(reading, family), *reading.warnings])
     return result
 
 
 def train_on_corpus(
-    source: Source,
-    options: TrainOptions | ByteTrainOptions,
-    settings: Settings,
-    reading_options: ReadingOptions,
-    display: Display,
-    clock: Clock,
+    source: Source, family: Family, reading_options: ReadingOptions, display: Display
 ) -> TrainingResult:
     """Count a corpus and train on the counts, with complete options and an open display."""
+    clock = Clock()
     with clock.phase("reading"):
-        corpus = reading_options.corpus(source, options)
-        if isinstance(options, TrainOptions) and options.record_paths:
-            settings = with_input(settings, corpus)
-        charsmap = settings.normalizer.get("precompiled_charsmap", b"")
-        counts = WordCounts.of(corpus, options, charsmap, reading_options, display)
-    return _train_on(counts, options, settings, reading_options.threads, display, clock)
-
-
-def _train_on(
-    counts: WordCounts,
-    options: TrainOptions | ByteTrainOptions,
-    settings: Settings,
-    threads: int | None,
-    display: Display,
-    clock: Clock,
-) -> TrainingResult:
-    """Learn from counts that fit the options, whichever family the model is of."""
-    if isinstance(options, ByteTrainOptions):
-        return train_bytes(counts, options, threads, display, clock)
-    return train_on_counts(counts, options, settings, threads, display, clock)
+        corpus = reading_options.corpus(source, family)
+        family = family.recording(corpus)
+        counts = WordCounts.of(corpus, family, reading_options, display)
+    return train_on_counts(counts, family, reading_options.threads, display, clock)
 
 
 def train_on_counts(
-    counts: WordCounts,
-    options: TrainOptions,
-    settings: Settings,
-    threads: int | None,
-    display: Display,
-    clock: Clock,
+    counts: WordCounts, family: Family, threads: int | None, display: Display, clock: Clock
 ) -> TrainingResult:
     """Learn from counts that fit the options, and put the model together."""
     # 1. The merges.
+    options = family.options
     if not len(counts):
-        raise TrainingError(_why_nothing_is_left(counts))
-    spec = LearnSpec(
-        vocab_size=options.vocab_size,
-        meta_pieces=len(options.special_pieces()),
-        limits=piece_limits(options),
-        character_coverage=options.character_coverage,
-        required_chars=options.required_chars,
-        auto_character_coverage=options.auto_character_coverage,
-    )
+        raise TrainingError(f"there is nothing to train on: {_why_nothing_is_left(counts)}")
     with clock.phase("learning"), no_overflow():
-        learned = learn(counts.words, spec, threads_or_all(threads), display.update)
+        learned = learn(counts.words, family.learn_spec, threads_or_all(threads), display.update)
         display.update("merges", len(learned.merges), len(learned.merges))
     # 2. The model.
     with clock.phase("building"):
-        _check_size(options, learned)
-        base = sentencepiece.spec_of_settings(settings)
-        built = build_model(options, base, learned)
-        report = make_report(options, counts, learned, built)
+        family.check_size(learned)
+        built = family.build(learned)
+        report = make_report(family, counts, learned, built)
         if options.hard_vocab_limit and built.size < options.vocab_size:
             raise TrainingError(
                 f"{named('vocab_size')} is {options.vocab_size}, and this corpus with these options gives "
-                f"{_smallest_size(options, learned)} to {built.size} pieces; choose a size in "
-                f"this range, train on more text, or give {given('hard_vocab_limit', False)} to accept a "
-                f"smaller one{''.join(f'. ({text})' for text in counts.reading.warnings[:1])}"
+                f"{family.least(learned)} to {built.size} pieces; choose a size in this range, train on more "
+                f"text, or give {given('hard_vocab_limit', False)} to accept a smaller one"
+                f"{''.join(f'. ({text})' for text in counts.reading.warnings[:1])}"
             )
         _ = built.data  # writes the file, so that this phase includes it
-    return TrainingResult(Made(options, base, learned), built, report.with_phases(clock.phases))
-
-
-@dataclass(frozen=True)
-class Made:
-    """What was learned for a model of the SentencePiece family."""
-
-    options: TrainOptions
-    """The options of the training."""
-    base: ModelSpec
-    """The model without its pieces."""
-    learned: Learned
-    """What was learned."""
-
-    def least(self) -> int:
-        """The smallest size of a model."""
-        return _smallest_size(self.options, self.learned)
-
-    def build(self, vocab_size: int) -> Built:
-        """A smaller model."""
-        return build_model(self.options.replace(vocab_size=vocab_size), self.base, self.learned)
-
-    def files(self, built: BuiltModel, name: str) -> tuple[bytes, bytes]:
-        """The model file and the .vocab file, when they are saved under this name."""
-        data = built.data
-        if self.options.record_paths:
-            data = sentencepiece.write(with_prefix(built.spec, name))
-        return data, vocab_file(built.spec, self.options.vocabulary_output_piece_score)
-
-
-def build_model(options: TrainOptions, base: ModelSpec, learned: Learned) -> Built:
-    """The model of what was learned, with as many pieces as the options' vocab_size says."""
-    trainer = base.settings.trainer
-    if "vocab_size" in trainer:
-        settings = replace(base.settings, trainer={**trainer, "vocab_size": options.vocab_size})
-        base = replace(base, settings=settings)
-    return build(
-        learned,
-        vocab_size=options.vocab_size,
-        special_pieces=options.special_pieces(),
-        base=base,
-        auto_character_coverage=options.auto_character_coverage,
-    )
-
-
-def _smallest_size(options: TrainOptions, learned: Learned) -> int:
-    """The smallest vocabulary for what was learned: no merges, or one piece beside the special ones."""
-    special = len(options.special_pieces())
-    return special + (1 if options.auto_character_coverage else len(learned.characters))
-
-
-def _check_size(options: TrainOptions, learned: Learned) -> None:
-    """Raise an error if the characters that cover the corpus do not fit into the vocabulary."""
-    if options.auto_character_coverage:
-        return
-    least = _smallest_size(options, learned)
-    if least > options.vocab_size:
-        parts = special_counts(options.special_pieces())
-        parts.append(counted(len(learned.characters), "character"))
-        smaller = f", or a smaller {named('character_coverage')}"
-        raise TrainingError(
-            f"{named('vocab_size')} is {options.vocab_size}, and this corpus with these options needs at "
-            f"least {least}, for {listed(parts)}; choose a larger size"
-            f"{'' if options.character_coverage <= 0.98 else smaller}"
-        )
+    return TrainingResult(family, learned, built, report.with_phases(clock.phases))
 
 
 def _why_nothing_is_left(counts: WordCounts) -> str:
     reading = counts.reading
     if not reading.sentences:
-        return "there is nothing to train on: the corpus contains no text"
+        return "the corpus contains no text"
+    if counts.setup.spec.byte_level:
+        return "all texts are empty"
     reasons = ", ".join(
         f"{skipped.sentences:,} {reason.replace('_', ' ')}"
         for reason, skipped in reading.left_out.items()
@@ -263,7 +161,83 @@ def _why_nothing_is_left(counts: WordCounts) -> str:
     if "too_long" in reading.left_out:
         hint = f"; give a larger {named('max_sentence_length')}, or 0 for no limit"
     return (
-        f"there is nothing to train on: {reading.sentences_left_out:,} of "
-        f"{counted(reading.sentences, reading.unit)} {'was' if reading.sentences_left_out == 1 else 'were'} "
-        f"left out ({reasons}){hint}"
+        f"{reading.sentences_left_out:,} of {counted(reading.sentences, reading.unit)} "
+        f"{'was' if reading.sentences_left_out == 1 else 'were'} left out ({reasons}){hint}"
     )
+
+
+# --- The report ----------------------------------------------------------------------------------
+
+
+def make_report(family: Family, counts: WordCounts, learned: Learned, built: Built) -> Report:
+    """The report without its phases, because the last one has not ended yet."""
+    options, merges = family.options, built.merges
+    singles = set(built.characters)
+    special = len(family.special_texts) + family.byte_pieces
+    seen = list(
+        chain(
+            zip(learned.characters, learned.character_counts, strict=True),
+            zip(learned.dropped_characters, learned.dropped_counts, strict=True),
+        )
+    )
+    rare = tuple((text, count) for text, count in seen if count and text not in singles)
+    text_bytes, text_characters = family.text_size(learned, counts.words)
+    byte_fallback = getattr(options, "byte_fallback", False)
+    # Merging leaves a rare character as one symbol; with byte fallback each of its bytes becomes a token.
+    extra = sum((len(text.encode()) - 1) * count for text, count in rare) if byte_fallback else 0
+    curve = None
+    if not getattr(options, "auto_character_coverage", False):
+        tokens = tuple(map(extra.__add__, learned.symbols[: merges + 1]))
+        curve = Curve(special + len(singles), tokens, text_bytes)
+    return Report(
+        engine=engine_name(),
+        vocab_size=built.size,
+        special_pieces=special,
+        merges=merges,
+        characters=len(singles),
+        reading=counts.reading,
+        distinct_words=len(counts),
+        text_bytes=text_bytes,
+        text_characters=text_characters,
+        rare_characters=rare,
+        byte_fallback=byte_fallback,
+        nuls=learned.nuls,
+        boundaries=learned.boundaries,
+        empty_merges=learned.frequencies[:merges].count(0),
+        tokens=learned.symbols[merges] + extra,
+        curve=curve,
+        phases=(),
+        warnings=tuple(_warnings(family, counts.reading, dict(seen))),
+        special_texts=family.special_texts,
+        byte_pieces=family.byte_pieces,
+    )
+
+
+def too_long(reading: Reading, family: Family) -> list[str]:
+    """A warning if more than a hundredth of the corpus was left out for its length."""
+    long = reading.left_out.get("too_long")
+    if long is None or long.bytes * 100 <= reading.bytes:
+        return []
+    return [
+        f"{long.bytes / reading.bytes:.0%} of the corpus is in {reading.unit}s of more than "
+        f"{family.corpus_options['longest']} bytes "
+        f"and was left out; give a larger {named('max_sentence_length')}, or 0 for no limit"
+    ]
+
+
+def _warnings(family: Family, reading: Reading, characters: Mapping[str, int]) -> list[str]:
+    warnings = too_long(reading, family)
+    returns = characters.get("\r", 0)
+    if returns and returns * 2 > reading.sentences - reading.sentences_left_out:
+        warnings.append(
+            f"the text contains {counted(returns, 'carriage return')} (U+000D): lines that end in \\r\\n "
+            f"keep their \\r, as in sentencepiece; remove them from the corpus if you do not want pieces of "
+            f"them"
+        )
+    warnings += reading.warnings
+    if characters.get("\ufffd") and not reading.not_utf8:
+        warnings.append(
+            f"the text contains U+FFFD {counted(characters[chr(0xFFFD)], 'time')}: it replaces characters "
+            f"that were lost when the text was decoded, before it came here"
+        )
+    return warnings + family.warnings()

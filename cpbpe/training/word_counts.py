@@ -17,23 +17,23 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, BinaryIO, NamedTuple
 
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
+from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
-from cpbpe.reference.training_values import Words
+from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.spelling import counted
 from cpbpe.training.arguments import check_arguments, checked_memory_limit, takes_a_corpus, threads_or_all
-from cpbpe.training.byte_level.counting import ByteCountSetup, after, byte_count_setup, count_texts, in_order
 from cpbpe.training.corpus import Corpus, Source
-from cpbpe.training.counting import CountSetup, count_corpus, count_setup
-from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
+from cpbpe.training.counting import CountSetup, count_corpus
+from cpbpe.training.families import Family, family_of
+from cpbpe.training.options import AnyOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Reading
-from cpbpe.training.settings import charsmap_of
 from cpbpe.training.words_file import join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"
@@ -56,26 +56,15 @@ class ReadingOptions(NamedTuple):
     raw: bool = False
     """Whether paths are taken as they are, and files are not decompressed."""
 
-    def corpus(self, source: Source, options: AnyOptions) -> Corpus:
+    def corpus(self, source: Source, family: Family) -> Corpus:
         """The source, ready to be read in this way."""
-        if isinstance(options, ByteTrainOptions):
-            return Corpus(
-                source,
-                format=self.format,
-                field=self.field,
-                column=self.column,
-                documents=True,
-                split_lines=options.split_lines,
-                raw=self.raw,
-            )
         return Corpus(
             source,
             format=self.format,
             field=self.field,
             column=self.column,
-            keep_newlines=options.keep_newlines,
-            longest=options.max_sentence_length,
             raw=self.raw,
+            **family.corpus_options,
         )
 
 
@@ -91,14 +80,14 @@ class WordCounts:
 
     __slots__ = ("reading", "setup", "words")
 
-    setup: CountSetup | ByteCountSetup
+    setup: CountSetup
     """What the counts depend on."""
     words: Words
     """The words, as engines take them."""
     reading: Reading
     """What was read, and what was left out."""
 
-    def __init__(self, setup: CountSetup | ByteCountSetup, words: Words, reading: Reading):
+    def __init__(self, setup: CountSetup, words: Words, reading: Reading):
         for name, value in (("setup", setup), ("words", words), ("reading", reading)):
             object.__setattr__(self, name, value)
 
@@ -123,58 +112,36 @@ class WordCounts:
         must end, and which sentences are read. `cpbpe.train` must be given the same ones later.
         """
         check_arguments(threads, field, column, progress)
-        complete = complete_options(preset, options)
+        family = family_of(complete_options(preset, options))
         reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            charsmap = b"" if isinstance(complete, ByteTrainOptions) else charsmap_of(complete)
-            counts = cls.of(source, complete, charsmap, reading_options, display)
+            counts = cls.of(source, family, reading_options, display)
         warn(counts.reading.warnings)
         return counts
 
     @classmethod
     def of(
-        cls,
-        source: Source,
-        options: AnyOptions,
-        charsmap: bytes,
-        reading_options: ReadingOptions,
-        display: Display,
+        cls, source: Source, family: Family, reading_options: ReadingOptions, display: Display
     ) -> WordCounts:
-        """Like `build`, with complete options, a compiled charsmap and an open display."""
-        limit = checked_memory_limit(reading_options.memory_limit)
-        threads = threads_or_all(reading_options.threads)
-        corpus = source
-        if not isinstance(source, Corpus):
-            corpus = reading_options.corpus(source, options)
+        """Like `build`, with complete options and an open display."""
+        corpus = source if isinstance(source, Corpus) else reading_options.corpus(source, family)
         say_if_slow()
-        if isinstance(options, ByteTrainOptions):
-            byte_setup = byte_count_setup(options)
-            with no_overflow():
-                return cls(byte_setup, *count_texts(corpus, byte_setup, threads, limit, display))
-        setup = count_setup(options, charsmap)
+        options = family.options
         with no_overflow():
             words, reading = count_corpus(
                 corpus,
-                setup,
-                options.pretokenizer,
-                options.allow_inconsistent_pretokenization,
-                threads,
-                limit,
+                family.setup,
+                threads_or_all(reading_options.threads),
+                checked_memory_limit(reading_options.memory_limit),
                 display,
+                getattr(options, "pretokenizer", None),
+                getattr(options, "allow_inconsistent_pretokenization", False),
             )
-        return cls(setup, words, reading)
+        return cls(family.setup, in_order(words), reading)
 
-    def check_setup(self, options: AnyOptions, charsmap: bytes) -> None:
+    def check_setup(self, wanted: CountSetup) -> None:
         """Raise a TrainingError if the counts were made with other options than these."""
-        wanted: CountSetup | ByteCountSetup
-        if isinstance(options, ByteTrainOptions):
-            wanted = byte_count_setup(options)
-        else:
-            wanted = count_setup(options, charsmap)
-        if isinstance(self.setup, ByteCountSetup):
-            different = self.setup.missing_for(wanted)
-        else:
-            different = self.setup.differences(wanted)
+        different = self.setup.differences(self.setup.serving(wanted))
         if different:
             raise TrainingError(
                 "the counts were made with other options than this training uses; give the same options, or "
@@ -291,13 +258,9 @@ class WordCounts:
         if len(data) < size:
             raise EOFError
         header = json.loads(data)
-        setup: CountSetup | ByteCountSetup
-        if "byte_level" in header["setup"]:
-            setup = ByteCountSetup.from_dict(header["setup"])
-            words = join_words(read_words(reader.read, trusted=False, ordered=setup.spec.ordered))
-        else:
-            setup = CountSetup.from_dict(header["setup"])
-            words = join_words(read_words(reader.read, trusted=False))
+        setup = CountSetup.from_dict(header["setup"])
+        ordered = isinstance(setup.spec, ByteCountSpec) and setup.spec.ordered
+        words = join_words(read_words(reader.read, trusted=False, ordered=ordered))
         crc = reader.crc
         stored = reader.read(5)  # one byte more than there should be, to notice trailing data
         if len(stored) < 4:
@@ -343,3 +306,27 @@ def no_overflow() -> Iterator[None]:
         raise TrainingError(
             "the counts add up to 2**63 or more, which is more than they can hold; divide the counts"
         ) from error
+
+
+# --- The order of words ---------------------------------------------------------------------------
+
+
+def in_order(words: Words) -> Words:
+    """The words with 0, 1, 2 ... for where each was first seen, so that equal texts give equal counts."""
+    if not words.firsts:
+        return words
+    with importing:
+        import numpy as np
+    order = np.argsort(np.frombuffer(words.firsts, "<u8"), kind="stable")
+    ranks = np.empty(len(order), "<u8")
+    ranks[order] = np.arange(len(order), dtype="<u8")
+    return replace(words, firsts=ranks.tobytes())
+
+
+def after(words: Words, others: int) -> Words:
+    """The words as if the text with that many other words came before theirs."""
+    if not words.firsts:
+        return words
+    with importing:
+        import numpy as np
+    return replace(words, firsts=(np.frombuffer(words.firsts, "<u8") + np.uint64(others)).tobytes())

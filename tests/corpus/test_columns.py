@@ -12,6 +12,7 @@ from cpbpe.corpus.files import split_lines
 from cpbpe.corpus.records import as_a_line_each, as_lines, gathered, read_parquet
 from cpbpe.scale.counting import ColumnCorpus, counting
 from cpbpe.training.corpus import Block, Corpus
+from cpbpe.training.families import family_of
 from cpbpe.training.options import TrainOptions
 from tests.support.budget import SEED, examples
 
@@ -73,7 +74,9 @@ def test_columns_and_files(kind: pyarrow.DataType, tmp_path: Path, monkeypatch: 
         monkeypatch.setattr("cpbpe.corpus.records.PART_BYTES", rng.choice([1, 30, 4 << 20]))
         monkeypatch.setattr("cpbpe.scale.counting.PART_BYTES", rng.choice([1, 30, 4 << 20]))
         column = pyarrow.array(made, pyarrow.binary()).cast(kind)
-        corpus: Corpus = ColumnCorpus([column, pyarrow.chunked_array([column, column])], TrainOptions())
+        corpus: Corpus = ColumnCorpus(
+            [column, pyarrow.chunked_array([column, column])], family_of(TrainOptions())
+        )
         items = [text.rstrip(b"\r\n") for text in made if text is not None]
         assert sentences(corpus) == items * 3, made
         assert corpus.nulls == made.count(None) * 3

@@ -25,7 +25,7 @@ from cpbpe.reference.training_values import (
 )
 from cpbpe.text.charsmap_build import charsmap_from_tsv
 from cpbpe.text.rule_charsmaps import rule_charsmap
-from cpbpe.training.model_build import Built, build, vocab_file
+from cpbpe.training.families import Built, build, vocab_file
 
 NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")
 RULE_FIELDS = tuple(PieceLimits.__dataclass_fields__)

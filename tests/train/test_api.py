@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe import PRESETS, Report, TrainOptions, WordCounts, train
+from cpbpe import PRESETS, Report, TrainingError, TrainOptions, WordCounts, train
 from cpbpe.training.progress import Step, _Line
 from tests.support import processes, tiers
 from tests.support.corpus import lines
@@ -109,7 +109,9 @@ def test_files_are_what_sentencepiece_writes(engine: str, tmp_path: Path) -> Non
 )
 def test_every_smaller_model(engine: str, options: dict[str, Any]) -> None:
     whole = train(TEXTS, **{"vocab_size": 1000, **options})
-    least = whole._least()
+    with pytest.raises(TrainingError, match="gives models of") as error:
+        whole.model_bytes_at(0)
+    least = int(str(error.value).split("gives models of ")[1].split()[0])
     most = whole.options.vocab_size
     for size in sorted({least, least + 1, 700, 701, 750, 800, 850, 900, 990, most - 1, most}):
         alone = train(TEXTS, **{**options, "vocab_size": size})

@@ -33,7 +33,7 @@ from cpbpe.reference.training_values import (
     PieceLimits,
     Words,
 )
-from cpbpe.training.model_build import build, choose
+from cpbpe.training.families import build, choose
 from tests.support import budget
 from tests.support.train_cases import piece_limits
 

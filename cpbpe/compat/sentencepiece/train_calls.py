@@ -12,10 +12,9 @@ from cpbpe.compat.spec_values import fields_of_normalizer, parse_fields
 from cpbpe.errors import TrainingError
 from cpbpe.model.spec import Settings
 from cpbpe.model.writing import write_all
-from cpbpe.training.model_build import vocab_file
+from cpbpe.training.families import SentencePieceFamily, vocab_file
 from cpbpe.training.options import PRESETS, RULE_NAMES
 from cpbpe.training.progress import Display
-from cpbpe.training.report import Clock
 from cpbpe.training.result import TrainingResult, check_prefix
 from cpbpe.training.settings import charsmap_of_file, denormalizer_settings
 from cpbpe.training.train import train_on_corpus
@@ -119,7 +118,8 @@ def _train(
         format=trainer.get("input_format") or "text", field="", column="", raw=True
     )
     with Display(False) as display:
-        result = train_on_corpus(source, options, settings, reading_options, display, Clock())
+        family = SentencePieceFamily(options, settings)
+        result = train_on_corpus(source, family, reading_options, display)
     if writer is not None:
         writer.write(result.model_bytes)
         return result

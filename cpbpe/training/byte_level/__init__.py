@@ -1,1 +1,0 @@
-"""Training of byte-level models: options, counts, the model. The rest is that of the other family."""

@@ -1,0 +1,451 @@
+"""What differs between the two families of models in training; everything else is one path for both.
+
+A `Family` is made of complete options. It says how a corpus is read, what is counted and learned, and how a
+model is put together from that. Merges are learned best first, so a model with any smaller vocabulary can be
+built from the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cpbpe.errors import TrainingError
+from cpbpe.lazy import importing, kept
+from cpbpe.model.byte_level import AS_IT_IS
+from cpbpe.model.formats import sentencepiece
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType, Settings
+from cpbpe.reference.training_values import (
+    ByteCountSpec,
+    ByteLearnSpec,
+    CountSpec,
+    Learned,
+    LearnSpec,
+    PieceLimits,
+    Words,
+)
+from cpbpe.spelling import counted, given, listed, named
+from cpbpe.text.byte_letters import BYTE_ORDER, to_letters
+from cpbpe.training.corpus import Corpus
+from cpbpe.training.counting import CountSetup
+from cpbpe.training.options import (
+    BYTES,
+    MAX_PIECE_BYTES,
+    AnyOptions,
+    ByteTrainOptions,
+    TrainOptions,
+    special_counts,
+)
+from cpbpe.training.settings import settings_of, with_input, with_prefix
+
+Special = Mapping[int, tuple[str, int]]
+"""Pieces that are not learned, by id: the text and the type."""
+
+_SPACE = "\u2581"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model, and which of its pieces are merges and characters."""
+
+    spec: ModelSpec
+    """The model."""
+    merges: int
+    """How many of the pieces are merges."""
+    characters: Sequence[str] = ()
+    """The pieces that are characters, in order; byte-level models have none."""
+
+    @property
+    def size(self) -> int:
+        """How many pieces there are: fewer than were asked for if the corpus has too little text."""
+        return len(self.spec.pieces)
+
+    @kept
+    def data(self) -> bytes:
+        """The model file."""
+        return sentencepiece.write(self.spec)
+
+
+class Family:
+    """What differs between the families, for a training with these options."""
+
+    setup: CountSetup
+    """What is counted."""
+    corpus_options: Mapping[str, Any]
+    """How `Corpus` reads the source."""
+    learn_spec: LearnSpec | ByteLearnSpec
+    """What is learned."""
+    byte_pieces: int
+    """How many pieces are bytes: 256 or none."""
+    special_texts: tuple[str, ...]
+    """The texts of the other pieces that are not learned, in the order of their ids."""
+
+    def __init__(self, options: AnyOptions):
+        self.options = options
+
+    def recording(self, corpus: Corpus) -> Family:
+        """The same for a model that records the corpus, if it should."""
+        return self
+
+    def least(self, learned: Learned) -> int:
+        """The smallest size of a model: no merges."""
+        raise NotImplementedError
+
+    def check_size(self, learned: Learned) -> None:
+        """Raise an error if what every model must hold does not fit into the vocabulary."""
+
+    def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
+        """A model of `vocab_size` pieces, or as many as there are."""
+        raise NotImplementedError
+
+    def files(self, built: Built, name: str) -> tuple[bytes, bytes]:
+        """The model file and the .vocab file, when they are saved under this name."""
+        raise NotImplementedError
+
+    def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
+        """The bytes and the characters of the text, with all repetitions."""
+        raise NotImplementedError
+
+    def warnings(self) -> list[str]:
+        """What may not be intended about the special pieces."""
+        return []
+
+
+def family_of(options: AnyOptions) -> Family:
+    """The family of models that these options are for. Files of rules are read only here."""
+    if isinstance(options, ByteTrainOptions):
+        return ByteFamily(options)
+    return SentencePieceFamily(options, settings_of(options))
+
+
+def place_pieces(texts: Sequence[bytes], special: Special, vocab_size: int, first_score: float) -> Pieces:
+    """The pieces of a model: special ones at their ids, with the score 0, and the others between them.
+
+    The others have the scores `first_score`, one less, and so on.
+    """
+    pieces: list[bytes] = []
+    scores: list[float] = []
+    types = bytearray()
+    falling = [first_score - number for number in range(len(texts))]
+    # The lists grow by all pieces up to the next special one: piece by piece, they took five times as long.
+    taken = 0
+    for id, (piece, type) in [*sorted(special.items()), (vocab_size, ("", PieceType.UNUSED))]:
+        end = min(taken + min(id, vocab_size) - len(pieces), len(texts))
+        pieces += texts[taken:end]
+        scores += falling[taken:end]
+        types += bytes([PieceType.NORMAL]) * (end - taken)
+        taken = end
+        if id >= vocab_size:
+            break
+        if len(pieces) != id:
+            raise TrainingError(
+                f"{piece!r} has the id {id}, but the corpus gives only {len(pieces)} pieces for the "
+                f"ids before it; choose a smaller {named('vocab_size')}, or a smaller id"
+            )
+        pieces.append(piece.encode())
+        scores.append(0.0)
+        types.append(type)
+    return Pieces.of_lists(pieces, scores, types)
+
+
+# --- The SentencePiece family ---------------------------------------------------------------------
+
+
+class SentencePieceFamily(Family):
+    """Pieces of characters. What the model file records of the training is in `settings`."""
+
+    options: TrainOptions
+
+    def __init__(self, options: TrainOptions, settings: Settings):
+        super().__init__(options)
+        self.settings = settings
+        self.special = options.special_pieces()
+        self.byte_pieces = sum(type == PieceType.BYTE for _, type in self.special.values())
+        self.special_texts = tuple(text for text, type in self.special.values() if type != PieceType.BYTE)
+        self.corpus_options = {
+            "keep_newlines": options.keep_newlines,
+            "longest": options.max_sentence_length,
+        }
+        limits = PieceLimits(**{name: getattr(options, name) for name in PieceLimits.__dataclass_fields__})
+        size = options.input_sentence_size
+        # The first sentences of a corpus do not depend on a seed.
+        sample = (size, options.shuffle_input_sentence, options.seed * options.shuffle_input_sentence)
+        self.setup = CountSetup(
+            CountSpec(
+                limits=limits,
+                charsmap=settings.normalizer.get("precompiled_charsmap", b""),
+                add_dummy_prefix=options.add_dummy_prefix,
+                remove_extra_whitespaces=options.remove_extra_whitespaces,
+                symbols=tuple(sorted(piece.encode() for piece, _ in self.special.values())),
+                delimiter=options.pretokenization_delimiter.encode(),
+                max_sentence_length=options.max_sentence_length,
+                keep_newlines=options.keep_newlines,
+                skip_reserved=not options.keep_reserved,
+            ),
+            _name(options.pretokenizer),
+            sample if size else None,
+        )
+        self.learn_spec = LearnSpec(
+            vocab_size=options.vocab_size,
+            meta_pieces=len(self.special),
+            limits=limits,
+            character_coverage=options.character_coverage,
+            required_chars=options.required_chars,
+            auto_character_coverage=options.auto_character_coverage,
+        )
+
+    def recording(self, corpus: Corpus) -> Family:
+        """The same for a model that records the corpus, if it should."""
+        if not self.options.record_paths:
+            return self
+        recording = copy(self)
+        recording.settings = with_input(self.settings, corpus)
+        return recording
+
+    def least(self, learned: Learned) -> int:
+        """The smallest size of a model: no merges, or one piece beside the special ones."""
+        return len(self.special) + (1 if self.options.auto_character_coverage else len(learned.characters))
+
+    def check_size(self, learned: Learned) -> None:
+        """Raise an error if the characters that cover the corpus do not fit into the vocabulary."""
+        size, coverage = self.options.vocab_size, self.options.character_coverage
+        least = self.least(learned)
+        if least <= size or self.options.auto_character_coverage:
+            return
+        parts = [*special_counts(self.special), counted(len(learned.characters), "character")]
+        smaller = "" if coverage <= 0.98 else f", or a smaller {named('character_coverage')}"
+        raise TrainingError(
+            f"{named('vocab_size')} is {size}, and this corpus with these options needs at least {least}, "
+            f"for {listed(parts)}; choose a larger size{smaller}"
+        )
+
+    def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
+        """A model of `vocab_size` pieces, or as many as there are."""
+        options = self.options if vocab_size is None else self.options.replace(vocab_size=vocab_size)
+        return build(
+            learned,
+            vocab_size=options.vocab_size,
+            special_pieces=options.special_pieces(),
+            base=sentencepiece.spec_of_settings(self.settings),
+            auto_character_coverage=options.auto_character_coverage,
+        )
+
+    def files(self, built: Built, name: str) -> tuple[bytes, bytes]:
+        """The model file and the .vocab file, when they are saved under this name."""
+        data = built.data
+        if self.options.record_paths:
+            data = sentencepiece.write(with_prefix(built.spec, name))
+        return data, vocab_file(built.spec, self.options.vocabulary_output_piece_score)
+
+    def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
+        """The bytes, a space counted as one, and the characters of the normalized text."""
+        size = number = 0
+        for characters, counts in (
+            (learned.characters, learned.character_counts),
+            (learned.dropped_characters, learned.dropped_counts),
+        ):
+            for text, count in zip(characters, counts, strict=True):
+                size += count * (1 if text == _SPACE else len(text.encode()))
+                number += count
+        return size + learned.nuls, number
+
+    def warnings(self) -> list[str]:
+        """What may not be intended about the special pieces."""
+        warnings = []
+        if self.options.unk_id < 0:
+            warnings.append(
+                f"without an unknown piece ({given('unk_id', self.options.unk_id)}) the model needs "
+                f"sentencepiece 0.2.3 or newer, or cpbpe"
+            )
+        broken = [text for text in self.special_texts if not {" ", "\t", "\r", "\n"}.isdisjoint(text)]
+        if broken:
+            warnings.append(
+                f"the special piece {broken[0]!r} contains white space, so its line in the .vocab file is "
+                f"broken"
+            )
+        return warnings
+
+
+def build(
+    learned: Learned,
+    *,
+    vocab_size: int,
+    special_pieces: Special,
+    base: ModelSpec,
+    auto_character_coverage: bool = False,
+) -> Built:
+    """A model of `vocab_size` pieces, or as many as there are.
+
+    The ids that special pieces leave are filled with the merges, best first, then the characters, with scores
+    -0, -1, -2 and so on. `base` is the model without its pieces. Only the vocabulary size in its settings is
+    corrected.
+    """
+    merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
+    texts = [*merges, *(character.encode() for character in characters)]
+    pieces = place_pieces(texts, special_pieces, vocab_size, -0.0)
+    trainer = base.settings.trainer
+    if "vocab_size" in trainer or not trainer.get("hard_vocab_limit", True):
+        trainer = {**trainer, "vocab_size": len(pieces)}
+    settings = replace(base.settings, trainer=trainer)
+    return Built(replace(base, pieces=pieces, settings=settings), len(merges), tuple(characters))
+
+
+def choose(
+    learned: Learned, room: int, auto_character_coverage: bool
+) -> tuple[Sequence[bytes], Sequence[str]]:
+    """The merges and characters of a model that has room for this many pieces.
+
+    Characters are decided by their coverage, and merges take the room that is left. With
+    auto_character_coverage the two compete. A merge saves one token each time its pair occurs in the
+    text; a character saves the tokens that its bytes would be, minus one. So a character of one byte is worth
+    nothing, unless a chosen merge contains it: then it must be there. For every number of merges, the room
+    that is left is filled with the most valuable characters. The number that saves the most tokens is
+    chosen; if several save the same, the largest of them.
+    """
+    if not auto_character_coverage:
+        if len(learned.characters) > room:
+            return (), ()
+        return learned.merges[: room - len(learned.characters)], learned.characters
+
+    def gain(character: str) -> int:
+        return counts[character] * (len(character.encode()) - 1)
+
+    counts = dict(zip(learned.characters, learned.character_counts, strict=True))
+    worthy = sorted((c for c in counts if gain(c) > 0), key=lambda c: (-gain(c), -counts[c], c))
+    rank = {character: place for place, character in enumerate(worthy)}
+
+    # For every number of merges: `needed` are their characters; of the others, those in worthy[:end] fill
+    # the room that is left. Every merge leaves less room, so `end` only ever moves down.
+    needed: set[str] = set()
+    end = fillers = len(worthy)
+    filled = sum(map(gain, worthy))
+    merged = 0
+    best = (-1, 0, 0)  # tokens saved, merges, fillers
+    for number, (piece, frequency) in enumerate(
+        zip((b"", *learned.merges), (0, *learned.frequencies), strict=True)
+    ):
+        merged += frequency
+        for character in set(piece.decode()) - needed:
+            needed.add(character)
+            merged += gain(character)
+            if rank.get(character, end) < end:
+                fillers -= 1
+                filled -= gain(character)
+        left = room - number - len(needed)
+        if left < 0:
+            break
+        while fillers > left:
+            end -= 1
+            if worthy[end] not in needed:
+                fillers -= 1
+                filled -= gain(worthy[end])
+        best = max(best, (merged + filled, number, fillers))
+    _, number, fillers = best
+    taken = set("".join(piece.decode() for piece in learned.merges[:number]))
+    others = [character for character in worthy if character not in taken]
+    return learned.merges[:number], sorted(taken) + others[:fillers]
+
+
+def vocab_file(spec: ModelSpec, scores: bool = True) -> bytes:
+    """The `.vocab` file: one piece and its score per line, for people and for grep."""
+    if not scores:
+        return b"".join(piece + b"\n" for piece in spec.pieces.texts)
+    lines = zip(spec.pieces.texts, spec.pieces.numbers(), strict=True)
+    return b"".join(map(b"%b\t%g\n".__mod__, lines))
+
+
+def _name(function: object) -> str:
+    if function is None:
+        return ""
+    module = getattr(function, "__module__", type(function).__module__)
+    return f"{module}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+# --- Byte-level models ----------------------------------------------------------------------------
+
+
+class ByteFamily(Family):
+    """Pieces of bytes."""
+
+    options: ByteTrainOptions
+    learn_spec: ByteLearnSpec
+
+    def __init__(self, options: ByteTrainOptions):
+        super().__init__(options)
+        self.byte_pieces, self.special_texts = BYTES, tuple(options.special_tokens)
+        self.corpus_options = {"documents": True, "split_lines": options.split_lines}
+        splitter = options.splitter
+        pattern = splitter.pattern if splitter is not None else ""
+        spec = ByteCountSpec(pattern, ordered=options.ties == "minbpe")
+        self.setup = CountSetup(spec, split_lines=options.split_lines)
+        self.learn_spec = ByteLearnSpec(
+            merges=options.merges,
+            byte_order=bytes(BYTE_ORDER) if options.byte_order == "gpt2" else bytes(range(BYTES)),
+            ties=options.ties,
+            min_frequency=options.min_frequency,
+            # No model can hold a longer piece, so none is learned, whatever the option says.
+            max_length=min(options.max_piece_length or MAX_PIECE_BYTES, MAX_PIECE_BYTES),
+            forbidden=tuple(token.encode() for token in options.special_tokens),
+        )
+
+    def least(self, learned: Learned) -> int:
+        """The smallest size of a model: no merges."""
+        return len(self.special_texts) + BYTES
+
+    def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
+        """A model of `vocab_size` pieces, or as many as there are.
+
+        Bytes and merges stand in the order in which they merge, so a score is the id with a minus; special
+        tokens stand before them or after them.
+        """
+        options, tokens = self.options, self.special_texts
+        size = options.vocab_size if vocab_size is None else vocab_size
+        merges = learned.merges[: max(size - len(tokens) - BYTES, 0)]
+        texts = [*(bytes([byte]) for byte in self.learn_spec.byte_order), *merges]
+        first = 0 if options.special_tokens_first else len(texts)
+        special = {first + at: (token, PieceType.CONTROL) for at, token in enumerate(tokens)}
+        first_score = float(-len(tokens) if options.special_tokens_first else 0)
+        pieces = place_pieces(texts, special, len(texts) + len(tokens), first_score)
+        spec = ModelSpec(
+            pieces=pieces,
+            normalizer=AS_IT_IS,
+            special_pieces=(
+                b"<unk>",
+                (options.bos_piece or "<s>").encode(),
+                (options.eos_piece or "</s>").encode(),
+                b"<pad>",
+            ),
+            alphabet="bytes",
+            splitter=options.splitter,
+            # Merging makes every piece of its own bytes, so this changes no ids. It is how the models of the
+            # families are read; minbpe looks nothing up.
+            whole=options.byte_order == "gpt2",
+        )
+        return Built(spec, len(merges))
+
+    def files(self, built: Built, name: str) -> tuple[bytes, bytes]:
+        """The model file, and the .vocab file: a piece and its id on each line, for people and for grep.
+
+        Bytes are written as GPT-2's letters, of which none is a space or ends a line; special tokens as they
+        are.
+        """
+        rows = zip(built.spec.pieces.texts, built.spec.pieces.types, strict=True)
+        lines = (
+            f"{text.decode() if type == PieceType.CONTROL else to_letters(text)}\t{id}\n"
+            for id, (text, type) in enumerate(rows)
+        )
+        return built.data, "".join(lines).encode()
+
+    def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
+        """The bytes and the characters of the text."""
+        if not len(words):
+            return 0, 0
+        with importing:
+            import numpy as np
+        begins = np.frombuffer(words.blob, "u1") & 0xC0 != 0x80
+        ends = np.frombuffer(words.ends, "<u8").astype("i8")
+        each = np.add.reduceat(begins, np.concatenate(([0], ends[:-1])), dtype="i8")
+        counts = np.frombuffer(words.counts, "<u8").tolist()
+        return learned.symbols[0], sum(map(int.__mul__, each.tolist(), counts))
