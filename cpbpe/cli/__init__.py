@@ -126,8 +126,7 @@ def _run(arguments: list[str]) -> int:
     if name not in COMMANDS:
         return _not_understood(_no_such_command(name), "cpbpe --help")
     # 2. The command.
-    from cpbpe.cli.flags import Flags
-    from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
+    from cpbpe.cli.parsing import Flags, HelpShown, NotUnderstoodError
     from cpbpe.lazy import imported
 
     command = imported(f"cpbpe.cli.{name.replace('-', '_')}")

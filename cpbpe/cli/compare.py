@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.model import RENAMED, add_given, load
-from cpbpe.cli.output import check_outputs, make_folder, say
-from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
-from cpbpe.cli.reading import add_reading
+from cpbpe.cli.arguments import add_given, add_reading, documents_of, load
+from cpbpe.cli.output import check_outputs, write_text
+from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser
 
 if TYPE_CHECKING:
     from cpbpe.corpus.documents import Documents
     from cpbpe.tools.comparison import Comparison
 
-SPELLING = Flags(renamed={**RENAMED, "format": "text_format"})
+SPELLING = Flags(renamed={"format": "text_format"})
 """How messages spell options."""
 
 _DESCRIPTION = """\
@@ -95,7 +92,7 @@ def parser() -> Parser:
     how = parser.add_argument_group("how")
     how.add_argument(
         "--format",
-        type=one_of(_FORMATS),
+        type=OneOf(_FORMATS),
         default="table",
         metavar="FORMAT",
         help="table, json, csv or html (default: table)",
@@ -204,8 +201,7 @@ def _loaded(arguments: argparse.Namespace, path: str, is_in_need: bool) -> Any:
     if is_of_another_library(path):
         return path
     try:
-        given = {} if is_in_need else {"pattern": None, "special_token": None}
-        return load(argparse.Namespace(**{**vars(arguments), "model": path, **given}))
+        return load(arguments, path, plain=not is_in_need)
     except ValueError as error:
         raise ValueError(f"{error}{way_out(path, error)}") from error
 
@@ -233,8 +229,6 @@ def _texts(arguments: argparse.Namespace, texts: list[_Named]) -> dict[str, Docu
 
     Files with the same given name are one text.
     """
-    from cpbpe.corpus.documents import Documents
-
     short = [_name_of(text) for text in texts]
     paths: dict[str, list[str]] = {}
     for text in texts:
@@ -243,14 +237,7 @@ def _texts(arguments: argparse.Namespace, texts: list[_Named]) -> dict[str, Docu
         if text.name is None and key in paths:
             raise NotUnderstoodError(f"two texts are called {key}; give each a name: NAME=FILE")
         paths.setdefault(key, []).append(text.path)
-    found: dict[str, Documents] = {}
-    for key, files in paths.items():
-        found[key] = Documents(
-            files, format=arguments.text_format, field=arguments.field, column=arguments.column
-        )
-        for file, what in found[key].left_out.items():
-            say(f"{file}: was left out: it {what}")
-    return found
+    return {key: documents_of(arguments, files, "text_format") for key, files in paths.items()}
 
 
 def _name_of(text: _Named) -> str:
@@ -274,10 +261,4 @@ def _write(arguments: argparse.Namespace, found: Comparison) -> None:
         text = found.html()
     else:
         text = "\n".join(found.lines(get_terminal_size((100, 24)).columns)) + "\n"
-    if arguments.out is None:
-        sys.stdout.write(text)
-        return
-    from cpbpe.model.writing import write_all
-
-    make_folder(arguments.out)
-    write_all({arguments.out: text.encode()})
+    write_text(arguments.out, [text])

@@ -7,8 +7,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.model import RENAMED, add_given, given_of
+from cpbpe.cli.arguments import add_given, given_of
 from cpbpe.cli.output import existing, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.model.formats.registry import FORMATS
@@ -16,9 +15,6 @@ from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.converting import Conversion
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 _FOLDER = "folder"
 _FORMATS = (*FORMATS, _FOLDER)

@@ -7,12 +7,20 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from cpbpe.cli.arguments import add_corpus, add_options, corpus_of, options_of, show_corpus, source_arguments
-from cpbpe.cli.flags import flag
 from cpbpe.cli.output import check_outputs, existing, make_folder
-from cpbpe.cli.parsing import Parser
-from cpbpe.cli.train import load_counts
-from cpbpe.cli.train_flags import FLAGS, OPTIONS, TrainParser
+from cpbpe.cli.parsing import Parser, flag
+from cpbpe.cli.train import (
+    FLAGS,
+    OPTIONS,
+    TrainParser,
+    add_corpus,
+    add_options,
+    corpus_of,
+    load_counts,
+    options_of,
+    show_corpus,
+    source_arguments,
+)
 from cpbpe.errors import TrainingError
 from cpbpe.training.options import BYTE_NAMES
 

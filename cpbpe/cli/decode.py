@@ -5,15 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from cpbpe.cli.encoding import add_decode_options, decode_options_of, threads_of
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.lines import GUESSED, Parts, add_files, add_output, check, files_of, work
-from cpbpe.cli.model import RENAMED, add_given, load
+from cpbpe.cli.arguments import add_decode_options, add_given, decode_options_of, load, threads_of
+from cpbpe.cli.encode import GUESSED, Parts, add_files, add_output, check, files_of, work
 from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import OneOf, Parser
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 _FORMATS = ("ids", "pieces", "json", "jsonl")
 

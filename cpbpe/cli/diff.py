@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from shutil import get_terminal_size
-from typing import Any
 
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.model import HELP, RENAMED, add_given, load
-from cpbpe.cli.output import check_outputs, make_folder, say
+from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
+from cpbpe.cli.output import check_outputs, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
-from cpbpe.cli.reading import add_reading
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 _DESCRIPTION = """\
 Show what is different between two models, of whatever kinds: pieces that were
@@ -67,10 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
     old, new, *files = arguments.models
     if arguments.out is not None:
         check_outputs([arguments.out], arguments.models)
-    first, second = (load(argparse.Namespace(**{**vars(arguments), "model": path})) for path in (old, new))
+    first, second = (load(arguments, path) for path in (old, new))
     from cpbpe.tools.diff import diff
 
-    found = diff(first, second, _documents(arguments, files), search=not arguments.no_search)
+    corpus = documents_of(arguments, files) if files else None
+    found = diff(first, second, corpus, search=not arguments.no_search)
     if not arguments.quiet:
         if arguments.json:
             from cpbpe.tools.vocabulary_file import visible
@@ -79,26 +73,5 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             columns = get_terminal_size((100, 24)).columns
             text = "".join(f"{line}\n" for line in found.lines(columns, arguments.limit))
-        _write(arguments.out, text)
+        write_text(arguments.out, [text])
     return int(arguments.exit_code and bool(found))
-
-
-def _documents(arguments: argparse.Namespace, files: list[str]) -> Any:
-    if not files:
-        return None
-    from cpbpe.corpus.documents import Documents
-
-    documents = Documents(files, format=arguments.format, field=arguments.field, column=arguments.column)
-    for file, what in documents.left_out.items():
-        say(f"{file}: was left out: it {what}")
-    return documents
-
-
-def _write(path: str | None, text: str) -> None:
-    if path is None:
-        sys.stdout.write(text)
-        return
-    from cpbpe.model.writing import write_all
-
-    make_folder(path)
-    write_all({path: text.encode()})

@@ -7,21 +7,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.flags import Flags, flag
-from cpbpe.cli.model import HELP, RENAMED, add_given, given_of, load
-from cpbpe.cli.output import check_outputs, make_folder, say
-from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of, whole_number
+from cpbpe.cli.arguments import HELP, add_given, given_of, load
+from cpbpe.cli.output import check_outputs, say, write_text
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag, whole_number
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
     from cpbpe.tools.built import Built
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 _DESCRIPTION = """\
 Show what a model is: its pieces by type, script and length, its special pieces,
@@ -63,7 +59,7 @@ def parser() -> Parser:
     )
     what.add_argument(
         "--export",
-        type=one_of(("tsv", "json")),
+        type=OneOf(("tsv", "json")),
         metavar="FORMAT",
         help="all pieces, as tsv or json; characters that are not visible are escaped",
     )
@@ -110,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         lines = _built(tok, arguments)
     else:
         lines = _page(tok, arguments)
-    _write(arguments.out, lines)
+    write_text(arguments.out, (f"{line}\n" for line in lines))
     return 0
 
 
@@ -231,15 +227,3 @@ def _terminal(arguments: argparse.Namespace) -> tuple[int, bool]:
     """How many columns there are, and whether titles can be bold."""
     colours = _on_terminal(arguments) and "NO_COLOR" not in os.environ
     return get_terminal_size((_WIDTH, 24)).columns, colours
-
-
-def _write(path: str | None, lines: Iterable[str]) -> None:
-    if path is None:
-        for line in lines:
-            print(line)
-        return
-    from cpbpe.model.writing import write_all
-
-    text = "".join(f"{line}\n" for line in lines)
-    make_folder(path)
-    write_all({path: text.encode()})

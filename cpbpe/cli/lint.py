@@ -6,22 +6,16 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.model import HELP, RENAMED, add_given, load
-from cpbpe.cli.output import check_outputs, make_folder, say
-from cpbpe.cli.parsing import NotUnderstoodError, Parser, one_of
-from cpbpe.cli.reading import add_reading
+from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
+from cpbpe.cli.output import check_outputs, write_text
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
 
 if TYPE_CHECKING:
     from cpbpe.lint.values import Lint
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 _DESCRIPTION = """\
 Check models: pieces that no text can yield, with the reason; pieces that look
@@ -77,7 +71,7 @@ def parser() -> Parser:
     how = parser.add_argument_group("how")
     how.add_argument(
         "--fail-on",
-        type=one_of(_SEVERITIES),
+        type=OneOf(_SEVERITIES),
         default="error",
         metavar="SEVERITY",
         help="end with the exit code 1 if there is a note, a warning or an error, or something worse "
@@ -126,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         from cpbpe.tools.vocabulary_file import visible
 
         lines = [visible(json.dumps(reports, ensure_ascii=False, indent=1))]
-    _write(arguments.out, lines)
+    write_text(arguments.out, (f"{line}\n" for line in lines))
     return int(failed)
 
 
@@ -135,7 +129,7 @@ def _report(arguments: argparse.Namespace, path: str) -> Lint:
     from cpbpe.lint.values import Finding, Lint
 
     try:
-        tok = load(argparse.Namespace(**{**vars(arguments), "model": path}))
+        tok = load(arguments, path)
     except ValueError as error:
         cure = "correct the file, or convert the model anew; the message says what is wrong"
         return Lint((Finding("not-loaded", "error", f"it is no valid model: {error}", cure),), 0, 0)
@@ -144,23 +138,10 @@ def _report(arguments: argparse.Namespace, path: str) -> Lint:
         from cpbpe.tools.embeddings import read_embeddings
 
         matrix = read_embeddings(arguments.embeddings, arguments.tensor)
-    report = tok.lint(_texts(arguments), embeddings=matrix)
+    texts = documents_of(arguments, arguments.corpus).texts() if arguments.corpus else None
+    report = tok.lint(texts, embeddings=matrix)
     kept = tuple(finding for finding in report.findings if finding.code not in arguments.ignore)
     return Lint(kept, report.pieces, report.reachable, report.reach)
-
-
-def _texts(arguments: argparse.Namespace) -> Iterator[bytes] | None:
-    """The texts of the corpus; None if there is none."""
-    if not arguments.corpus:
-        return None
-    from cpbpe.corpus.documents import Documents
-
-    documents = Documents(
-        arguments.corpus, format=arguments.format, field=arguments.field, column=arguments.column
-    )
-    for file, what in documents.left_out.items():
-        say(f"{file}: was left out: it {what}")
-    return documents.texts()
 
 
 def _no_such_code(code: str, codes: Any) -> str:
@@ -175,15 +156,3 @@ def _page(arguments: argparse.Namespace, report: Lint, path: str) -> list[str]:
     terminal = arguments.out is None and sys.stdout is not None and sys.stdout.isatty()
     columns = get_terminal_size((_WIDTH, 24)).columns
     return lint_lines(report, path, columns, terminal and "NO_COLOR" not in os.environ)
-
-
-def _write(path: str | None, lines: list[str]) -> None:
-    if path is None:
-        for line in lines:
-            print(line)
-        return
-    from cpbpe.model.writing import write_all
-
-    text = "".join(f"{line}\n" for line in lines)
-    make_folder(path)
-    write_all({path: text.encode()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -103,6 +103,19 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
 
     make_folder(path)
     write_all({path: write})
+
+
+def write_text(path: str | None, parts: Iterable[str]) -> None:
+    """Write text: to a file, in UTF-8, or to the standard output as it comes."""
+    if path is None:
+        for part in parts:
+            sys.stdout.write(part)
+        return
+    from cpbpe.model.writing import write_all
+
+    text = "".join(parts).encode()
+    make_folder(path)
+    write_all({path: text})
 
 
 def existing(paths: Sequence[str]) -> str:

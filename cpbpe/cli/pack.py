@@ -7,9 +7,7 @@ import os
 from errno import EEXIST
 from pathlib import Path
 
-from cpbpe.cli.encoding import add_documents, add_encode_options, encode_options_of
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.model import HELP, RENAMED, add_given, load
+from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
 from cpbpe.spelling import counted
@@ -32,10 +30,6 @@ examples:
   cpbpe pack tokenizer.model data --whole --out tokens --to nanogpt --add-eos \\
     --shuffle-seed 1 --validation 0.01
 """
-
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 
 def parser() -> Parser:

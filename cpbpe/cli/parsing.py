@@ -1,13 +1,15 @@
-"""A parser of arguments that also takes sentencepiece's spelling. Its errors say what was meant."""
+"""A parser of arguments that also takes sentencepiece's spelling, and how messages spell what is typed."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cpbpe.foreign import closest
+from cpbpe.spelling import Spelling
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
@@ -143,21 +145,60 @@ def our_spelling(arguments: Sequence[str], switches: Collection[str], theirs: Ma
         name, equals, value = argument[2:].partition("=")
         name = name.replace("_", "-")
         name = theirs.get(name, name)
-        if equals and name in switches:
-            ours.append(_switch(name, value))
-        else:
+        if not equals or name not in switches:
             ours.append(f"--{name}{equals}{value}")
+        elif value.lower() in _TRUE:
+            ours.append(f"--{name}")
+        elif value.lower() in _FALSE:
+            ours.append(f"--no-{name}")
+        else:
+            raise NotUnderstoodError(
+                f"--{name} is on or off: give --{name}, --no-{name} or --{name}=false, not {value!r}"
+            )
     return ours
 
 
-def _switch(name: str, value: str) -> str:
-    if value.lower() in _TRUE:
-        return f"--{name}"
-    if value.lower() in _FALSE:
-        return f"--no-{name}"
-    raise NotUnderstoodError(
-        f"--{name} is on or off: give --{name}, --no-{name} or --{name}=false, not {value!r}"
-    )
+# --- Spelling -------------------------------------------------------------------------------------
+
+
+class Flags(Spelling):
+    """The command's spelling: ``--hard-vocab-limit`` and ``--no-hard-vocab-limit``."""
+
+    def __init__(self, known: Collection[str] | None = None, renamed: Mapping[str, str] | None = None):
+        """`known`: the options that are flags; None for all. `renamed`: those called otherwise in Python."""
+        self._known = known
+        self._renamed = dict(renamed or {})
+        if known is None:  # a flag for each special token of a model
+            self._renamed["special_tokens"] = "special_token"
+
+    def name(self, option: str) -> str:
+        """``--vocab-size``."""
+        option = self._renamed.get(option, option)
+        return flag(option) if self._known is None or option in self._known else option
+
+    def given(self, option: str, value: object) -> str:
+        """``--vocab-size 1000``, ``--no-split-digits``."""
+        name = self.name(option)
+        if isinstance(value, bool):
+            return name.replace("--", "--" if value else "--no-", 1)
+        return f"{name} {name.removeprefix('--').upper() if value is ... else value}"
+
+    def value(self, value: object) -> str:
+        """A value as it would be typed."""
+        return ("yes" if value else "no") if isinstance(value, bool) else repr(value)
+
+    def advice(self, python: str, command: str) -> str:
+        """What to do in a shell."""
+        return command
+
+
+def flag(option: str) -> str:
+    """The flag of an option.
+
+    >>> flag("vocab_size")
+    '--vocab-size'
+    """
+    return "--" + option.replace("_", "-")
 
 
 # --- Values ---------------------------------------------------------------------------------------
@@ -166,13 +207,10 @@ def _switch(name: str, value: str) -> str:
 def whole_number(text: str) -> int:
     """An integer; its digits can be grouped, as in 32,000."""
     if re.fullmatch(r"[+-]?[0-9]+([_,][0-9]{3})*", text.strip()) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{_thousands(text)}")
+        match = re.fullmatch(r"([0-9]+)[kK]", text.strip())
+        hint = f"; write {int(match[1]) * 1000}" if match else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{hint}")
     return int(re.sub("[_,]", "", text))
-
-
-def _thousands(text: str) -> str:
-    match = re.fullmatch(r"([0-9]+)[kK]", text.strip())
-    return f"; write {int(match[1]) * 1000}" if match else ""
 
 
 def number(text: str) -> float:
@@ -201,4 +239,6 @@ class OneOf:
         return text
 
 
-one_of = OneOf
+def listed_values(text: str) -> list[str]:
+    """Values with commas between them; those that contain one are in quotes."""
+    return next(csv.reader([text])) if text else []

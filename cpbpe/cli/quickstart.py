@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cpbpe.cli.output import check_outputs
 from cpbpe.cli.parsing import Parser
-from cpbpe.cli.train_flags import FLAGS, TrainParser
+from cpbpe.cli.train import FLAGS, TrainParser
 from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
 

@@ -8,16 +8,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.flags import Flags
-from cpbpe.cli.model import HELP, RENAMED, add_given, load
-from cpbpe.cli.output import check_outputs, make_folder, say
+from cpbpe.cli.arguments import HELP, add_given, load
+from cpbpe.cli.output import check_outputs, say, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, whole_number
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
-
-SPELLING = Flags(renamed=RENAMED)
-"""How messages spell options."""
 
 _DESCRIPTION = """\
 Show in a browser what models do with a text: the tokens in colours while you
@@ -88,12 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > 2:
         raise NotUnderstoodError("a file shows one or two models; without --out there can be more")
     check_outputs([arguments.out], [*arguments.models, arguments.text])
-    from cpbpe.model.writing import write_all
     from cpbpe.view import static_page
 
     html = static_page(_models(arguments), _text(arguments.text))
-    make_folder(arguments.out)
-    write_all({arguments.out: html.encode()})
+    write_text(arguments.out, [html])
     return 0
 
 
@@ -143,7 +137,7 @@ def _opened(address: str) -> bool:
 
 def _models(arguments: argparse.Namespace) -> dict[str, Tokenizer]:
     """The models by the paths that were given, of which the page shows the last part."""
-    return {path: load(argparse.Namespace(**{**vars(arguments), "model": path})) for path in arguments.models}
+    return {path: load(arguments, path) for path in arguments.models}
 
 
 def _text(path: str) -> str:

@@ -9,9 +9,8 @@ import pytest
 
 from cpbpe import TrainOptions, train
 from cpbpe.cli import main
-from cpbpe.cli.flags import flag
-from cpbpe.cli.train import parser
-from cpbpe.cli.train_flags import OPTIONS, THEIRS
+from cpbpe.cli.parsing import flag
+from cpbpe.cli.train import OPTIONS, THEIRS, parser
 from cpbpe.training.option_table import FOREIGN, GROUPS, MEANINGS, REFUSED
 from cpbpe.training.options import ARGUMENTS, NAMES, ONLY_BYTES
 from tests.support import processes

@@ -1,4 +1,4 @@
-"""``cpbpe spm``: sentencepiece's own programs, flag for flag, for BPE models. Each has a file here."""
+"""``cpbpe spm``: sentencepiece's own programs, flag for flag, for BPE models."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
-from cpbpe.cli.spm.flags import Given
+from cpbpe.cli.spm.flags import Given, Program
 from cpbpe.foreign import closest
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 PROGRAMS = {
     "train": "train a model, as spm_train does",
@@ -37,7 +37,7 @@ more options, and hyphens: cpbpe --help.
 class Call(NamedTuple):
     """A program, and what its command line says."""
 
-    program: str
+    program: Program
     given: Given | None
 
 
@@ -57,7 +57,10 @@ class Arguments:
             close = closest(name, PROGRAMS, 0.5)
             hint = f"; did you mean {close}?" if close else f"; there are {', '.join(PROGRAMS)}"
             raise NotUnderstoodError(f"there is no program {arguments[0]!r}{hint}")
-        return Call(name, imported(f"cpbpe.cli.spm.{name}").PROGRAM.parse(arguments[1:]))
+        with importing:
+            from cpbpe.cli.spm import lines, train
+        program = train.PROGRAM if name == "train" else lines.PROGRAMS[name]
+        return Call(program, program.parse(arguments[1:]))
 
     def format_help(self) -> str:
         """The text of ``cpbpe spm --help``."""
@@ -76,5 +79,5 @@ def run(call: Call) -> int:
         for flag in call.given.ignored:
             if not call.given.flags["quiet"]:
                 say(f"--{flag.name} has no effect: {flag.ignored}")
-        imported(f"cpbpe.cli.spm.{call.program}").run(call.given)
+        call.program.run(call.given)
     return 0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import fill
-from typing import Any, NoReturn
+from typing import Any
 
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
 from cpbpe.foreign import closest
@@ -41,6 +41,9 @@ class Flag:
     """If it has no effect: why not, as the second half of a sentence."""
 
 
+NO_SEED = (1 << 32) - 1
+"""The default of --random_seed."""
+RETIRED = "sentencepiece 0.2.3 ignores it, too"
 _EVERYWHERE = (
     Flag("quiet", "bool", False, "print nothing but errors"),
     Flag("minloglevel", "int32", 0, "", ignored="0.2.3 has no such flag any more; use --quiet"),
@@ -71,6 +74,8 @@ class Program:
     """How it is called."""
     flags: Sequence[Flag]
     """Its flags."""
+    run: Callable[[Given], None]
+    """Does it, as the command line says."""
     notes: str = ""
     """What its help says at the end."""
 
@@ -121,7 +126,9 @@ class _Parse:
             raise HelpShown
         for name in self.unknown:
             if name not in self.allowed and name.removeprefix("no") not in self.allowed:
-                self._refuse_unknown(name)
+                close = closest(name, self.known, 0.7)
+                hint = f"; did you mean --{close}?" if close else ""
+                raise NotUnderstoodError(f"spm_{self.program.name} has no flag --{name}{hint}")
         if self.only_check:
             return None
         values = {flag.name: self.values.get(flag.name, flag.default) for flag in self.known.values()}
@@ -149,7 +156,12 @@ class _Parse:
                 at += self._without_flag(name, equals, value, arguments[at:])
                 continue
             if flag.kind == "bool":
-                text = self._switch(flag, negative, equals, value)
+                if equals and (negative or not value):
+                    raise NotUnderstoodError(
+                        f"--{flag.name} is on or off: give --{flag.name}, --no{flag.name} or "
+                        f"--{flag.name}=false"
+                    )
+                text = value if equals else ("false" if negative else "true")
             elif negative:
                 raise NotUnderstoodError(f"--{name} is no switch; it needs a value: --{flag.name}=...")
             elif equals:
@@ -159,7 +171,10 @@ class _Parse:
                 at += 1
             else:
                 raise NotUnderstoodError(f"--{flag.name} needs a value, as in --{flag.name}=...")
-            self._set(flag, text)
+            if flag.ignored:
+                self.ignored.append(flag)
+            else:
+                self.values[flag.name] = _converted(flag, text)
 
     def _find(self, name: str) -> tuple[Flag | None, bool]:
         """The flag of a name, and whether the name has a ``no`` in front."""
@@ -167,19 +182,6 @@ class _Parse:
             return self.known[name], False
         positive = name.removeprefix("no").removeprefix("_")
         return (self.known.get(positive), True) if name.startswith("no") else (None, False)
-
-    def _switch(self, flag: Flag, negative: bool, equals: str, value: str) -> str:
-        if equals and (negative or not value):
-            raise NotUnderstoodError(
-                f"--{flag.name} is on or off: give --{flag.name}, --no{flag.name} or --{flag.name}=false"
-            )
-        return value if equals else ("false" if negative else "true")
-
-    def _set(self, flag: Flag, text: str) -> None:
-        if flag.ignored:
-            self.ignored.append(flag)
-        else:
-            self.values[flag.name] = _converted(flag, text)
 
     def _without_flag(self, name: str, equals: str, value: str, rest: list[str]) -> int:
         """A flag that every program has, or an unknown one. Returns how many arguments its value took."""
@@ -226,11 +228,6 @@ class _Parse:
             self._read([f"--{name}={os.environ[variable]}"], from_file="the environment")
         elif needed:
             raise NotUnderstoodError(f"--fromenv={name}: there is no variable {variable}")
-
-    def _refuse_unknown(self, name: str) -> NoReturn:
-        close = closest(name, self.known, 0.7)
-        hint = f"; did you mean --{close}?" if close else ""
-        raise NotUnderstoodError(f"spm_{self.program.name} has no flag --{name}{hint}")
 
 
 def _converted(flag: Flag, text: str) -> Any:

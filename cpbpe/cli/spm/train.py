@@ -10,84 +10,77 @@ import sys
 from typing import Any, TextIO
 
 from cpbpe.cli.output import check_outputs, say
-from cpbpe.cli.spm.flags import Flag, Given, Program
-from cpbpe.lazy import imported
+from cpbpe.cli.spm.flags import NO_SEED, RETIRED, Flag, Given, Program
+from cpbpe.lazy import importing
 
-_NO_SEED = (1 << 32) - 1
 _UNIGRAM = "only the unigram model has it"
-_RETIRED = "sentencepiece 0.2.3 ignores it, too"
 
-PROGRAM = Program(
-    "train",
-    "Trains a BPE model: the files that spm_train writes, byte for byte.",
-    "train --input=FILE --model_prefix=NAME --model_type=bpe ...",
-    (
-        Flag("input", "string", "", "the files of the corpus, with commas between them"),
-        Flag("input_format", "string", "", "text or tsv (a text, a tab, a count)"),
-        Flag("model_prefix", "string", "", "write NAME.model and NAME.vocab"),
-        Flag("model_type", "string", "unigram", "bpe, which must be given"),
-        Flag("vocab_size", "int32", 8000, "how many pieces the model has"),
-        Flag("character_coverage", "double", 0.9995, "the share of the corpus whose characters get pieces"),
-        Flag("input_sentence_size", "uint64", 0, "train on this many lines; 0 for all"),
-        Flag("shuffle_input_sentence", "bool", True, "sample these lines from the whole corpus"),
-        Flag("seed_sentencepiece_size", "int32", 1000000, "recorded in the model; " + _UNIGRAM),
-        Flag("seed_sentencepieces_file", "string", "", "refused; " + _UNIGRAM),
-        Flag("shrinking_factor", "double", 0.75, "recorded in the model; " + _UNIGRAM),
-        Flag("num_threads", "int32", 16, "recorded in the model; all cores are used"),
-        Flag("num_sub_iterations", "int32", 2, "recorded in the model; " + _UNIGRAM),
-        Flag("max_sentencepiece_length", "int32", 16, "the most characters of a piece"),
-        Flag("max_sentence_length", "int32", 4192, "skip lines that have more bytes"),
-        Flag("split_by_unicode_script", "bool", True, "no piece has characters of two scripts"),
-        Flag("split_by_number", "bool", True, "digits are a script of their own"),
-        Flag("split_by_whitespace", "bool", True, "no piece has parts of two words"),
-        Flag("split_digits", "bool", False, "each digit is a piece by itself"),
-        Flag("pretokenization_delimiter", "string", "", "a text that marks places no piece may cross"),
-        Flag("treat_whitespace_as_suffix", "bool", False, "a space belongs to the word before it"),
-        Flag("allow_whitespace_only_pieces", "bool", False, "pieces may consist of spaces only"),
-        Flag("control_symbols", "string", "", "pieces that only programs insert, with commas between them"),
-        Flag("control_symbols_file", "string", "", "a file with more of them, one on each line"),
-        Flag("user_defined_symbols", "string", "", "pieces that are kept whole, with commas between them"),
-        Flag("user_defined_symbols_file", "string", "", "a file with more of them, one on each line"),
-        Flag("required_chars", "string", "", "characters that get a piece however rare they are"),
-        Flag("required_chars_file", "string", "", "a file with them, which counts instead"),
-        Flag("byte_fallback", "bool", False, "add pieces for all bytes"),
-        Flag("auto_character_coverage", "bool", False, "let characters and merges compete"),
-        Flag("vocabulary_output_piece_score", "bool", True, "write scores into the .vocab file"),
-        Flag(
-            "normalization_rule_name",
-            "string",
-            "nmt_nfkc",
-            "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
-        ),
-        Flag("normalization_rule_tsv", "string", "", "a file with rules of your own"),
-        Flag("denormalization_rule_tsv", "string", "", "a file with rules for decoded text"),
-        Flag("add_dummy_prefix", "bool", True, "put a space in front of every text"),
-        Flag("remove_extra_whitespaces", "bool", True, "drop spaces at the ends, and all but one of several"),
-        Flag("hard_vocab_limit", "bool", True, "fail if the corpus is too small for vocab_size pieces"),
-        Flag("use_all_vocab", "bool", False, "refused; only the word and character models have it"),
-        Flag("unk_id", "int32", 0, "the id of the unknown piece; -1 for none"),
-        Flag("bos_id", "int32", 1, "the id of the piece that begins a text; -1 for none"),
-        Flag("eos_id", "int32", 2, "the id of the piece that ends a text; -1 for none"),
-        Flag("pad_id", "int32", -1, "the id of the piece that fills a batch; -1 for none"),
-        Flag("unk_piece", "string", "<unk>", "the text of the unknown piece"),
-        Flag("bos_piece", "string", "<s>", "the text of the piece that begins a text"),
-        Flag("eos_piece", "string", "</s>", "the text of the piece that ends a text"),
-        Flag("pad_piece", "string", "<pad>", "the text of the piece that fills a batch"),
-        Flag("unk_surface", "string", " \u2047 ", "the text that the unknown piece is decoded to"),
-        Flag("random_seed", "uint32", _NO_SEED, "has no effect: the same lines are sampled in every run"),
-        *(
-            Flag(name, kind, None, "", ignored=_RETIRED)
-            for name, kind in (
-                ("accept_language", "string"),
-                ("self_test_sample_size", "int32"),
-                ("mining_sentence_size", "int32"),
-                ("training_sentence_size", "int32"),
-                ("train_extremely_large_corpus", "bool"),
-                ("enable_differential_privacy", "bool"),
-                ("differential_privacy_noise_level", "double"),
-                ("differential_privacy_clipping_threshold", "uint64"),
-            )
-        ),
+_FLAGS = (
+    Flag("input", "string", "", "the files of the corpus, with commas between them"),
+    Flag("input_format", "string", "", "text or tsv (a text, a tab, a count)"),
+    Flag("model_prefix", "string", "", "write NAME.model and NAME.vocab"),
+    Flag("model_type", "string", "unigram", "bpe, which must be given"),
+    Flag("vocab_size", "int32", 8000, "how many pieces the model has"),
+    Flag("character_coverage", "double", 0.9995, "the share of the corpus whose characters get pieces"),
+    Flag("input_sentence_size", "uint64", 0, "train on this many lines; 0 for all"),
+    Flag("shuffle_input_sentence", "bool", True, "sample these lines from the whole corpus"),
+    Flag("seed_sentencepiece_size", "int32", 1000000, "recorded in the model; " + _UNIGRAM),
+    Flag("seed_sentencepieces_file", "string", "", "refused; " + _UNIGRAM),
+    Flag("shrinking_factor", "double", 0.75, "recorded in the model; " + _UNIGRAM),
+    Flag("num_threads", "int32", 16, "recorded in the model; all cores are used"),
+    Flag("num_sub_iterations", "int32", 2, "recorded in the model; " + _UNIGRAM),
+    Flag("max_sentencepiece_length", "int32", 16, "the most characters of a piece"),
+    Flag("max_sentence_length", "int32", 4192, "skip lines that have more bytes"),
+    Flag("split_by_unicode_script", "bool", True, "no piece has characters of two scripts"),
+    Flag("split_by_number", "bool", True, "digits are a script of their own"),
+    Flag("split_by_whitespace", "bool", True, "no piece has parts of two words"),
+    Flag("split_digits", "bool", False, "each digit is a piece by itself"),
+    Flag("pretokenization_delimiter", "string", "", "a text that marks places no piece may cross"),
+    Flag("treat_whitespace_as_suffix", "bool", False, "a space belongs to the word before it"),
+    Flag("allow_whitespace_only_pieces", "bool", False, "pieces may consist of spaces only"),
+    Flag("control_symbols", "string", "", "pieces that only programs insert, with commas between them"),
+    Flag("control_symbols_file", "string", "", "a file with more of them, one on each line"),
+    Flag("user_defined_symbols", "string", "", "pieces that are kept whole, with commas between them"),
+    Flag("user_defined_symbols_file", "string", "", "a file with more of them, one on each line"),
+    Flag("required_chars", "string", "", "characters that get a piece however rare they are"),
+    Flag("required_chars_file", "string", "", "a file with them, which counts instead"),
+    Flag("byte_fallback", "bool", False, "add pieces for all bytes"),
+    Flag("auto_character_coverage", "bool", False, "let characters and merges compete"),
+    Flag("vocabulary_output_piece_score", "bool", True, "write scores into the .vocab file"),
+    Flag(
+        "normalization_rule_name",
+        "string",
+        "nmt_nfkc",
+        "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
+    ),
+    Flag("normalization_rule_tsv", "string", "", "a file with rules of your own"),
+    Flag("denormalization_rule_tsv", "string", "", "a file with rules for decoded text"),
+    Flag("add_dummy_prefix", "bool", True, "put a space in front of every text"),
+    Flag("remove_extra_whitespaces", "bool", True, "drop spaces at the ends, and all but one of several"),
+    Flag("hard_vocab_limit", "bool", True, "fail if the corpus is too small for vocab_size pieces"),
+    Flag("use_all_vocab", "bool", False, "refused; only the word and character models have it"),
+    Flag("unk_id", "int32", 0, "the id of the unknown piece; -1 for none"),
+    Flag("bos_id", "int32", 1, "the id of the piece that begins a text; -1 for none"),
+    Flag("eos_id", "int32", 2, "the id of the piece that ends a text; -1 for none"),
+    Flag("pad_id", "int32", -1, "the id of the piece that fills a batch; -1 for none"),
+    Flag("unk_piece", "string", "<unk>", "the text of the unknown piece"),
+    Flag("bos_piece", "string", "<s>", "the text of the piece that begins a text"),
+    Flag("eos_piece", "string", "</s>", "the text of the piece that ends a text"),
+    Flag("pad_piece", "string", "<pad>", "the text of the piece that fills a batch"),
+    Flag("unk_surface", "string", " \u2047 ", "the text that the unknown piece is decoded to"),
+    Flag("random_seed", "uint32", NO_SEED, "has no effect: the same lines are sampled in every run"),
+    *(
+        Flag(name, kind, None, "", ignored=RETIRED)
+        for name, kind in (
+            ("accept_language", "string"),
+            ("self_test_sample_size", "int32"),
+            ("mining_sentence_size", "int32"),
+            ("training_sentence_size", "int32"),
+            ("train_extremely_large_corpus", "bool"),
+            ("enable_differential_privacy", "bool"),
+            ("differential_privacy_noise_level", "double"),
+            ("differential_privacy_clipping_threshold", "uint64"),
+        )
     ),
 )
 
@@ -112,11 +105,11 @@ def run(given: Given) -> None:
     if given.files:
         raise ValueError(f"{given.files[0]!r} is one argument too many; name the corpus with --input")
     quiet = flags["quiet"]
-    if flags["random_seed"] != _NO_SEED and flags["input_sentence_size"] and not quiet:
+    if flags["random_seed"] != NO_SEED and flags["input_sentence_size"] and not quiet:
         say("--random_seed has no effect: cpbpe samples the same lines in every run")
     options = {
         flag.name: _text(flags[flag.name])
-        for flag in PROGRAM.flags
+        for flag in _FLAGS
         if not flag.ignored and flag.name not in _OTHERWISE
     }
     for name in _LISTS:
@@ -127,10 +120,13 @@ def run(given: Given) -> None:
     if flags["denormalization_rule_tsv"]:
         options["denormalization_rule_tsv"] = flags["denormalization_rule_tsv"]
     prefix = flags["model_prefix"]
-    corpus = imported("cpbpe.compat.spec_values").split_csv(flags["input"])
+    with importing:
+        from cpbpe.compat.sentencepiece import SentencePieceTrainer
+        from cpbpe.compat.spec_values import split_csv
+    corpus = split_csv(flags["input"])
     check_outputs([f"{prefix}.model", f"{prefix}.vocab"], corpus)
     log: TextIO | None = None if quiet else sys.stderr
-    imported("cpbpe.compat.sentencepiece").SentencePieceTrainer.train(logstream=log, **options)
+    SentencePieceTrainer.train(logstream=log, **options)
 
 
 def _text(value: Any) -> str:
@@ -148,3 +144,12 @@ def _symbols(given: str, path: str) -> str:
 def _lines(path: str) -> list[str]:
     with open(path, encoding="utf-8", newline="\n") as file:
         return [line.rstrip("\n") for line in file]
+
+
+PROGRAM = Program(
+    "train",
+    "Trains a BPE model: the files that spm_train writes, byte for byte.",
+    "train --input=FILE --model_prefix=NAME --model_type=bpe ...",
+    _FLAGS,
+    run,
+)
