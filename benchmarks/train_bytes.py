@@ -60,7 +60,7 @@ def train_tokenizers(text: Path, vocab_size: int, threads: int) -> Work:
     trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
 
     def run() -> Iterable[bytes]:
-        from cpbpe.text.byte_letters import from_letters
+        from cpbpe.text.utf8 import from_letters
 
         tok.train([str(text)], trainer)
         pairs = json.loads(tok.to_str())["model"]["merges"]

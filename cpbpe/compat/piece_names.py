@@ -9,8 +9,7 @@ from __future__ import annotations
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.text.byte_letters import to_letters
-from cpbpe.text.utf8 import text_of
+from cpbpe.text.utf8 import text_of, to_letters
 
 
 class PieceNames:

@@ -2,7 +2,7 @@
 
 Some files have ranks, others a list of pairs. `cpbpe.model.pair_ranks` proves when merging by scores and by
 pairs are the same. It is about characters; here each byte is one, its letter (see
-`cpbpe/text/byte_letters.py`).
+`cpbpe/text/utf8.py`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from cpbpe.model.pair_ranks import (
 )
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.spelling import advised, given
-from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS, from_letters, to_letters
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
 from cpbpe.text.unicode_forms import NOT_IN_FORM
+from cpbpe.text.utf8 import BYTE_ORDER, LETTERS, from_letters, to_letters
 
 AS_IT_IS = NormalizerSpec(
     "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 
@@ -160,3 +160,19 @@ class Finder:
         if isinstance(text, str):
             parts[::2] = [part.decode() for part in parts[::2]]
         return parts
+
+
+def may_overlap(texts: Collection[str], others: Collection[str]) -> bool:
+    """Whether a text can hold one of `texts` such that one of `others` that begins later takes a part of it,
+    or lies within it.
+
+    >>> may_overlap(["ab"], ["bc"]), may_overlap(["bc"], ["ab"]), may_overlap(["abc"], ["b"])
+    (True, False, True)
+    """
+    begins = {other[:size] for other in others for size in range(1, len(other) + 1)}
+    whole = {*others}
+    return any(
+        (at and text[at:] in begins) or any(text[at:end] in whole for end in range(at + 1, len(text) + 1))
+        for text in texts
+        for at in range(len(text))
+    )

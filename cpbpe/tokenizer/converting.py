@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from errno import EISDIR
 from typing import Any, NamedTuple, Protocol
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import registry
 from cpbpe.model.formats.registry import JSON, MODEL, Hints
-from cpbpe.model.formats.values import ReadModel, Written
+from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.spec import Carried, ModelSpec
+from cpbpe.model.writing import saving_path, write_all
 from cpbpe.spelling import given, listed, named
+from cpbpe.tokenizer import verifying
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
 
@@ -176,11 +178,10 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     differences = (*read.differences, *made.differences)
     # 3. Before they are written, they are tried.
     files.update(made.by_format)
-    tried = None if differences else imported("cpbpe.tokenizer.verifying").tried(spec, files)
+    tried = None if differences else verifying.tried(spec, files)
     verified = None
     if asked.verify is not None:
-        check = imported("cpbpe.tokenizer.verifying_texts").verified
-        verified, found = check(spec, files, asked.verify, allow_differences=allow_differences)
+        verified, found = verifying.verified(spec, files, asked.verify, allow_differences=allow_differences)
         differences += found
     notes = [*read.notes, *made.notes]
     if wanted == MODEL.name and spec.carried != Carried():
@@ -196,8 +197,7 @@ def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
     bound = {option: tokenizer.bound_options.get(option) for option in OPTIONS}
     if wanted == MODEL.name and all(value is None for value in bound.values()):
         spec = tokenizer.facts.spec  # (made without protobuf)
-        if not spec.normalizer.prefix_before_space:
-            _own_fields().checked(spec, Written(tokenizer.to_bytes()), False)
+        _refuse_own_fields(verifying.model_file_differences(spec), False)
         _write(name, wanted, {name: tokenizer.to_bytes()})
         return
     made = _output(_with_options(tokenizer.spec, bound), name, wanted, False)
@@ -211,9 +211,9 @@ def _read(source: Source, hints: Hints, allow_differences: bool) -> tuple[ReadMo
     """The model in a file or a folder, and its file by its format."""
     folder = folder_of(source)
     if folder is not None:
-        found = imported("cpbpe.tokenizer.folders").read_folder(
-            folder, allow_differences=allow_differences, closely=True, hints=hints
-        )
+        with importing:
+            from cpbpe.tokenizer.folders import read_folder
+        found = read_folder(folder, allow_differences=allow_differences, closely=True, hints=hints)
         return ReadModel(found.facts.full_spec, found.differences, found.notes), found.files
     data = read_model_file(source)
     format = registry.format_of(data)
@@ -223,10 +223,12 @@ def _read(source: Source, hints: Hints, allow_differences: bool) -> tuple[ReadMo
 
 def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) -> Output:
     if format == FOLDER:
-        made = imported("cpbpe.model.formats.folder_writing").write(spec, allow_differences=allow_differences)
+        with importing:
+            from cpbpe.model.formats.folder_writing import write as write_folder
+        made = write_folder(spec, allow_differences=allow_differences)
         contents, notes = dict(made.files), made.notes
         both = {"tokenizer.json", "tokenizer.model"} <= contents.keys()
-        if both and _own_fields().model_file_differences(spec):
+        if both and verifying.model_file_differences(spec):
             del contents["tokenizer.model"]
             notes += ("there is no tokenizer.model, because sentencepiece would give other ids with it",)
         files = {os.path.join(path, name): data for name, data in contents.items()}
@@ -238,15 +240,29 @@ def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) ->
         return Output(files, known, made.differences, notes)
     row = registry.FORMATS[format]
     written = row.write(spec, allow_differences=allow_differences)
+    differences = written.differences
     if row is MODEL:
-        written = _own_fields().checked(spec, written, allow_differences)
-    return Output(row.files(path, written.data), {format: written.data}, written.differences, written.notes)
+        differences += (own := tuple(verifying.model_file_differences(spec)))
+        _refuse_own_fields(own, allow_differences)
+    return Output(row.files(path, written.data), {format: written.data}, differences, written.notes)
+
+
+def _refuse_own_fields(differences: Sequence[Difference], allow_differences: bool) -> None:
+    if not allow_differences:
+        refuse(
+            differences,
+            "there is no .model file with which sentencepiece does the same",
+            "To write it all the same, for use with cpbpe, use cpbpe.convert with allow_differences=True, "
+            "which lists them",
+        )
 
 
 def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
     """Write all files. In a folder, none may stay that belongs to another model."""
     if format == FOLDER or path not in files:  # it is a folder for several
-        for name in imported("cpbpe.model.formats.folder_writing").left_behind(path, files):
+        with importing:
+            from cpbpe.model.formats.folder_writing import left_behind
+        for name in left_behind(path, files):
             reader = "transformers" if format == FOLDER else "cpbpe.load"
             raise FileExistsError(
                 f"{name!r} is a file of another model, and {reader} would read it with this one; "
@@ -262,7 +278,7 @@ def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
             f"name with a slash: {whole!r}",
             path,
         )
-    imported("cpbpe.model.writing").write_all(files)
+    write_all(files)
 
 
 def _format(path: str, to: str | None) -> str:
@@ -298,11 +314,5 @@ def _with_templates(spec: ModelSpec, template: str | Mapping[str, str] | None) -
     return replace(spec, carried=replace(spec.carried, chat_templates=templates))
 
 
-def _own_fields() -> Any:
-    return imported("cpbpe.tokenizer.own_fields")
-
-
 def _path(path: str | os.PathLike[str], call: str) -> str:
-    instead = "to write to an open file, use file.write(tok.to_bytes())"
-    name: str = imported("cpbpe.model.writing").saving_path(path, call, instead)
-    return name
+    return saving_path(path, call, "to write to an open file, use file.write(tok.to_bytes())")

@@ -233,12 +233,12 @@ class ModelFacts:
     def letters_engine(self) -> Engine:
         """An engine that merges any bytes as this byte-level model merges those of a chunk.
 
-        It takes them as letters (`byte_letters`), since engines read bytes that are not UTF-8 as U+FFFD.
+        It takes them as letters (`utf8`), since engines read bytes that are not UTF-8 as U+FFFD.
         """
         with importing:
             from cpbpe.engine.choice import make_engine
             from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
-            from cpbpe.text.byte_letters import to_letters
+            from cpbpe.text.utf8 import to_letters
         own = self.spec.pieces
         texts = [*(to_letters(text).encode() for text in own.texts), "\ue000".encode()]
         pieces = Pieces.of_lists(texts, [*own.numbers(), 0.0], self.types + bytes([PieceType.UNKNOWN]))

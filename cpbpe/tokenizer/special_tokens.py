@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cpbpe.errors import ModelError
 from cpbpe.lazy import Kept, importing, kept
 from cpbpe.model.piece_type import PLAIN, PieceType
+from cpbpe.text.finder import may_overlap
 from cpbpe.text.utf8 import SPACE, is_inside, text_of
 from cpbpe.tokenizer.options import AllowedSpecial, DisallowedSpecial
 
@@ -261,7 +262,7 @@ class SpecialFinder:
         for text in self._keys:
             flags = self._flags.get(text, _NONE)
             (normalized if "normalized" in flags else late if "late" in flags else early).append(text)
-        if late and not _may_overlap(late, early) and not self._decide(early, late):
+        if late and not may_overlap(late, early) and not self._decide(early, late):
             # Then it makes no difference which are looked for first.
             early, late = early + late, []
         searches = [_Search(self._engine, early, self._flags)] if early else []
@@ -477,20 +478,6 @@ def _place(data: bytes, normalized: bytes, origins: list[int], at: int) -> int:
     while size < at and origins[at - size - 1] == origin:
         size += 1
     return origin + size if normalized[at - size : at] == data[origin : origin + size] else origin
-
-
-def _may_overlap(late: list[str], early: list[str]) -> bool:
-    """Whether a text can hold one of `late` such that one of `early`, which comes first, takes a part of it.
-
-    One that begins at the same place, or further in front, wins in either order.
-    """
-    begins = {text[:length] for text in early for length in range(1, len(text) + 1)}
-    whole = {*early}
-    return any(
-        (at and text[at:] in begins) or any(text[at:end] in whole for end in range(at + 1, len(text) + 1))
-        for text in late
-        for at in range(len(text))
-    )
 
 
 def _before(data: bytes, at: int) -> str:

@@ -35,9 +35,8 @@ import numpy as np
 from cpbpe.engine.choice import make_chunk_finder, make_spans
 from cpbpe.engine.protocol import Engine
 from cpbpe.model.spec import PieceType
-from cpbpe.text.byte_letters import to_letters
 from cpbpe.text.split_probes import PAIRS, PROBES, characters, class_of, loops_of, signature
-from cpbpe.text.utf8 import certain, is_inside, is_valid_utf8
+from cpbpe.text.utf8 import certain, is_inside, is_valid_utf8, to_letters
 from cpbpe.tokenizer.facts import ModelFacts
 
 Ids = tuple[int, ...]

@@ -1,25 +1,39 @@
-"""Trying out a tokenizer.json: the library that it is for encodes some texts, if it is installed.
+"""Trying out a conversion before its files are written: every library that reads one of them encodes texts.
 
-This is no proof, which `cpbpe.model.formats.tokenizer_json` has; it guards against a library that does not do
-what was proved.
+This is no proof, which `cpbpe.model.formats` has; it guards against a library that does not do what was
+proved.
 """
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from cpbpe.engine.choice import make_engine
 from cpbpe.errors import ConversionError
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
+from cpbpe.model.byte_level import special_tokens_of
+from cpbpe.model.formats.registry import FORMATS, JSON, MODEL, NO_HINTS, Hints
+from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.spelling import counted, listed, named
 from cpbpe.text.utf8 import text_of
 
-TEXTS = 300
-"""How many texts are tried."""
+Encode = Callable[[str], list[int]]
+
+_OURS = "cpbpe"
+_SHOWN = 200
+"""A longer text is cut in messages."""
+_TRIED = 300
+"""This many texts are tried without being asked."""
 _OLDEST = (0, 20)
-"""The first version that reads merges as pairs."""
+"""The first version of tokenizers that reads merges as pairs."""
+
+
+# --- Texts of ours --------------------------------------------------------------------------------
 
 
 def tried(spec: ModelSpec, files: Mapping[str, bytes]) -> str | None:
@@ -27,29 +41,23 @@ def tried(spec: ModelSpec, files: Mapping[str, bytes]) -> str | None:
 
     A ConversionError shows a text that has other ids than in the model.
     """
-    data = files.get("tokenizer.json")
-    if data is None:
-        return None
-    try:
-        installed = version("tokenizers")
-    except PackageNotFoundError:
+    installed = _version("tokenizers")
+    if JSON.name not in files or not installed:
         return None
     if tuple(int(part) for part in installed.split(".")[:2]) < _OLDEST:
         return None
-    other = imported("tokenizers").Tokenizer.from_str(data.decode())
-    other.encode_special_tokens = True
-    engine = make_engine(spec)
-    for text in _texts(spec):
-        if other.encode(text, add_special_tokens=False).ids != engine.encode(text):
+    ours, theirs = make_engine(spec).encode, _by_tokenizers(files[JSON.name])
+    for text in _random_texts(spec):
+        if theirs(text) != ours(text):
             raise ConversionError(
                 f"nothing was written: tokenizers {installed} gives other ids than this model should have "
                 f"there, for example for {text!r}; please report this, with the model",
                 differences=[(f"tokenizers {installed} gives other ids", text)],
             )
-    return f"{TEXTS} texts with tokenizers {installed}"
+    return f"{_TRIED} texts with tokenizers {installed}"
 
 
-def _texts(spec: ModelSpec) -> Iterator[str]:
+def _random_texts(spec: ModelSpec) -> Iterator[str]:
     """The same texts every time: pieces side by side, and parts of pieces, with spaces and unknown text."""
     chance = random.Random(0)
     byte_level = spec.alphabet == "bytes"
@@ -59,9 +67,142 @@ def _texts(spec: ModelSpec) -> Iterator[str]:
         if not byte_level or type == PieceType.NORMAL
     ]
     others = [" ", "  ", "▁", "\n", "é", "☃☃", "\0", "a"]
-    for number in range(TEXTS):
+    for number in range(_TRIED):
         parts = chance.choices(pieces, k=1 + number % 8) + chance.choices(others, k=number % 3)
         if number % 2:
             parts = [part[chance.randrange(len(part)) :] for part in parts]
         chance.shuffle(parts)
         yield "".join(parts)
+
+
+# --- Texts of one's own ---------------------------------------------------------------------------
+
+
+def verified(
+    spec: ModelSpec,
+    files: Mapping[str, bytes],
+    texts: str | os.PathLike[str] | Iterable[str],
+    *,
+    allow_differences: bool = False,
+) -> tuple[str, tuple[Difference, ...]]:
+    """How many texts were tried, and with what; and which libraries give other ids, if that is allowed.
+
+    `files` are those of a conversion, by their formats. Otherwise, other ids are a ConversionError.
+    """
+    ours = make_engine(spec).encode
+    others = dict(_encoders(spec, files, allow_differences))
+    number = 0
+    wrong: dict[str, list[str]] = {}
+    for number, text in enumerate(_given_texts(texts), 1):
+        ids = ours(text)
+        for name, encode in others.items():
+            if encode(text) != ids:
+                if not allow_differences:
+                    shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
+                    raise ConversionError(
+                        f"nothing was written: text {number} gets other ids with {name}: {shown}",
+                        differences=[Difference(f"{name} gives other ids", text)],
+                    )
+                wrong.setdefault(name, []).append(text)
+    if not number:
+        raise ValueError(f"{named('verify')} holds no texts; give at least one")
+    differences = (
+        Difference(f"{name} gives other ids for {len(found):,} of {number:,} texts", min(found, key=len))
+        for name, found in wrong.items()
+    )
+    return f"{counted(number, 'text')}, {_with(others, files)}", tuple(differences)
+
+
+def _with(others: Iterable[str], files: Iterable[str]) -> str:
+    libraries = [name for name in others if not name.startswith(_OURS)]
+    with_others = f"with {listed([_OURS, *libraries])}"
+    missing = [library for format, library in _LIBRARIES.items() if format in files and not _version(library)]
+    return f"{with_others} ({listed(missing)} is not installed)" if missing else with_others
+
+
+_LIBRARIES = {JSON.name: "tokenizers", MODEL.name: "sentencepiece"}
+"""Which library a format is for."""
+
+
+def _encoders(
+    spec: ModelSpec, files: Mapping[str, bytes], allow_differences: bool
+) -> Iterator[tuple[str, Encode]]:
+    """What encodes with the files, by a name for it."""
+    for format, data in files.items():
+        hints = _hints(spec) if FORMATS[format].takes_hints else NO_HINTS
+        read = FORMATS[format].read(data, allow_differences=allow_differences, hints=hints)
+        yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
+    if JSON.name in files and _version("tokenizers"):
+        yield f"tokenizers {_version('tokenizers')}", _by_tokenizers(files[JSON.name])
+    if MODEL.name in files and _version("sentencepiece") and spec.alphabet == "characters":
+        with importing:
+            from sentencepiece import SentencePieceProcessor
+        slow: Any = SentencePieceProcessor(model_proto=files[MODEL.name])
+        yield f"sentencepiece {_version('sentencepiece')}", slow.encode
+
+
+def _by_tokenizers(data: bytes) -> Encode:
+    with importing:
+        from tokenizers import Tokenizer
+    library = Tokenizer.from_str(data.decode())
+    library.encode_special_tokens = True
+    return lambda text: list(library.encode(text, add_special_tokens=False).ids)
+
+
+def _hints(spec: ModelSpec) -> Hints:
+    """What a user says to load a file of this model that does not say it."""
+    special = {text_of(text): id for id, text in special_tokens_of(spec).items()}
+    return Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
+
+
+def _version(library: str) -> str:
+    """The version of a library that is installed; "" if it is not."""
+    with importing:
+        from importlib.metadata import PackageNotFoundError, version
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
+
+
+def _given_texts(given: str | os.PathLike[str] | Iterable[str]) -> Iterator[str]:
+    if not isinstance(given, (str, os.PathLike)):
+        for text in given:
+            if not isinstance(text, str):
+                raise TypeError(f"{named('verify')} holds texts (str), not {type(text).__name__}")
+            yield text
+        return
+    with open(given, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield line.decode().removesuffix("\n")
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"{os.fspath(given)}:{number}: is not UTF-8; convert the file first"
+                ) from None
+
+
+# --- What sentencepiece does with a `.model` ------------------------------------------------------
+#
+# One field of ours, which sentencepiece passes over, changes ids: `prefix_before_space`. (The others hold
+# added tokens and what other files say beside the model, which change none unless a call asks for it.)
+
+_REASON = "sentencepiece puts a space in front of every text, also of text that begins with one"
+
+
+def model_file_differences(spec: ModelSpec) -> list[Difference]:
+    """Texts to which sentencepiece gives other ids than the model has, with the file of a model."""
+    rules = spec.normalizer
+    if spec.alphabet == "bytes" or rules.prefix_before_space or rules.suffix or not rules.add_dummy_prefix:
+        return []
+    ours = make_engine(replace(spec, file=None))
+    theirs = make_engine(replace(spec, normalizer=replace(rules, prefix_before_space=True), file=None))
+    shown = next((text for text in _spaced_texts(spec) if ours.encode(text) != theirs.encode(text)), None)
+    return [] if shown is None else [Difference(_REASON, shown)]
+
+
+def _spaced_texts(spec: ModelSpec) -> Iterable[str]:
+    """Texts that begin with a space, or with U+2581, and one for each piece that does."""
+    spaces = " " if not spec.normalizer.remove_extra_whitespaces else "▁"
+    pieces = (text_of(text) for text in spec.pieces.texts)
+    return [f"{spaces}a", spaces, *(text.replace("▁", spaces) for text in pieces if text.startswith("▁"))]

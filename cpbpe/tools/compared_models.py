@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported
 from cpbpe.model.spec import PieceType
-from cpbpe.text.byte_letters import BYTES_OF_LETTERS
-from cpbpe.text.utf8 import is_valid_utf8
+from cpbpe.text.utf8 import BYTES_OF_LETTERS, is_valid_utf8
 from cpbpe.tokenizer.loading import load
 from cpbpe.tokenizer.tokenizer import Tokenizer
 

@@ -27,7 +27,7 @@ from cpbpe.reference.training_values import (
     Words,
 )
 from cpbpe.spelling import counted, given, listed, named
-from cpbpe.text.byte_letters import BYTE_ORDER, to_letters
+from cpbpe.text.utf8 import BYTE_ORDER, to_letters
 from cpbpe.training.corpus import Corpus
 from cpbpe.training.counting import CountSetup
 from cpbpe.training.options import (

@@ -99,7 +99,7 @@ def charsmap_of(options: TrainOptions) -> bytes:
     if charsmap is not None or options.normalization_rule_name == "identity":
         return charsmap or b""
     with importing:
-        from cpbpe.text.rule_charsmaps import rule_charsmap
+        from cpbpe.text.charsmap import rule_charsmap
     return rule_charsmap(options.normalization_rule_name)
 
 

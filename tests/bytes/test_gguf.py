@@ -14,8 +14,8 @@ from cpbpe.model.formats.gguf import differences, read, write
 from cpbpe.model.formats.gguf.container import ARRAY, BOOL, INT32, STRING, UINT32
 from cpbpe.model.formats.gguf.llamacpp import KNOWN, LlamaCppBytes, name_for
 from cpbpe.model.spec import Carried, Pieces, SplitSpec
-from cpbpe.text.byte_letters import LETTERS
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import LETTERS
 from tests.bytes.making import decoded
 from tests.bytes.making import texts as any_texts
 from tests.bytes.models import given_texts, made, model, spec_of

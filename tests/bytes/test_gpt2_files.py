@@ -15,8 +15,8 @@ from tokenizers import decoders, models, pre_tokenizers
 import cpbpe
 from cpbpe.model.byte_level import pairs_of
 from cpbpe.model.formats import gpt2, registry
-from cpbpe.text.byte_letters import LETTERS, to_letters
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import LETTERS, to_letters
 from tests.bytes.making import CLASSES, decoded, texts
 from tests.bytes.models import given_texts, made, spec_of
 from tests.support import wheels

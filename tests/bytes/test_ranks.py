@@ -17,7 +17,7 @@ from cpbpe.reference.byte_level import (
     write_ranks,
 )
 from cpbpe.reference.byte_level.encoding import BYTES, ByteLevel, merge
-from cpbpe.text.byte_letters import LETTERS, from_letters, to_letters
+from cpbpe.text.utf8 import LETTERS, from_letters, to_letters
 from tests.bytes.making import decoded, texts
 from tests.support import wheels
 from tests.support.budget import examples

@@ -17,8 +17,8 @@ from cpbpe import ModelSpec, Tokenizer, _core
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs, to_theirs
 from cpbpe.model.spec import SplitSpec
-from cpbpe.text.byte_letters import to_letters
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import to_letters
 from tests.bytes.models import given_texts, model, ranks, spec_of
 from tests.split.patterns import texts
 from tests.support.budget import SEED, examples

@@ -19,8 +19,8 @@ from cpbpe import BYTE_PRESETS, ByteTrainOptions, TrainingError, WordCounts, tra
 from cpbpe.cli import main
 from cpbpe.reference.byte_level.patterns import cut
 from cpbpe.reference.byte_level.ranks import read_ranks
-from cpbpe.text.byte_letters import from_letters
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import from_letters
 from tests.bytes import oracles
 from tests.bytes.making import known
 from tests.support import corpus

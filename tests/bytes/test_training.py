@@ -14,7 +14,7 @@ from tokenizers import models, pre_tokenizers, trainers
 
 from cpbpe.reference.byte_level import BYTE_ORDER, PATTERNS, ByteLevel, count_chunks, learn
 from cpbpe.reference.byte_level.patterns import cut
-from cpbpe.text.byte_letters import from_letters
+from cpbpe.text.utf8 import from_letters
 from tests.bytes import oracles
 from tests.bytes.making import any_text
 from tests.support import corpus

@@ -113,9 +113,9 @@ def test_a_library_that_gives_other_ids_stops_it(folder: Path, monkeypatch: pyte
 
 
 def test_without_the_other_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cpbpe.tokenizer import verifying_texts
+    from cpbpe.tokenizer import verifying
 
-    monkeypatch.setattr(verifying_texts, "_has", lambda library: False)
+    monkeypatch.setattr(verifying, "_version", lambda library: "")
     done = cpbpe.convert("m.model", "t.json", verify="lines.txt")
     assert done.verified == "4 texts, with cpbpe (tokenizers and sentencepiece is not installed)"
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from cpbpe.errors import ModelError
 from cpbpe.model.formats import sentencepiece as model
-from cpbpe.text.charsmap import MAX_MATCHES, Charsmap
-from cpbpe.text.named_rules import named_rules
-from cpbpe.text.rule_charsmaps import rule_charsmap
+from cpbpe.text.charsmap import MAX_MATCHES, Charsmap, rule_charsmap
+from cpbpe.text.charsmap_build import named_rules
 from tests.support import charsmaps, zoo
 from tests.support.time_limit import time_limit
 

@@ -12,11 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpbpe.text import named_rules as named_rules_module
-from cpbpe.text.charsmap import Charsmap
-from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv
-from cpbpe.text.named_rules import named_rules
-from cpbpe.text.rule_charsmaps import NAMES, rule_charsmap
+from cpbpe.text import charsmap_build
+from cpbpe.text.charsmap import NAMES, Charsmap, rule_charsmap
+from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, named_rules
 from cpbpe.training.options import RULE_NAMES
 from cpbpe.training.settings import charsmap_of_file
 from tests.support import tiers
@@ -47,7 +45,7 @@ def test_named_rules(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
 def test_the_charsmaps_in_the_package_are_those_that_the_rules_give(name: str) -> None:
-    """After a change of the rules: `python -m cpbpe.text.named_rules`."""
+    """After a change of the rules: `python -m cpbpe.text.charsmap_build`."""
     assert rule_charsmap(name) == charsmap_from_rules(named_rules(name).items())
 
 
@@ -74,7 +72,7 @@ def test_rules_are_those_that_sentencepiece_lists() -> None:
 def test_other_versions_of_unicode_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "unicodedata2", SimpleNamespace(unidata_version="18.0.0"))
     with pytest.raises(ImportError, match=r"unicodedata2==17"):
-        named_rules_module._unicode_data.__wrapped__()
+        charsmap_build._unicode_data.__wrapped__()
 
 
 @cache

@@ -15,7 +15,7 @@ import pytest
 import cpbpe
 from cpbpe import Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
-from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS
+from cpbpe.text.utf8 import BYTE_ORDER, LETTERS
 from tests.support import budget
 from tests.support.json_files import BYTES, ESCAPE, PREFIX, Json, added, dumped, ids_of, theirs
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cpbpe import PieceType
 from cpbpe.model.formats.gguf.container import ARRAY, BOOL, CODES, FLOAT32, INT32, STRING, UINT32
-from cpbpe.text.byte_letters import LETTERS
+from cpbpe.text.utf8 import LETTERS
 
 Values = dict[str, tuple[int, Any]]
 """Types and values, by key; the type of an array is a pair (ARRAY, type)."""

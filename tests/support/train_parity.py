@@ -23,8 +23,8 @@ from cpbpe.reference.training_values import (
     PieceLimits,
     Words,
 )
+from cpbpe.text.charsmap import rule_charsmap
 from cpbpe.text.charsmap_build import charsmap_from_tsv
-from cpbpe.text.rule_charsmaps import rule_charsmap
 from cpbpe.training.families import Built, build, vocab_file
 
 NORMALIZER_FIELDS = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces")

@@ -258,7 +258,7 @@ def _of_file(name: str | bytes) -> Any:
 
 
 def _of_name(name: str | bytes) -> Any:
-    from cpbpe.text.rule_charsmaps import rule_charsmap
+    from cpbpe.text.charsmap import rule_charsmap
     from cpbpe.training.options import RULE_NAMES
 
     text = name.decode(errors="replace") if isinstance(name, bytes) else name

@@ -198,7 +198,7 @@ def _named_rules(name: str) -> bytes:
         return b""
     if name not in RULE_NAMES:
         raise TrainingError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
-    from cpbpe.text.rule_charsmaps import rule_charsmap
+    from cpbpe.text.charsmap import rule_charsmap
 
     return rule_charsmap(name)
 

@@ -18,7 +18,7 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.text.byte_letters import from_letters, is_spelled
+from cpbpe.text.utf8 import from_letters, is_spelled
 
 _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>\Z")
 Step = Callable[[list[str]], list[str]]

@@ -1,7 +1,7 @@
 r"""The two files of GPT-2: `encoder.json` and `vocab.bpe`, which others call `vocab.json` and `merges.txt`.
 
 The first is an object with the id of each piece, the second has a pair in each line, the first to be merged
-first. Both spell bytes as letters (see `cpbpe/text/byte_letters.py`). RoBERTa, Whisper and Qwen have the same
+first. Both spell bytes as letters (see `cpbpe/text/utf8.py`). RoBERTa, Whisper and Qwen have the same
 two files.
 
 Together they are one model. Wherever a model is the bytes of one file, it is both: the first, then the
@@ -48,8 +48,8 @@ from cpbpe.model.formats.registry import NO_HINTS, PAIRS, Hints, is_ids
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec
 from cpbpe.spelling import given
-from cpbpe.text.byte_letters import LETTERS, all_from_letters, from_letters, is_spelled, to_letters
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import LETTERS, all_from_letters, from_letters, is_spelled, to_letters
 
 _USUAL = "gpt2"
 """The pattern that is taken."""

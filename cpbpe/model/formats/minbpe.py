@@ -39,8 +39,8 @@ from cpbpe.model.byte_level import (
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, SplitSpec
 from cpbpe.model.validity import MAX_PIECE_BYTES
-from cpbpe.text.byte_letters import from_letters, to_letters
 from cpbpe.text.split_patterns import name_of
+from cpbpe.text.utf8 import from_letters, to_letters
 
 Pair = tuple[int, int]
 BYTES = 256

@@ -19,7 +19,7 @@ from cpbpe.reference.byte_level.encoding import ByteLevel
 from cpbpe.reference.byte_level.patterns import PATTERNS
 from cpbpe.reference.byte_level.ranks import read_gpt2, read_ranks, recover_merges, write_ranks
 from cpbpe.reference.byte_level.training import LearnedMerges, Limits, count_chunks, learn
-from cpbpe.text.byte_letters import BYTE_ORDER
+from cpbpe.text.utf8 import BYTE_ORDER
 
 __all__ = [
     "BYTE_ORDER",

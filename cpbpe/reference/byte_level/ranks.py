@@ -4,7 +4,7 @@ There are two forms. OpenAI's newer files list the pieces with their ranks, and 
 pieces a piece is made of is not written down, because merging by the rank of the joined text does not need
 it. GPT-2's files, and Hugging Face's, list pairs. `recover_merges` leads from the first form to the second.
 
-GPT-2's files spell the bytes of a piece as printable letters, which `cpbpe/text/byte_letters.py` explains.
+GPT-2's files spell the bytes of a piece as printable letters, which `cpbpe/text/utf8.py` explains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from cpbpe.errors import ModelError
 from cpbpe.reference.byte_level.encoding import BYTES, merge
-from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS, from_letters
+from cpbpe.text.utf8 import BYTE_ORDER, LETTERS, from_letters
 
 # --- Files ----------------------------------------------------------------------------------------
 

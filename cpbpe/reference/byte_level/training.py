@@ -36,7 +36,7 @@ from cpbpe.reference.training import (
     unpack,
 )
 from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, Learned, Progress, Skipped, Words
-from cpbpe.text.byte_letters import BYTE_ORDER
+from cpbpe.text.utf8 import BYTE_ORDER
 
 TIES = ("minbpe", "tokenizers")
 """Which of several most frequent pairs is merged.

@@ -25,7 +25,7 @@ from itertools import pairwise
 from cpbpe.errors import ModelError
 from cpbpe.reference.byte_level.encoding import merge
 from cpbpe.reference.byte_level.patterns import compiled
-from cpbpe.text.byte_letters import BYTE_ORDER, LETTERS, from_letters, to_letters
+from cpbpe.text.utf8 import BYTE_ORDER, LETTERS, from_letters, to_letters
 
 END = "</w>"
 CLIP_MERGES = 48894

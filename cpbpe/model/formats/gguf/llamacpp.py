@@ -37,10 +37,10 @@ from cpbpe.model.formats.tokenizer_json.merging import MAX_USER_DEFINED_MATCHES,
 from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make
 from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
-from cpbpe.text.byte_letters import from_letters, is_spelled, to_letters
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.unicode_forms import NOT_IN_FORM
+from cpbpe.text.utf8 import from_letters, is_spelled, to_letters
 
 SPACE = "▁"
 _ZEROS = (0, -(1 << 31))

@@ -20,9 +20,8 @@ from cpbpe.model.formats.values import ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair
 from cpbpe.model.spec import PLAIN, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.spelling import advised, given, named
-from cpbpe.text.byte_letters import LETTERS, all_from_letters, is_spelled
 from cpbpe.text.unicode_forms import FORMS
-from cpbpe.text.utf8 import SPACE
+from cpbpe.text.utf8 import LETTERS, SPACE, all_from_letters, is_spelled
 
 _OURS = "llama"
 _OTHERS = {

@@ -16,8 +16,7 @@ from cpbpe.model.formats.gguf.llamacpp import KNOWN, LlamaCppBytes, PreName, dif
 from cpbpe.model.formats.gguf.reading import read
 from cpbpe.model.formats.values import Difference, Written, refuse, unlike
 from cpbpe.model.spec import PLAIN, ModelSpec, Pieces, PieceType
-from cpbpe.text.byte_letters import to_letters
-from cpbpe.text.utf8 import SPACE
+from cpbpe.text.utf8 import SPACE, to_letters
 
 _ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 _ADDED_SCORE = -1000.0

@@ -27,6 +27,7 @@ from cpbpe.model.formats.tokenizer_json.steps import (
 )
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import PLAIN, TOKEN_FLAGS, ModelSpec
+from cpbpe.text.finder import may_overlap
 
 if TYPE_CHECKING:
     from cpbpe.model.formats.tokenizer_json.merging import Names
@@ -307,21 +308,8 @@ def _overlap(given: list[Any]) -> bool:
             flags = {name for name in ("special", "single_word", "lstrip", "rstrip") if token.get(name)}
             strips = strips or "lstrip" in flags or "rstrip" in flags
             (odd if flags else plain).add(text)
-    if not odd or not plain:
-        return False
-    begins = {text[:size] for text in odd for size in range(1, len(text) + 1)}
-    ends = {text[size:] for text in odd for size in range(1, len(text))}
-    joined = "\0".join(odd)
-    for text in plain:
-        size = len(text)
-        if (
-            text in joined
-            or any(text[at:] in begins or text[:at] in ends for at in range(1, size))
-            or any(text[at:end] in odd for at in range(size) for end in range(at + 1, size + 1))
-            or (strips and any(character.isspace() for character in text))
-        ):
-            return True
-    return False
+    spaced = strips and any(character.isspace() for text in plain for character in text)
+    return spaced or may_overlap(plain, odd) or may_overlap(odd, plain)
 
 
 def checked_token(token: Json, where: str) -> tuple[str, int]:

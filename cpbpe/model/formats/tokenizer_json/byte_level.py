@@ -1,6 +1,6 @@
 """A tokenizer.json of byte-level BPE, read and written: GPT-2, Llama 3, Qwen, DeepSeek and others.
 
-In the file every byte of a token is a letter (`cpbpe.text.byte_letters` has them), and a list of pairs says
+In the file every byte of a token is a letter (`cpbpe.text.utf8` has them), and a list of pairs says
 what merges. `cpbpe.model.pair_ranks` proves that scores can say the same, always; and whether pairs say the
 same as scores. `patterns` has how texts are cut before that.
 """
@@ -30,8 +30,8 @@ from cpbpe.model.formats.tokenizer_json.steps import member, shown, steps_of, ty
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
-from cpbpe.text.byte_letters import from_letters, is_spelled, to_letters
 from cpbpe.text.unicode_forms import FORMS
+from cpbpe.text.utf8 import from_letters, is_spelled, to_letters
 
 _PLACES = (
     ("normalizer", "normalizers"),

@@ -1,7 +1,7 @@
 r"""How a byte-level tokenizer.json cuts texts: its pre-tokenizers as patterns, and back.
 
 The library's steps cut one after the other, as the patterns of a `SplitSpec` do. `ByteLevel` comes last: it
-writes every byte as a letter (see `cpbpe.text.byte_letters`), and may cut by GPT-2's pattern itself.
+writes every byte as a letter (see `cpbpe.text.utf8`), and may cut by GPT-2's pattern itself.
 
 That library (0.23.3) uses Oniguruma with the syntax of Ruby; tiktoken and cpbpe's core use the crate
 fancy-regex, and the reference the package regex. The first two have the same Unicode, version 16: `\p{L}`,

@@ -25,7 +25,7 @@ from cpbpe.model.formats.tokenizer_json.steps import (
 )
 from cpbpe.model.formats.values import Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.text.byte_letters import to_letters
+from cpbpe.text.utf8 import to_letters
 
 _NONE = "there is no tokenizer.json that is exactly this model"
 ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"

@@ -1,4 +1,4 @@
-//! Written by `python -m cpbpe.text.unicode_tables`. Do not edit.
+//! Written by `tables.py`. Do not edit.
 #![cfg_attr(rustfmt, rustfmt::skip)]
 
 /// The number of each block of 64 characters.

@@ -1,8 +1,8 @@
-"""Writes the core's tables of Unicode normal forms, from what `unicode_forms.py` knows.
+"""Writes the tables beside it, of Unicode normal forms, from what `cpbpe/text/unicode_forms.py` knows.
 
 Nobody needs this file to use them. A test compares the tables with what this command would write:
 
-    python -m cpbpe.text.unicode_tables
+    python core/cpbpe/src/text/forms/tables.py
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from textwrap import fill
 
 from cpbpe.text.unicode_forms import FORMS, combining_class, compositions, decomposed, is_stable, only_moves
 
-FILE = Path(__file__).parents[2] / "core/cpbpe/src/text/forms/tables.rs"
-"""The file in a copy of the repository."""
+FILE = Path(__file__).with_name("tables.rs")
 
 _BLOCK = 64
 _END = 0x30000
@@ -88,7 +87,7 @@ def _written(
     )
     return "\n".join(
         [
-            "//! Written by `python -m cpbpe.text.unicode_tables`. Do not edit.",
+            "//! Written by `tables.py`. Do not edit.",
             "#![cfg_attr(rustfmt, rustfmt::skip)]",
             "",
             "/// The number of each block of 64 characters.",
