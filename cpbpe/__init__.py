@@ -17,7 +17,7 @@ from cpbpe.version import __version__
 
 if TYPE_CHECKING:
     from cpbpe.engine.choice import engine_name
-    from cpbpe.lint.values import Finding, Lint
+    from cpbpe.lint.findings import Finding, Lint
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
     from cpbpe.packing.pack import PackReport, pack
     from cpbpe.packing.packed_tokens import PackedTokens
@@ -91,7 +91,7 @@ __all__ = [
 
 _LATER = {
     "engine.choice": "engine_name",
-    "lint.values": "Finding Lint",
+    "lint.findings": "Finding Lint",
     "model.spec": "ModelSpec NormalizerSpec Piece PieceType Pieces Settings",
     "packing.pack": "PackReport pack",
     "packing.packed_tokens": "PackedTokens",

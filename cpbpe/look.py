@@ -1,13 +1,14 @@
-"""Other names of modules of `cpbpe.tools`, so that `from cpbpe.look.built import built` works."""
+"""Other names of modules, so that `from cpbpe.look.built import built` works."""
 
 import sys
 
-from cpbpe.tools import built, embeddings, reports, vocabulary_file
+from cpbpe.lint import usage
+from cpbpe.tools import built, reports, vocabulary_file
 
 _MOVED = {
     "built": built,
     "cutting": reports,
-    "embeddings": embeddings,
+    "embeddings": usage,
     "meanings": reports,
     "vocabulary_file": vocabulary_file,
 }

@@ -15,7 +15,7 @@ from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
 
 if TYPE_CHECKING:
-    from cpbpe.lint.values import Lint
+    from cpbpe.lint.findings import Lint
 
 _DESCRIPTION = """\
 Check models: pieces that no text can yield, with the reason; pieces that look
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("--tensor names a matrix in the file of --embeddings; give that, too")
     if arguments.embeddings is not None and len(arguments.models) > 1:
         raise NotUnderstoodError("--embeddings is the matrix of one model; check the others without it")
-    from cpbpe.lint.codes import CODES
+    from cpbpe.lint.findings import CODES
 
     for code in arguments.ignore:
         if code not in CODES:
@@ -126,16 +126,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace, path: str) -> Lint:
     """What is wrong with one model; that it cannot be loaded, if so."""
-    from cpbpe.lint.values import Finding, Lint
+    from cpbpe.lint.findings import Finding, Lint
 
     try:
         tok = load(arguments, path)
     except ValueError as error:
-        cure = "correct the file, or convert the model anew; the message says what is wrong"
-        return Lint((Finding("not-loaded", "error", f"it is no valid model: {error}", cure),), 0, 0)
+        return Lint((Finding.of("not-loaded", error=error),), 0, 0)
     matrix = None
     if arguments.embeddings is not None:
-        from cpbpe.tools.embeddings import read_embeddings
+        from cpbpe.lint.usage import read_embeddings
 
         matrix = read_embeddings(arguments.embeddings, arguments.tensor)
     texts = documents_of(arguments, arguments.corpus).texts() if arguments.corpus else None

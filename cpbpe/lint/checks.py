@@ -1,26 +1,37 @@
 """The checks of a model: each looks at one thing and makes a finding of it, or none.
 
-A check is a function from a `Subject` to findings. Its findings have codes that never change, because people
-write them into scripts. `CHECKS` lists all that need nothing but the model.
+A check is a function from a `Subject` to findings. `CHECKS` lists all that need nothing but the model;
+`findings.py` has what is said of each kind.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
-from cpbpe.lint.values import Finding, Reach
+from cpbpe.lint.findings import CODES, Finding, Reach
 from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.spelling import advised, given
 from cpbpe.text.utf8 import text_of
 
 _MARK = "\U0010fffd"
 MOST_EVIDENCE = 5
 """A finding shows this many examples."""
+_NAMES = {"unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL", "pad": "CONTROL"}
+"""The special pieces, and the types that they should have."""
+_LOOKS_SPECIAL = re.compile(r"▁?(<\|[^|\s]{1,40}\|>|</?[A-Za-z_][\w-]{0,30}>|\[[A-Z][A-Z_]{1,20}[0-9]*\])")
+_LOOKS_LIKE_BYTE = re.compile(r"<0[xX][0-9A-Fa-f]{2}>")
+_INVISIBLE = {
+    *"\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff",
+    *map(chr, (*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0))),
+}
 
 
 @dataclass(frozen=True)
@@ -60,100 +71,24 @@ class Subject:
         """A few pieces with their ids, as evidence."""
         return tuple(f"{id} {self.texts[id]!r}" for id in list(ids)[:MOST_EVIDENCE])
 
-    def finding(
-        self,
-        code: str,
-        severity: str,
-        message: str,
-        remedy: str,
-        ids: Iterable[int] = (),
-        evidence: tuple[str, ...] | None = None,
-    ) -> Finding:
-        """A finding; its evidence are the pieces, if there is nothing better."""
-        every = tuple(ids)
-        return Finding(
-            code, severity, message, remedy, self.named(every) if evidence is None else evidence, every
-        )
+    def about(
+        self, code: str, ids: Iterable[int], evidence: Iterable[str] | None = None, **facts: Any
+    ) -> Iterator[Finding]:
+        """A finding about pieces, if there are any. They are its evidence, if there is nothing better."""
+        if every := tuple(ids):
+            shown = self.named(every) if evidence is None else evidence
+            yield Finding.of(code, every, shown, **facts)
+
+    def is_text_piece(self, text: str) -> bool:
+        """Whether a text is a piece that text can become."""
+        id = self.spec.ids.get(text.encode())
+        return id is not None and self.spec.pieces.types[id] in (PieceType.NORMAL, PieceType.USER_DEFINED)
 
 
 Check = Callable[[Subject], Iterator[Finding]]
 
 
-def these(number: int, what: str) -> str:
-    """A sentence about so many pieces; where it has "are|is", the first is for several, the other for one.
-
-    >>> these(2, "are|is in no text"), these(1, "are|is in no text")
-    ('2 pieces are in no text', '1 piece is in no text')
-    """
-    subject = "1 piece" if number == 1 else f"{number:,} pieces"
-    return f"{subject} {re.sub(r'([a-z]+)[|]([a-z]+)', lambda m: m[2 if number == 1 else 1], what)}"
-
-
-# --- Pieces that no text yields -------------------------------------------------------------------
-
-_UNREACHABLE = {
-    "blocked": (
-        "warning",
-        "never come|comes about: the parts merge with others first",
-        "such pieces waste rows of the embedding; remove them, or give them the scores that training gives",
-    ),
-    "orphan": (
-        "warning",
-        "never come|comes about: no two symbols merge into that text",
-        "add the parts that they are to be merged from, make them USER_DEFINED, or remove them",
-    ),
-    "shadowed": (
-        "warning",
-        "contain|contains a user-defined piece, which is found first and never merges",
-        "remove them, or make the user-defined piece one of the special tokens",
-    ),
-    "crowded": (
-        "warning",
-        "begin|begins like 64 shorter user-defined pieces, of which one is found instead",
-        "sentencepiece looks at 64 user-defined pieces that begin alike; have fewer of them",
-    ),
-    "normalized-away": (
-        "warning",
-        "are|is in no normalized text",
-        "spell them as the normalizer leaves them, or change its rules",
-    ),
-    "not-utf8": (
-        "note",
-        "are|is made of bytes that no UTF-8 has",
-        "nothing: byte-level models have all 256 bytes",
-    ),
-    "hidden-nul": ("warning", "is a NUL character, which is never found", "remove it"),
-    "completed": (
-        "note",
-        "end|ends inside a character, and merge|merges with whatever goes on with it",
-        "nothing, if they are needed on the way to longer pieces; their own ids never occur",
-    ),
-    "cut-apart": (
-        "warning",
-        "are|is never in one chunk: the pattern always cuts",
-        "train with the pattern that the model is used with; these ids never occur",
-    ),
-    "unused": (
-        "note",
-        "are|is UNUSED: taken apart again, and never shown",
-        "nothing, if they are needed on the way to longer pieces; their ids are free for special tokens",
-    ),
-    "unused-unknown": (
-        "note",
-        "stand|stands for unknown characters, and there are none: they become bytes",
-        "nothing: sentencepiece asks for this piece",
-    ),
-    "unused-bytes": (
-        "note",
-        "stand|stands for bytes that no text yields: each character with one is a piece, or there is none",
-        "nothing: byte fallback needs all 256 pieces",
-    ),
-    "no-witness": (
-        "note",
-        "could not be decided: no text was found that yields it, and no proof that there is none",
-        "give a large corpus, to see whether they occur",
-    ),
-}
+# --- Pieces that no text yields, or only odd ones -------------------------------------------------
 
 
 def unreachable(subject: Subject) -> Iterator[Finding]:
@@ -161,37 +96,16 @@ def unreachable(subject: Subject) -> Iterator[Finding]:
     by_code: dict[str, list[int]] = defaultdict(list)
     for id, reason in sorted(subject.reach.reasons.items()):
         by_code[reason.code].append(id)
-    for code, (severity, what, remedy) in _UNREACHABLE.items():
-        ids = by_code.get(code)
-        if ids:
-            told = [
-                f"{id} {subject.texts[id]!r}: {subject.reach.reasons[id].detail}"
-                for id in ids[:MOST_EVIDENCE]
-            ]
-            yield subject.finding(code, severity, these(len(ids), what), remedy, ids, tuple(told))
+    for code in (code for code in CODES if code in by_code):
+        ids = by_code[code]
+        details = (subject.reach.reasons[id].detail for id in ids[:MOST_EVIDENCE])
+        yield Finding.of(code, ids, map("{}: {}".format, subject.named(ids), details))
 
 
 def hard_to_reach(subject: Subject) -> Iterator[Finding]:
     """Pieces that only odd texts yield."""
-    if literal := sorted(subject.reach.literal):
-        yield subject.finding(
-            "literal-space",
-            "warning",
-            these(len(literal), "come|comes about only in texts that have the character ▁ (U+2581) itself"),
-            "remove them, or switch remove_extra_whitespaces off",
-            literal,
-        )
-    if whole := sorted(subject.reach.whole):
-        yield subject.finding(
-            "whole-only",
-            "note",
-            these(
-                len(whole),
-                "come|comes about only where a chunk is the piece and taken whole: no merges lead there",
-            ),
-            "programs that have merges only, without the look-up of whole chunks, never yield them",
-            whole,
-        )
+    yield from subject.about("literal-space", sorted(subject.reach.literal))
+    yield from subject.about("whole-only", sorted(subject.reach.whole))
 
 
 # --- Scores ---------------------------------------------------------------------------------------
@@ -200,38 +114,19 @@ def hard_to_reach(subject: Subject) -> Iterator[Finding]:
 def scores(subject: Subject) -> Iterator[Finding]:
     """Scores that are equal, or no numbers."""
     numbers, texts = subject.spec.pieces.numbers(), subject.texts
-    normal = subject.of_type(PieceType.NORMAL)
-    made = [id for id in normal if len(texts[id]) > 1 and numbers[id] == numbers[id]]
     groups: dict[float, list[int]] = defaultdict(list)
-    for id in made:
-        groups[numbers[id]].append(id)
+    for id in subject.of_type(PieceType.NORMAL):
+        if len(texts[id]) > 1 and numbers[id] == numbers[id]:
+            groups[numbers[id]].append(id)
     alike = sorted((ids for ids in groups.values() if len(ids) > 1), key=lambda ids: (-len(ids), ids))
-    if alike:
-        every = sorted(id for ids in alike for id in ids)
-        shown = tuple(
-            f"{numbers[ids[0]]:g}: {len(ids)} pieces, such as {texts[ids[0]]!r} and {texts[ids[1]]!r}"
-            for ids in alike[:MOST_EVIDENCE]
-        )
-        yield subject.finding(
-            "equal-scores",
-            "note",
-            these(
-                len(every),
-                "share|shares a score with others: which merges first depends on places in the text",
-            ),
-            "give every piece a score of its own, as training does, if it should not depend on that",
-            every,
-            shown,
-        )
-    odd = [id for id in subject.text_ids if abs(numbers[id]) == float("inf") or numbers[id] != numbers[id]]
-    if odd:
-        yield subject.finding(
-            "odd-scores",
-            "error",
-            these(len(odd), "have|has a score that is infinite or no number"),
-            "give them finite scores; libraries order such scores in different ways",
-            odd,
-        )
+    shown = (
+        f"{numbers[ids[0]]:g}: {len(ids)} pieces, such as {texts[ids[0]]!r} and {texts[ids[1]]!r}"
+        for ids in alike[:MOST_EVIDENCE]
+    )
+    yield from subject.about("equal-scores", sorted(id for ids in alike for id in ids), shown)
+    yield from subject.about(
+        "odd-scores", (id for id in subject.text_ids if not abs(numbers[id]) < float("inf"))
+    )
 
 
 # --- Spellings ------------------------------------------------------------------------------------
@@ -239,192 +134,109 @@ def scores(subject: Subject) -> Iterator[Finding]:
 
 def alike(subject: Subject) -> Iterator[Finding]:
     """Pieces that are one text after normalization, or in another spelling of Unicode."""
-    import unicodedata
-
-    texts = subject.texts
-    if subject.spec.normalizer.charsmap:
+    texts, rules = subject.texts, subject.spec.normalizer
+    # 1. By the rules of the model. (A mark at both ends keeps the spaces there.)
+    if rules.charsmap:
         ids = [id for id in subject.text_ids if not texts[id].isascii() or texts[id].lower() != texts[id]]
-        escaped = subject.spec.normalizer.escape_whitespaces
-        plain = [texts[id].replace("▁", " ") if escaped else texts[id] for id in ids]
-        # (A mark at both ends keeps the spaces there.)
+        plain = [texts[id].replace("▁", " ") if rules.escape_whitespaces else texts[id] for id in ids]
         marked = [f"{_MARK}{text}{_MARK}" for text in plain]
-        rewritten = subject.engine.variant(prefix=False).normalize_batch(marked, False)
-        normal = [text.strip(_MARK) for text in rewritten or ()]
-        known = subject.spec.ids
+        rewritten = subject.engine.variant(prefix=False).normalize_batch(marked, False) or ()
         pairs = [
             (id, other)
-            for id, text in zip(ids, normal, strict=False)
-            if text != texts[id] and (other := known.get(text.encode())) is not None and other != id
+            for id, text in zip(ids, (text.strip(_MARK) for text in rewritten), strict=False)
+            if text != texts[id]
+            and (other := subject.spec.ids.get(text.encode())) is not None
+            and other != id
         ]
-        if pairs:
-            yield subject.finding(
-                "alike-after-normalizing",
-                "warning",
-                these(len(pairs), "become|becomes the text of another piece by normalization"),
-                "remove them: the normalizer makes the other piece of their text",
-                [id for id, _ in pairs],
-                tuple(f"{texts[a]!r} becomes {texts[b]!r}" for a, b in pairs[:MOST_EVIDENCE]),
-            )
+        yield from subject.about(
+            "alike-after-normalizing",
+            (id for id, _ in pairs),
+            (f"{texts[a]!r} becomes {texts[b]!r}" for a, b in pairs[:MOST_EVIDENCE]),
+        )
+    # 2. In Unicode.
     by_form: dict[str, list[int]] = defaultdict(list)
     for id in subject.text_ids:
         if not texts[id].isascii() and "\ufffd" not in texts[id]:
             by_form[unicodedata.normalize("NFC", texts[id])].append(id)
     same = [ids for ids in by_form.values() if len(ids) > 1]
-    if same:
-        yield subject.finding(
-            "alike-in-unicode",
-            "note",
-            these(sum(map(len, same)), "look like others: Unicode has several spellings of the same text"),
-            "bring texts into one Unicode normal form before training, such as NFC",
-            sorted(id for ids in same for id in ids),
-            tuple(" and ".join(ascii(texts[id]) for id in ids) for ids in same[:MOST_EVIDENCE]),
-        )
+    yield from subject.about(
+        "alike-in-unicode",
+        sorted(id for ids in same for id in ids),
+        (" and ".join(ascii(texts[id]) for id in ids) for ids in same[:MOST_EVIDENCE]),
+    )
 
 
 def special_looks(subject: Subject) -> Iterator[Finding]:
     """Ordinary pieces that look like special tokens, and special tokens that look like ordinary text."""
-    special = re.compile(r"▁?(<\|[^|\s]{1,40}\|>|</?[A-Za-z_][\w-]{0,30}>|\[[A-Z][A-Z_]{1,20}[0-9]*\])")
-    byte = re.compile(r"<0[xX][0-9A-Fa-f]{2}>")
-    # 1. The pieces, by their looks.
     texts, types = subject.texts, subject.spec.pieces.types
-    found: dict[int, list[int]] = {PieceType.NORMAL: [], PieceType.USER_DEFINED: []}
-    bytes_like = []
+    looks, like_bytes = [], []
     for id in subject.text_ids:
-        text = texts[id]
-        if len(text) > 2 and text[-1] in ">]":
-            if special.fullmatch(text) and not byte.fullmatch(text):
-                found[types[id]].append(id)
-            elif byte.fullmatch(text) and types[id] != PieceType.BYTE:
-                bytes_like.append(id)
-    # 2. What to say of them.
-    if ids := found[PieceType.USER_DEFINED]:
-        yield subject.finding(
-            "user-defined-looks-special",
-            "warning",
-            these(
-                len(ids),
-                "look|looks like a special token, but every text can spell it: the type is USER_DEFINED",
-            ),
-            "if only programs should insert them, give them the type CONTROL",
-            ids,
-        )
-    reachable = [id for id in found[PieceType.NORMAL] if id in subject.reach.texts]
-    if reachable:
-        yield subject.finding(
-            "looks-special",
-            "warning",
-            these(len(reachable), "look|looks like a special token, but ordinary text yields it"),
-            "if they are special, give them the type CONTROL; if they are HTML or the like, nothing",
-            reachable,
-        )
-    reserved = [id for id in found[PieceType.NORMAL] if id not in subject.reach.texts]
-    if reserved:
-        yield subject.finding(
-            "reserved",
-            "note",
-            these(len(reserved), "look|looks like a special token, and no text yields it"),
-            "give them the type CONTROL, so that programs can insert them",
-            reserved,
-        )
-    if bytes_like:
-        yield subject.finding(
-            "looks-like-byte",
-            "error",
-            these(len(bytes_like), "are|is spelled as a byte, but of another type"),
-            "give them the type BYTE and switch byte_fallback on, or spell them <0x00> to <0xFF>",
-            bytes_like,
-        )
-    plain = [
-        id
-        for id in subject.of_type(PieceType.CONTROL)
-        if len(texts[id]) < 3 or texts[id].strip("▁").isalpha() or not texts[id].isprintable()
-    ]
-    if plain:
-        yield subject.finding(
-            "control-looks-like-text",
-            "warning",
-            these(len(plain), "of the type CONTROL look|looks like text, which cannot become it"),
-            "give them the type NORMAL, or a spelling that text does not have, such as <sep>",
-            plain,
-        )
+        if len(texts[id]) > 2 and texts[id][-1] in ">]":
+            if _LOOKS_LIKE_BYTE.fullmatch(texts[id]):
+                like_bytes.append(id)
+            elif _LOOKS_SPECIAL.fullmatch(texts[id]):
+                looks.append(id)
+    normal = [id for id in looks if types[id] == PieceType.NORMAL]
+    yield from subject.about(
+        "user-defined-looks-special", (id for id in looks if types[id] == PieceType.USER_DEFINED)
+    )
+    yield from subject.about("looks-special", (id for id in normal if id in subject.reach.texts))
+    yield from subject.about("reserved", (id for id in normal if id not in subject.reach.texts))
+    yield from subject.about("looks-like-byte", like_bytes)
+    yield from subject.about(
+        "control-looks-like-text",
+        (
+            id
+            for id in subject.of_type(PieceType.CONTROL)
+            if len(texts[id]) < 3 or texts[id].strip("▁").isalpha() or not texts[id].isprintable()
+        ),
+    )
 
 
 def odd_characters(subject: Subject) -> Iterator[Finding]:
     """Pieces with characters that nobody sees."""
     texts = subject.texts
-    invisible = set("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff")
-    invisible |= {chr(code) for code in (*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0))}
     ids = [
         id
         for id in subject.text_ids
-        if not texts[id].isprintable() and len(texts[id]) > 1 and invisible.intersection(texts[id])
+        if not texts[id].isprintable() and len(texts[id]) > 1 and _INVISIBLE.intersection(texts[id])
     ]
-    if ids:
-        yield subject.finding(
-            "invisible",
-            "note",
-            these(len(ids), "of several characters have|has one that is invisible or controls a terminal"),
-            "remove such characters from the corpus before training",
-            ids,
-            tuple(f"{id} {texts[id]!a}" for id in ids[:MOST_EVIDENCE]),
-        )
-    joined = "".join(texts[id] for id in subject.text_ids)
-    bad = [id for id in subject.text_ids if "\ufffd" in texts[id]] if "\ufffd" in joined else []
-    literal = [id for id in bad if b"\xef\xbf\xbd" in subject.spec.pieces.texts[id]]
-    if literal:
-        yield subject.finding(
-            "replacement",
-            "note",
-            these(len(literal), "have|has the character U+FFFD, which stands for broken text"),
-            "the corpus was decoded wrongly somewhere; repair it before training",
-            literal,
-        )
+    yield from subject.about("invisible", ids, (f"{id} {texts[id]!a}" for id in ids[:MOST_EVIDENCE]))
+    # (What is not UTF-8 has U+FFFD in `texts`, too.)
+    broken = "\ufffd".encode()
+    pieces = subject.spec.pieces
+    if broken in pieces.blob:
+        yield from subject.about("replacement", (id for id in subject.text_ids if broken in pieces.texts[id]))
 
 
 def missing_characters(subject: Subject) -> Iterator[Finding]:
     """Characters that are in pieces, or in ASCII, but are no pieces themselves."""
     if subject.spec.alphabet == "bytes":
         return
-    texts, known = subject.texts, subject.spec.ids
-    types = subject.spec.pieces.types
-    normal = subject.of_type(PieceType.NORMAL)
+    texts = subject.texts
     first: dict[str, int] = {}
-    for id in normal:
+    for id in subject.of_type(PieceType.NORMAL):
         for character in texts[id] if len(texts[id]) > 1 else ():
             first.setdefault(character, id)
-
-    def is_piece(character: str) -> bool:
-        id = known.get(character.encode())
-        return id is not None and types[id] in (PieceType.NORMAL, PieceType.USER_DEFINED)
-
-    missing = sorted((id, c) for c, id in first.items() if not is_piece(c) and c != "\ufffd")
-    if missing:
-        yield subject.finding(
-            "character-missing",
-            "warning",
-            f"{len(missing)} characters are in pieces, but are no pieces themselves: alone, they fall to "
-            f"bytes or become unknown",
-            "add a piece for each of them, with the lowest scores",
-            sorted({id for id, _ in missing}),
-            tuple(f"{c!r}, which is in {texts[id]!r}" for id, c in missing[:MOST_EVIDENCE]),
-        )
+    missing = sorted((id, c) for c, id in first.items() if not subject.is_text_piece(c) and c != "\ufffd")
+    yield from subject.about(
+        "character-missing",
+        sorted({id for id, _ in missing}),
+        (f"{c!r}, which is in {texts[id]!r}" for id, c in missing[:MOST_EVIDENCE]),
+        count=len(missing),
+    )
     space = "▁" if subject.spec.normalizer.escape_whitespaces else " "
     plain = subject.engine.variant(prefix=False).normalize_str
     ascii_missing = [
-        c for c in (space, *map(chr, range(33, 127))) if not is_piece(c) and (c == space or plain(c) == c)
+        c
+        for c in (space, *map(chr, range(33, 127)))
+        if not subject.is_text_piece(c) and (c == space or plain(c) == c)
     ]
     if ascii_missing:
-        yield subject.finding(
-            "ascii-missing",
-            "warning",
-            f"{len(ascii_missing)} visible ASCII characters, or the space, are no pieces",
-            "train with them as required_chars, so that ordinary text needs no bytes and loses nothing",
-            (),
-            tuple(map(repr, ascii_missing[:20])),
-        )
+        yield Finding.of("ascii-missing", (), map(repr, ascii_missing[:20]), count=len(ascii_missing))
 
 
-# --- Numbers --------------------------------------------------------------------------------------
+# --- Numbers and runs -----------------------------------------------------------------------------
 
 
 def digits(subject: Subject) -> Iterator[Finding]:
@@ -436,46 +248,112 @@ def digits(subject: Subject) -> Iterator[Finding]:
         if text.isascii() and text.isdigit() and id in subject.reach.texts and len(text) > 1:
             counts[len(text)] += text == subject.texts[id]
             examples.setdefault(len(text), id)
-    uneven = [length for length in counts if length <= 3 and 0 < counts[length] < 10**length] + [
-        length for length in counts if length > 3
-    ]
-    if uneven:
-        yield subject.finding(
-            "uneven-digits",
-            "note",
-            "some numbers are one piece and others of the same length are several: "
-            + ", ".join(f"{counts[n]} of {n} digits" for n in sorted(uneven)),
-            "train with split_digits, or with a pattern that cuts numbers evenly, if arithmetic matters",
-            [examples[length] for length in sorted(uneven)],
-        )
+    uneven = sorted(length for length in counts if length > 3 or 0 < counts[length] < 10**length)
+    lengths = ", ".join(f"{counts[length]} of {length} digits" for length in uneven)
+    yield from subject.about("uneven-digits", (examples[length] for length in uneven), lengths=lengths)
 
 
 def repeats(subject: Subject) -> Iterator[Finding]:
     """Long runs of one character."""
-    ids = [
-        id
-        for id in subject.text_ids
-        if len(text := subject.texts[id].lstrip("▁ ")) >= 32 and len(set(text)) == 1
-    ]
-    if ids:
-        yield subject.finding(
-            "long-runs",
-            "note",
-            these(len(ids), "are|is one character 32 times or more"),
-            "nothing, if lines of such characters matter; else limit the length of pieces in training",
-            ids,
-        )
+    stripped = ((id, subject.texts[id].lstrip("▁ ")) for id in subject.text_ids)
+    yield from subject.about(
+        "long-runs", (id for id, text in stripped if len(text) >= 32 and len(set(text)) == 1)
+    )
+
+
+# --- Special tokens -------------------------------------------------------------------------------
+
+
+def special_ids(subject: Subject) -> Iterator[Finding]:
+    """Whether the special ids that the file records are those of its special pieces."""
+    spec = subject.spec
+    wrong, other_type, ids = [], [], set()
+    for (name, usual), piece in zip(_NAMES.items(), spec.special_pieces, strict=True):
+        there, said = spec.ids.get(piece), subject.recorded.get(f"{name}_id")
+        text = piece.decode(errors="replace")
+        is_said = isinstance(said, int) and said >= 0
+        if there is None:
+            if is_said and spec.alphabet == "characters":
+                wrong.append(f"{name}_id is {said} in the settings, but there is no piece {text!r}")
+            continue
+        if is_said and said != there:
+            wrong.append(f"{name}_id is {said} in the settings, but the piece {text!r} has the id {there}")
+            ids.add(there)
+        kind = PieceType(spec.pieces.types[there]).name
+        if kind != usual:
+            other_type.append(f"{text!r} is {kind}, not {usual}")
+            ids.add(there)
+    if wrong:
+        yield Finding.of("special-ids", sorted(ids), wrong)
+    if other_type:
+        yield Finding.of("special-type", sorted(ids), other_type)
+
+
+def special_missing(subject: Subject) -> Iterator[Finding]:
+    """Special pieces that models usually need."""
+    specials = dict(zip(_NAMES, subject.engine.specials, strict=True))
+    added = {text.strip("<|>[]/ ").lower() for text in subject.added}
+    ends = {"endoftext", "end", "eos", "s", "end_of_text", "eot", "im_end"}
+    if specials["eos"] is None and not ends & added and not subject.of_type(PieceType.CONTROL):
+        how = advised(": tok.with_special_tokens(['</s>'])", ", in Python with with_special_tokens")
+        yield Finding.of("no-eos", how=how)
+    if specials["pad"] is None:
+        yield Finding.of("no-pad")
+
+
+def special_alike(subject: Subject) -> Iterator[Finding]:
+    """Special tokens that begin like others, and ids without a token."""
+    control = filter(None, (subject.texts[id] for id in subject.of_type(PieceType.CONTROL)))
+    prefixed = [(a, b) for a, b in pairwise(sorted({*subject.added, *control})) if b.startswith(a)]
+    if prefixed:
+        shown = (f"{b!r} begins with {a!r}" for a, b in prefixed[:MOST_EVIDENCE])
+        yield Finding.of("special-prefix", (), shown, count=len(prefixed))
+    used = set(subject.added.values())
+    gaps = [id for id in range(len(subject.spec.pieces), subject.size) if id not in used]
+    if gaps:
+        yield Finding.of("gap", (), [f"{gaps[0]} to {gaps[-1]}"], count=len(gaps))
+
+
+# --- Settings and sizes ---------------------------------------------------------------------------
+
+
+def losses(subject: Subject) -> Iterator[Finding]:
+    """Texts that do not come back."""
+    if subject.losses:
+        yield Finding.of("loses-text", (), map(str, subject.losses), preset=given("preset", "lossless"))
+    if subject.losses is None:
+        how = advised("tok.is_lossless() says why", "'cpbpe inspect' says why")
+        yield Finding.of("loss-unknown", how=how)
+    if subject.spec.alphabet == "characters" and not subject.spec.byte_fallback:
+        yield Finding.of("no-byte-fallback", option=given("byte_fallback", True))
+
+
+def sizes(subject: Subject) -> Iterator[Finding]:
+    """Sizes that make matrices slow, or that are not what the file says."""
+    size, pieces = subject.size, len(subject.spec.pieces)
+    if size % 64:
+        up = -(-size // 64) * 64, -(-size // 128) * 128
+        more = f"{up[0]:,}" if up[0] == up[1] else f"{up[0]:,} (a multiple of 64) or {up[1]:,} (of 128)"
+        yield Finding.of("odd-size", size=size, sizes=more)
+    said = subject.recorded.get("vocab_size")
+    if isinstance(said, int) and said > 0 and said != pieces:
+        yield Finding.of("recorded-size", recorded=said, pieces=pieces)
+
+
+def spaces(subject: Subject) -> Iterator[Finding]:
+    """Words that have one piece at the beginning of a text and another elsewhere."""
+    rules = subject.spec.normalizer
+    if subject.spec.alphabet == "bytes" or rules.add_dummy_prefix or not rules.escape_whitespaces:
+        return
+    begins = sum(text.startswith("▁") and len(text) > 2 for text in subject.texts)
+    if begins * 4 > len(subject.texts):
+        yield Finding.of("no-dummy-prefix", option=given("prefix_space", True))
+    if rules.remove_extra_whitespaces:
+        yield Finding.of("squeezed-without-prefix")
 
 
 CHECKS: tuple[Check, ...] = (
-    unreachable,
-    hard_to_reach,
-    scores,
-    alike,
-    special_looks,
-    odd_characters,
-    missing_characters,
-    digits,
-    repeats,
+    *(unreachable, hard_to_reach, scores, alike, special_looks, odd_characters, missing_characters),
+    *(digits, repeats, special_ids, special_missing, special_alike, losses, sizes, spaces),
 )
-"""The checks of the pieces."""
+"""All checks that need nothing but the model."""

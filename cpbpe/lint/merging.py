@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from cpbpe.lazy import kept
+from cpbpe.lint.findings import Reason
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.byte_level.encoding import merge
 from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, MERGEABLE, score_key
 from cpbpe.text.finder import Finder
-from cpbpe.text.utf8 import character_length
+from cpbpe.text.utf8 import character_length, text_of
+
+MOST_BYTES = 1000
+"""Of a longer text it is not said what it ends as."""
 
 
 class Symbol(NamedTuple):
@@ -116,3 +120,31 @@ class Merging:
                 if not missing[upper[:2]]:
                     heappush(ready, entry(upper))
         return order
+
+    def why_not(self, text: bytes, merged: Collection[int]) -> Reason:
+        """Why the symbols of a text do not merge into it. `merged` are the pieces that come about."""
+        symbols, ids = self.symbols(text), self._spec.ids
+        spans = {symbol[:2] for symbol in symbols}
+
+        def is_made(begin: int, end: int) -> bool:
+            return (begin, end) in spans or ids.get(text[begin:end]) in merged
+
+        borders = (symbol.begin for symbol in symbols[1:])
+        border = next((at for at in borders if is_made(0, at) and is_made(at, len(text))), None)
+        if border is None:
+            return Reason("orphan", "no two symbols make it: no pair of its parts ever comes about")
+        if len(text) > MOST_BYTES:
+            return Reason("blocked", "its symbols merge into others first")
+        left = self.run(text)
+        ends = " ".join(repr(text_of(text[symbol.begin : symbol.end])) for symbol in left)
+        # The first merge across the border is the innermost one.
+        across = [symbol for symbol in left if symbol.begin < border < symbol.end]
+        while inner := [part for symbol in across for part in symbol.parts if part.begin < border < part.end]:
+            across = inner
+        if not across:
+            return Reason("blocked", f"its symbols end as {ends}")
+        made = text_of(text[across[0].begin : across[0].end])
+        parts = f"{text_of(text[:border])!r} and {text_of(text[border:])!r}"
+        return Reason(
+            "blocked", f"{parts} would make it, but {made!r} is merged first, and it ends as {ends}"
+        )

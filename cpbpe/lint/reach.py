@@ -1,33 +1,583 @@
-"""Which pieces of a model text can yield: decided for all of them at once."""
+"""Which pieces text can yield, and a text for each that is yielded: decided for all pieces at once.
+
+docs/lint.md proves what is used here. A piece comes about in some text only if it merges into itself, or, in
+a byte-level model, if a chunk of exactly its text is taken whole. Whether it then stays depends on what is
+around it, and on what the normalizer or the pattern does.
+
+In models whose symbols begin as characters, it comes about beside a character that occurs in no piece,
+because nothing merges with that, if the normalizer makes this of some text (`sources.py`). In byte-level
+models, what stands around a piece is tried out, because a pattern may cut for any reason. Where nothing is
+found, it is proved that there is nothing, if it can be: by the pattern, whose chunks never have these
+characters side by side (`chunks.py`), by UTF-8, by the Unicode normal form, or by what can follow the piece.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import chain, islice, product
+
+import numpy as np
 
 from cpbpe.engine.protocol import Engine
-from cpbpe.lint.byte_level import Bytes
-from cpbpe.lint.characters import Characters
-from cpbpe.lint.values import Reach
-from cpbpe.model.spec import ModelSpec
+from cpbpe.lazy import kept
+from cpbpe.lint.chunks import chunks_of
+from cpbpe.lint.findings import Reach, Reason
+from cpbpe.lint.halves import completions, goes_on, is_open, parted
+from cpbpe.lint.merging import Merging
+from cpbpe.lint.sources import Sources, Undecided
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType
+from cpbpe.reference.encoding import MAX_SPLIT_DEPTH
+from cpbpe.text.unicode_forms import normal_form
+from cpbpe.text.utf8 import is_valid_utf8, text_of
 
-Family = Characters | Bytes
+MakeEngine = Callable[[ModelSpec], Engine]
+Try = Callable[[int], "str | None"]
+"""From a piece to a text that may yield it, if there is one of this kind."""
+
+_BATCH = 1 << 16
+"""This many texts are encoded at once."""
 
 
-def family_of(spec: ModelSpec, engine: Engine, make: Callable[[ModelSpec], Engine]) -> Family:
-    """What decides for one model."""
-    return (Bytes if spec.alphabet == "bytes" else Characters)(spec, engine, make)
-
-
-def reach_of(spec: ModelSpec, engine: Engine, make: Callable[[ModelSpec], Engine]) -> Reach:
-    """For each piece a text that yields it, or the reason why none does. `make` builds an engine.
+def witnesses_of(spec: ModelSpec, engine: Engine, make: MakeEngine) -> Witnesses:
+    """What finds texts for the pieces of one model. `make` builds an engine of a spec.
 
     >>> from cpbpe.engine.choice import make_engine
     >>> from cpbpe.model.spec import NormalizerSpec, Piece, Pieces, PieceType
     >>> pieces = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)] + [
     ...     Piece(text.encode(), -rank) for rank, text in enumerate(["bc", "ab", "abc", "a", "b", "c"])])
     >>> spec = ModelSpec(pieces, NormalizerSpec(add_dummy_prefix=False))
-    >>> reach = reach_of(spec, make_engine(spec), make_engine)
-    >>> reach.texts[3], reach.reasons
+    >>> witnesses = witnesses_of(spec, make_engine(spec), make_engine)
+    >>> witnesses.shortest(3), witnesses.reach().reasons
     ('abc', {})
     """
-    return family_of(spec, engine, make).reach()
+    return (Bytes if spec.alphabet == "bytes" else Characters)(spec, engine, make)
+
+
+class Witnesses:
+    """Finds texts for the pieces of one model: what is the same for both families."""
+
+    def __init__(self, spec: ModelSpec, engine: Engine, make: MakeEngine):
+        self._spec = spec
+        self._engine = engine
+        self._make = make
+        self._texts = spec.pieces.texts
+        self._types = spec.pieces.types
+        self._merging = Merging(spec)
+
+    def reach(self) -> Reach:
+        """Which pieces text can yield."""
+        raise NotImplementedError
+
+    def shortest(self, id: int) -> str | None:
+        """A text that yields a piece, as short as was found; None if none does or was found."""
+        raise NotImplementedError
+
+    def _plain(self, id: int) -> str:
+        """A piece as people would type it."""
+        text = text_of(self._texts[id])
+        return text.replace("▁", " ") if self._spec.normalizer.escape_whitespaces else text
+
+    def _beside(self, left: str, right: str, id: int) -> str:
+        """A piece with something around it."""
+        return left + self._plain(id) + right
+
+    def _find(self, ids: Iterable[int], tries: Iterable[Try], texts: dict[int, str]) -> None:
+        """Find texts for pieces, the most likely kind of text first."""
+        left = list(ids)
+        for text_for in tries:
+            left = _remaining(left, texts)
+            if not left:
+                return
+            self._note(((id, text) for id in left if (text := text_for(id)) is not None), texts)
+
+    def _note(self, pairs: Iterable[tuple[int, str]], texts: dict[int, str]) -> None:
+        """Note those of some texts that yield the piece beside them, the first for each piece."""
+        for id, text in self._yielding(pairs):
+            texts.setdefault(id, text)
+
+    def _first(self, id: int, texts: Iterable[str]) -> str | None:
+        """The first of some texts that yields a piece."""
+        return next((text for _, text in self._yielding((id, text) for text in texts)), None)
+
+    def _yielding(self, pairs: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        every = iter(pairs)
+        while batch := list(islice(every, _BATCH)):
+            wanted, texts = zip(*batch, strict=True)
+            found, ends = self._engine.encode_arrays(list(texts), 1)
+            owner = np.repeat(np.arange(len(batch)), np.diff(ends))
+            hits = found.astype(np.int64) == np.asarray(wanted, np.int64)[owner]
+            yield from (batch[place] for place in np.unique(owner[hits]).tolist())
+
+    def _become_themselves(self, engine: Engine, ids: list[int]) -> frozenset[int]:
+        """Those of some pieces that all of their text becomes, in an engine that does not normalize it."""
+        same: list[int] = []
+        for begin in range(0, len(ids), _BATCH):
+            part = ids[begin : begin + _BATCH]
+            found, ends = engine.encode_arrays([self._texts[id] for id in part], 1)
+            single = np.flatnonzero(np.diff(ends) == 1)
+            same += (part[place] for place in single.tolist() if found[ends[place]] == part[place])
+        return frozenset(same)
+
+
+def _remaining(wanted: Iterable[int], texts: Mapping[int, str]) -> list[int]:
+    """The pieces for which no text is known yet."""
+    return [id for id in wanted if id not in texts]
+
+
+# --- Models whose symbols begin as characters -----------------------------------------------------
+
+NATURAL = ("\n", "-", "0", ".", "a", "x", "(", "é", "中")
+"""What is put around a piece first, because it looks like text."""
+_MOST_SOURCES = 64
+"""This many sources of a piece are tried, if nothing simpler yields it."""
+_MOST_COMPLETIONS = 200
+"""This many completions of each piece that is not UTF-8 are tried."""
+_SEPARATORS = (*range(0x10FFFD, 0x10F000, -1), *range(0xF0000, 0xF1000), *range(0xE000, 0xF8FF))
+_BASIC = (*range(0x800, 0xD800), *range(0xE000, 0x10000))
+_HIGH = range(0x10000, 0x110000)
+_FIRST = (*range(0x800), *_BASIC[::97], *_HIGH[::4099])
+_NO_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
+_OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+
+
+class Characters(Witnesses):
+    """For models whose symbols begin as characters."""
+
+    def __init__(self, spec: ModelSpec, engine: Engine, make: MakeEngine):
+        super().__init__(spec, engine, make)
+        self._sources = Sources(spec)
+
+    # --- Tables -------------------------------------------------------------------------------------
+
+    @kept
+    def _separator(self) -> str:
+        """A character that no piece has and that stays as it is; "" if there is none."""
+        used = set(b"".join(self._texts).decode(errors="replace"))
+        normalized = self._engine.variant(prefix=False).normalize_str
+        free = (c for c in map(chr, _SEPARATORS) if c not in used and normalized(c) == c)
+        return next(free, "")
+
+    @kept
+    def _merged(self) -> frozenset[int]:
+        """The pieces, UNUSED ones included, that their own characters merge into; and user-defined ones.
+
+        UNUSED pieces are taken apart in the end, so an engine is asked in which they are NORMAL.
+        """
+        ids = [id for text, id in self._spec.ids.items() if self._types[id] in _OF_TEXT]
+        engine = self._engine
+        if PieceType.UNUSED in self._types:
+            types = bytearray(self._types)
+            for id in ids:
+                if types[id] == PieceType.UNUSED:
+                    types[id] = PieceType.NORMAL
+            columns = self._spec.pieces
+            pieces = Pieces(columns.blob, columns.ends, columns.scores, bytes(types))
+            engine = self._make(replace(self._spec, pieces=pieces, file=None))
+        return self._become_themselves(engine.variant(raw=True), ids)
+
+    @kept
+    def _deep(self) -> frozenset[int]:
+        """UNUSED pieces that are yielded all the same, because they are taken apart only to a depth."""
+        unused = [id for id in self._merged if self._types[id] == PieceType.UNUSED]
+        if len(unused) <= MAX_SPLIT_DEPTH:
+            return frozenset()
+        depth = dict.fromkeys(unused, 0)
+        for id in sorted(unused, key=lambda id: -len(self._texts[id])):
+            text = self._texts[id]
+            for part in self._merging.run(text)[0].parts:
+                inner = self._spec.ids.get(text[part.begin : part.end])
+                if inner in depth:
+                    depth[inner] = max(depth[inner], depth[id] + 1)
+        return frozenset(id for id, below in depth.items() if below > MAX_SPLIT_DEPTH)
+
+    def _comes_about(self, id: int) -> bool:
+        """Whether merging the piece alone makes it, or does not tell."""
+        if self._types[id] == PieceType.UNUSED:
+            return id in self._deep
+        return id in self._merged or not self._is_told(id)
+
+    def _is_told(self, id: int) -> bool:
+        """Whether merging the piece alone tells everything. (Not for half characters.)"""
+        return is_valid_utf8(self._texts[id])
+
+    # --- Texts to try -------------------------------------------------------------------------------
+
+    def _without_prefix(self, id: int) -> str | None:
+        """A piece without the space that the dummy prefix gives it."""
+        text, at_end = self._plain(id), self._spec.normalizer.suffix
+        has_space = text.endswith(" ") if at_end else text.startswith(" ")
+        return (text[:-1] if at_end else text[1:]) or None if has_space else None
+
+    def _tries(self) -> Iterator[Try]:
+        """The texts to try, the most likely first."""
+        rules, mark = self._spec.normalizer, self._separator
+        if rules.add_dummy_prefix and rules.escape_whitespaces:
+            yield self._without_prefix
+        sides = [("", "")]
+        sides += [(left, right) for left in NATURAL for right in ("", left)] + [("", c) for c in NATURAL[:3]]
+        sides += [("a ", ""), ("", " a"), ("a ", " a")]
+        sides += [(mark, ""), ("", mark), (mark, mark)] if mark else []
+        for left, right in sides:
+            yield partial(self._beside, left, right)
+
+    def _literal(self, id: int) -> Iterator[str]:
+        """Texts with U+2581 instead of spaces."""
+        text, mark = text_of(self._texts[id]), self._separator
+        for left, right in (("", ""), ("a", ""), ("", "a"), (mark, mark)):
+            yield left + text + right
+            if text.startswith("▁") and not left:
+                yield text[1:] + right
+
+    # --- The answer ---------------------------------------------------------------------------------
+
+    def reach(self) -> Reach:
+        """Which pieces text can yield."""
+        texts: dict[int, str] = {}
+        reasons: dict[int, Reason] = {}
+        # 1. Those that do not merge into themselves, or are never shown.
+        of_text = [id for id, kind in enumerate(self._types) if kind in _OF_TEXT]
+        reasons.update((id, self._why(id)) for id in of_text if not self._comes_about(id))
+        # 2. For the others, a text.
+        wanted = [id for id in of_text if id not in reasons]
+        self._find(filter(self._is_told, wanted), self._tries(), texts)
+        hard = {id: self._hard(id) for id in _remaining(wanted, texts)}
+        # 3. Unknown characters and bytes.
+        unknown = {id: self._unknown(id) for id, t in enumerate(self._types) if t == PieceType.UNKNOWN}
+        for id, found in chain(hard.items(), unknown.items(), self._bytes().items()):
+            if isinstance(found, str):
+                texts[id] = found
+            else:
+                reasons[id] = found
+        escapes = self._spec.normalizer.escape_whitespaces
+        literal = frozenset(id for id in hard if escapes and "▁" in texts.get(id, "") and self._is_told(id))
+        return Reach(texts, reasons, literal)
+
+    def shortest(self, id: int) -> str | None:
+        """A text that yields a piece, as short as possible; None if none does or was found."""
+        kind = self._types[id]
+        if kind == PieceType.UNKNOWN:
+            return _text(self._unknown(id))
+        if kind == PieceType.BYTE:
+            return _text(self._bytes().get(id))
+        if kind == PieceType.CONTROL or not self._comes_about(id):
+            return None
+        if not self._is_told(id):
+            return _text(self._hard(id))
+        # 1. The piece alone, without the space that the dummy prefix gives it.
+        alone = [text_for(id) for text_for in islice(self._tries(), 2)]
+        text = text_of(self._texts[id])
+        tries = [try_ for try_ in alone if try_] + [text.removeprefix("▁"), text.removesuffix("▁"), text]
+        # 2. One character beside it: every character of the vocabulary, and one that is not in it.
+        characters = {*NATURAL, *filter(None, [self._separator])}
+        characters.update(c for c in map(text_of, self._texts) if len(c) == 1 and c != "▁")
+        plain = self._plain(id)
+        for character in sorted(characters, key=lambda c: (c not in NATURAL, c)):
+            tries += [character + plain, plain + character]
+            if alone[0] and alone[0] != plain:
+                tries += [character + alone[0], alone[0] + character]
+            elif plain == " ":
+                tries.append(character)
+        found = self._first(id, sorted(filter(None, tries), key=len))
+        # 3. More.
+        if found is None:
+            more = (text_for(id) for text_for in self._tries())
+            found = self._first(id, sorted(filter(None, more), key=len))
+        return found if found is not None else _text(self._hard(id))
+
+    def _why(self, id: int) -> Reason:
+        """Why a piece does not come about by merging, which is decided."""
+        text, kind = self._texts[id], self._types[id]
+        if self._spec.ids.get(text) != id:
+            return Reason("hidden-nul", "sentencepiece never finds the piece that is one NUL character")
+        if self._spec.normalizer.escape_whitespaces and b" " in text:
+            return Reason("normalized-away", self._rewritten(text))
+        if kind == PieceType.UNUSED:
+            return Reason("unused", "its type is UNUSED: it is taken apart again in the end")
+        if kind == PieceType.USER_DEFINED:
+            return Reason("crowded", "64 shorter user-defined pieces begin like it, and one of them is found")
+        for symbol in self._merging.symbols(text):
+            if symbol.is_user_defined:
+                inside = text_of(text[symbol.begin : symbol.end])
+                return Reason("shadowed", f"the user-defined piece {inside!r} in it is found first and kept")
+        return self._merging.why_not(text, self._merged)
+
+    def _hard(self, id: int) -> str | Reason:
+        """A text for a piece that nothing simple yields, or why there is none."""
+        text = self._texts[id]
+        if not is_valid_utf8(text):
+            return self._half(id)
+        if "▁" in text_of(text) and self._spec.normalizer.escape_whitespaces:
+            literal = self._first(id, self._literal(id))
+            if literal is not None:
+                return literal
+        never = Reason("normalized-away", self._rewritten(text))
+        return self._of_sources(id, text, (self._separator, *NATURAL), never)
+
+    def _of_sources(self, id: int, wanted: bytes, around: tuple[str, ...], never: Reason) -> str | Reason:
+        """A text for a piece, from which the normalizer makes the wanted one; or why there is none."""
+        try:
+            sources = list(islice(self._sources.of(wanted), _MOST_SOURCES))
+        except Undecided as reason:
+            return Reason("no-witness", f"no text was found, and it is not decided: {reason}", False)
+        sides = ((source, " " if spaced else "") for source, spaced in sources)
+        tries = (
+            left + source + right
+            for source, space in sides
+            for left in ("", *(character + space for character in around))
+            for right in ("", *around)
+        )
+        found = self._first(id, tries)
+        if found is not None:
+            return found
+        mark = self._separator
+        if sources or not mark or self._sources.mentions(mark):
+            return Reason("no-witness", "no text was found that yields it", False)
+        return never
+
+    def _rewritten(self, text: bytes) -> str:
+        normal = self._engine.variant(prefix=False).normalize(text)
+        if self._spec.normalizer.escape_whitespaces and b" " in text:
+            return "it has a space, but spaces are written as ▁ before pieces are looked for"
+        if normal != text:
+            return f"the normalizer makes {text_of(normal)!r} of it, and makes it of no text"
+        return "the normalizer makes it of no text"
+
+    def _half(self, id: int) -> str | Reason:
+        """The same for a piece that is not UTF-8: only what takes characters apart makes it."""
+        keys = [text for text in self._texts if not is_valid_utf8(text)][:64]
+        whole = [text for key in keys for text in islice(completions(key), _MOST_COMPLETIONS)]
+        found = self._first(id, chain(whole, map("".join, product(whole[:32], repeat=2))))
+        if found is not None:
+            return found
+        user_defined = any(
+            kind == PieceType.USER_DEFINED and not is_valid_utf8(text)
+            for text, kind in zip(self._texts, self._types, strict=True)
+        )
+        if user_defined or self._spec.normalizer.charsmap:
+            return Reason("no-witness", "it is not UTF-8, and no text was found", False)
+        return Reason("not-utf8", "it is not UTF-8, and symbols are whole characters")
+
+    # --- Bytes and unknown characters ---------------------------------------------------------------
+
+    def _unknown(self, id: int) -> str | Reason:
+        if self._spec.byte_fallback:
+            return Reason("unused-unknown", "unknown characters become bytes")
+        pieces = {text_of(text) for text in self._texts}
+        common = (chr(code) for code in chain(range(0xA1, 0x3000), range(0x4E00, 0x5000)))
+        strangers = islice((c for c in common if c not in pieces), 64)
+        found = self._first(id, chain(strangers, filter(None, [self._separator])))
+        return found if found is not None else Reason("no-witness", "no unknown character was found", False)
+
+    def _bytes(self) -> dict[int, str | Reason]:
+        """Which BYTE pieces text can yield: those of characters that are no pieces."""
+        ids = {
+            int(self._texts[id][3:5], 16): id
+            for id, kind in enumerate(self._types)
+            if kind == PieceType.BYTE and len(self._texts[id]) == 6
+        }
+        texts: dict[int, str] = {}
+        for codes in (_FIRST, _BASIC, _HIGH):
+            wanted = {byte for byte, id in ids.items() if id not in texts and byte not in _NO_UTF8}
+            if not wanted:
+                break
+            some = [(ids[byte], c) for c in map(chr, codes) for byte in wanted.intersection(c.encode())]
+            for side in ("", self._separator):
+                self._note(((id, side + c + side) for id, c in some if id not in texts), texts)
+        return {id: texts[id] if id in texts else self._why_no_byte(byte, id) for byte, id in ids.items()}
+
+    def _why_no_byte(self, byte: int, id: int) -> str | Reason:
+        """Why no text yields a byte; or a text that does."""
+        if self._sources.takes_characters_apart:
+            why = "no text was found, and it is not decided: the model takes characters apart"
+            return Reason("no-witness", why, False)
+        if byte in _NO_UTF8:
+            return Reason("unused-bytes", "no UTF-8 has this byte")
+        if byte >= 0x80:
+            return Reason("unused-bytes", "every character with this byte is a piece, or rewritten")
+        character = chr(byte)
+        own = self._spec.ids.get(character.encode())
+        if own is not None and self._types[own] in (PieceType.NORMAL, PieceType.USER_DEFINED):
+            return Reason("unused-bytes", f"the character {character!r} is a piece")
+        never = Reason("unused-bytes", f"the normalizer never leaves the character {character!r}")
+        return self._of_sources(id, character.encode(), (self._separator,), never)
+
+
+def _text(found: str | Reason | None) -> str | None:
+    return found if isinstance(found, str) else None
+
+
+# --- Byte-level models ----------------------------------------------------------------------------
+
+_LEFT = ("", " ", "a", ".", "\n", "1", "中", "'", "A", "  ", "\t", "é", "\u0301", "((", "aa", "x\n")
+"""What is tried in front of a piece."""
+_RIGHT = ("", " ", "a", ".", "\n", "1", "中", "'", "A", "  ", "x", "\r\n", "é", "\u0301", "))", "aa", " x")
+"""What is tried after it."""
+_RARE_LEFT = ("", "€", "ſ", "\u0489", "中", "a", " ", "٣", "\r\n", "€€", "Ƣ", "ꙮ", "🦙", "\n\n", "\x01", "-€")
+"""What is tried in front of a piece that nothing yields: characters that few pieces have."""
+_RARE_RIGHT = (
+    *("", "ſ", "€", "ꙮ", "\u0489", "Ƣ", "🦙", "٣", "\x01", "/€", "\r\r", "ſſ", "€€"),
+    *("s", "t", "ll", "re", "ve", "S", "T", "D", "M", "LL", "Re", "VE", "lL", "rE", "vE"),
+)
+"""The same after it; and the English endings, which patterns take to the word in front of them."""
+_SIDES, _RARE_SIDES = (
+    sorted(product(left, right), key=lambda pair: len("".join(pair)))
+    for left, right in ((_LEFT, _RIGHT), (_RARE_LEFT, _RARE_RIGHT))
+)
+_STEPS = (8, 120, 5000)
+"""This many completions of a piece that is no whole characters are tried: first of all pieces, then of those
+that are left."""
+
+
+class Bytes(Witnesses):
+    """For byte-level models."""
+
+    def __init__(self, spec: ModelSpec, engine: Engine, make: MakeEngine):
+        super().__init__(spec, engine, make)
+        self._chunks = chunks_of(spec.splitter)
+
+    def reach(self) -> Reach:
+        """Which pieces text can yield."""
+        normal = [id for id, kind in enumerate(self._types) if kind == PieceType.NORMAL]
+        whole = [id for id in normal if is_valid_utf8(self._texts[id])]
+        halves = [id for id in normal if not is_valid_utf8(self._texts[id])]
+        merged = self._merged(whole, halves)
+        # 1. As they are, then with something around them.
+        texts: dict[int, str] = {}
+        self._find((id for id in whole if id in merged or self._spec.whole), self._tries(_SIDES), texts)
+        # 2. Those that end inside a character.
+        self._complete([id for id in halves if id in merged], texts)
+        # 3. Why nothing yields the others. Of those for which there is no proof, a longer search.
+        reasons = {id: self._why(id, merged) for id in _remaining(normal, texts)}
+        undecided = [id for id in whole if id in reasons and not reasons[id].decided]
+        self._find(undecided, self._tries(_RARE_SIDES), texts)
+        reasons = {id: why for id, why in reasons.items() if id not in texts}
+        unmerged = frozenset(texts) - merged if self._spec.whole else frozenset()
+        return Reach(texts, reasons, frozenset(), unmerged)
+
+    def shortest(self, id: int) -> str | None:
+        """A text that yields a piece, as short as was found; None if none was."""
+        texts: dict[int, str] = {}
+        if self._types[id] == PieceType.NORMAL and is_valid_utf8(self._texts[id]):
+            self._find([id], self._tries((*_SIDES, *_RARE_SIDES)), texts)
+        elif self._types[id] == PieceType.NORMAL:
+            self._complete([id], texts)
+        return texts.get(id)
+
+    def _tries(self, sides: Iterable[tuple[str, str]]) -> Iterator[Try]:
+        return (partial(self._beside, left, right) for left, right in sides)
+
+    def _complete(self, ids: list[int], texts: dict[int, str]) -> None:
+        """Find texts for pieces that are not whole characters."""
+        before = 0
+        for step in _STEPS:
+            self._note(
+                (
+                    (id, side + text)
+                    for id in _remaining(ids, texts)
+                    for text in islice(completions(self._texts[id]), before, step)
+                    for side in (("",) if not before else ("", " ", "a"))
+                ),
+                texts,
+            )
+            before = step
+        # What follows may also be a piece that begins inside the character.
+        for id in _remaining(ids, texts):
+            data = self._texts[id]
+            completed = (islice(completions(data + after), 3) for after in self._followers(data))
+            self._note(((id, text) for text in chain.from_iterable(completed)), texts)
+
+    def _followers(self, text: bytes) -> list[bytes]:
+        """Pieces that may follow one that ends inside a character.
+
+        What follows is in the same chunk, because a pattern cuts between characters. If both are left in the
+        end, nothing has merged across their borders, so that the two alone end as these two as well. And the
+        character that they begin and go on with must be one that the chunk may have there.
+        """
+        found: list[bytes] = []
+        for byte in range(0x80, 0xC0) if is_open(text) else ():
+            if goes_on(text, byte) and self._may_be(text + bytes([byte])):
+                found += [after for after in self._by_first.get(byte, ()) if self._stay(text, after)]
+        return found
+
+    def _stay(self, text: bytes, after: bytes) -> bool:
+        """Whether two pieces may stand side by side in the end, in a text that there is."""
+        both = text + after
+        # (The first question only spares most of the others.)
+        return (
+            both not in self._spec.ids
+            and [symbol.end for symbol in self._merging.run(both)] == [len(text), len(both)]
+            and self._may_be(both)
+        )
+
+    def _may_be(self, text: bytes) -> bool:
+        """Whether some bytes, which have the beginning of a character, may be in a chunk."""
+        return parted(text) is not None and self._why_not_in_a_chunk(text) is None
+
+    def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:
+        """Why no chunk has these bytes in it, whatever they are completed with; None if one may have them."""
+        sides = parted(text)
+        if sides is None:
+            return None
+        before, middle, after = sides
+        form = self._spec.normalizer.unicode_form
+        if form:
+            left = tuple(left_by(form, characters) for characters in (before, after))
+            if (before and not left[0]) or (after and not left[1]):
+                return Reason("normalized-away", f"the normal form {form} has no character with these bytes")
+            before, after = left
+        if self._chunks is None or self._chunks.may_hold(middle, before, after):
+            return None
+        return Reason("cut-apart", "the pattern always cuts between its characters")
+
+    def _merged(self, whole: list[int], halves: list[int]) -> frozenset[int]:
+        """The pieces that their own bytes merge into, without any pattern."""
+        bare = self._make(replace(self._spec, splitter=None, whole=False, file=None, added=()))
+        raw = bare.variant(raw=True) if self._spec.normalizer.unicode_form else bare
+        merged = self._become_themselves(raw, whole)
+        return merged.union(id for id in halves if len(self._merging.run(self._texts[id])) == 1)
+
+    def _why(self, id: int, merged: frozenset[int]) -> Reason:
+        text = self._texts[id]
+        is_text = is_valid_utf8(text)
+        if not is_text and next(completions(text), None) is None:
+            return Reason("not-utf8", "no UTF-8 has these bytes")
+        if id not in merged and not (self._spec.whole and is_text):
+            return self._merging.why_not(text, merged)
+        form = self._spec.normalizer.unicode_form
+        if is_text and form:
+            # (A part of a text in normal form is in normal form.)
+            made = "".join(placed.character for placed in normal_form(form, text.decode()))
+            if made != text.decode():
+                return Reason(
+                    "normalized-away", f"it is not in the normal form {form}, which makes it {made!r}"
+                )
+        reason = self._why_not_in_a_chunk(text)
+        if reason is not None:
+            return reason
+        if is_open(text) and not self._followers(text):
+            return Reason("completed", "whatever follows it in the same character merges with it")
+        why = "no text was found: the pattern cuts it, or it merges with more"
+        if id not in merged:
+            why = "no merges make it, and no text was found with a chunk that is it"
+        return Reason("no-witness", why, False)
+
+    @kept
+    def _by_first(self) -> dict[int, list[bytes]]:
+        """The pieces that begin inside a character, by their first byte."""
+        found: dict[int, list[bytes]] = {}
+        for text, kind in zip(self._texts, self._types, strict=True):
+            if kind == PieceType.NORMAL and text[0] & 0xC0 == 0x80:
+                found.setdefault(text[0], []).append(text)
+        return found
+
+
+@lru_cache(maxsize=256)
+def left_by(form: str, characters: str) -> str:
+    """Those of some characters that a Unicode normal form leaves as they are."""
+    return "".join(
+        character
+        for character in characters
+        if [placed.character for placed in normal_form(form, character)] == [character]
+    )

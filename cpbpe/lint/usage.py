@@ -3,32 +3,45 @@
 The indicator for rows is the one of Land and Bartolo, "Fishing for Magikarp" (2024). Without the direction
 that all rows share, the rows of pieces that training never saw point the same way, because only weight decay
 and the softmax have moved them. So the nearer a row is to the mean of those that are known to be unused, the
-less it has learned.
+less it has learned. `read_embeddings` reads such a matrix from a file without loading all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from cpbpe.lazy import numpy
-from cpbpe.lint.checks import Subject, these
-from cpbpe.lint.values import Finding
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.lint.checks import MOST_EVIDENCE, Subject
+from cpbpe.lint.findings import Finding
 from cpbpe.model.spec import PieceType
 from cpbpe.spelling import named
 
 FEW = 2
-"""A piece that occurs so often at most is hardly used."""
+"""A piece that occurs this often at most is hardly used."""
 _BATCH = 4096
 _ROWS = 8192
 _STEPS = 12
 _QUANTILE = 0.95
 
+_TENSORS = (
+    *("embed_tokens.weight", "wte.weight", "tok_embeddings.weight", "word_embeddings.weight"),
+    "embeddings.weight",
+)
+"""How the names of embeddings end in .safetensors files."""
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_MOST_HEADER = 100_000_000
+
+Floats = NDArray[np.float32]
+
 
 def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[Finding]:
     """Yield what a corpus shows: pieces that are never or hardly used, and how much falls to bytes."""
-    np = numpy()
     # 1. Count.
     counts = np.zeros(len(subject.spec.pieces), np.int64)
     every, size, number = iter(texts), 0, 0
@@ -40,111 +53,69 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
     total = int(counts.sum())
     of_all = f"of {total:,} tokens ({size:,} bytes, {number:,} texts)"
     if not total:
-        yield subject.finding(
-            "empty-corpus", "warning", "the corpus has no text, so it shows nothing", "give another one"
-        )
+        yield Finding.of("empty-corpus")
         return
     # 2. Pieces.
     reachable = [id for id in subject.text_ids if id in subject.reach.texts]
     never = [id for id in reachable if not counts[id]]
+    longest = subject.named(sorted(never, key=lambda id: -len(subject.texts[id])))
+    yield from subject.about("never-used", never, longest, reachable=len(reachable), of_all=of_all)
     hardly = sorted((id for id in reachable if 0 < counts[id] <= FEW), key=lambda id: counts[id])
-    remedy = (
-        "if the corpus is like what the model was trained on, such tokens never learned anything: do not "
-    )
-    remedy += "let users type them, or train a vocabulary on this corpus"
-    if never:
-        longest = sorted(never, key=lambda id: -len(subject.texts[id]))
-        yield subject.finding(
-            "never-used",
-            "note",
-            these(len(never), f"of {len(reachable):,} that text can yield do|does not occur, {of_all}"),
-            remedy,
-            never,
-            subject.named(longest),
-        )
-    if hardly:
-        yield subject.finding(
-            "hardly-used",
-            "note",
-            these(len(hardly), f"occur|occurs once or twice, {of_all}"),
-            remedy,
-            hardly,
-            tuple(f"{id} {subject.texts[id]!r}: {counts[id]} times" for id in hardly[:5]),
-        )
+    times = (f"{name}: {counts[id]} times" for name, id in zip(subject.named(hardly), hardly, strict=False))
+    yield from subject.about("hardly-used", hardly, times, of_all=of_all)
     # 3. Bytes and unknown characters.
-    for code, kind, what, cure in (
-        ("byte-share", PieceType.BYTE, "are bytes of characters without a piece", "character_coverage"),
-        ("unknown-share", PieceType.UNKNOWN, "are unknown", "byte_fallback"),
+    for code, kind, option in (
+        ("byte-share", PieceType.BYTE, "character_coverage"),
+        ("unknown-share", PieceType.UNKNOWN, "byte_fallback"),
     ):
-        ids = subject.of_type(kind)
-        share = int(counts[ids].sum()) if ids else 0
-        if share:
-            used = sorted((id for id in ids if counts[id]), key=lambda id: -counts[id])
-            yield subject.finding(
-                code,
-                "warning" if share * 100 > total else "note",
-                f"{100 * share / total:.3g} % {what}, {share:,} {of_all}",
-                f"train with {'a higher ' if kind == PieceType.BYTE else ''}{named(cure)}",
-                used,
-                tuple(f"{subject.texts[id]}: {counts[id]:,} times" for id in used[:5]),
-            )
+        used = [id for id in subject.of_type(kind) if counts[id]]
+        used.sort(key=lambda id: -counts[id])
+        count = int(counts[used].sum())
+        yield from subject.about(
+            code,
+            used,
+            (f"{subject.texts[id]}: {counts[id]:,} times" for id in used[:MOST_EVIDENCE]),
+            severity="warning" if count * 100 > total else None,
+            share=100 * count / total,
+            count=count,
+            of_all=of_all,
+            option=named(option),
+        )
 
 
 def embedding_findings(subject: Subject, matrix: Any) -> Iterator[Finding]:
     """Yield what the rows of an embedding show."""
-    np = numpy()
     # 1. Its shape.
     if getattr(matrix, "ndim", None) != 2:
         shape = getattr(matrix, "shape", type(matrix).__name__)
         raise ValueError(f"an embedding is a matrix with a row for each id, not {shape}")
     rows = len(matrix)
     if rows < subject.size:
-        yield subject.finding(
-            "too-few-rows",
-            "error",
-            f"the embedding has {rows:,} rows, and ids go up to {subject.size - 1:,}",
-            "it belongs to another model, or tokens were added without making it larger",
-        )
+        yield Finding.of("too-few-rows", rows=rows, last=subject.size - 1)
         return
     # 2. Rows that are known to be unused: of ids that no text yields, and beyond the last id.
     unused = [id for id, reason in subject.reach.reasons.items() if reason.decided]
     unused += range(subject.size, rows)
     if not unused:
-        yield subject.finding(
-            "no-reference",
-            "note",
-            "undertrained rows cannot be told: all pieces are used, so that there is nothing to compare with",
-            "count the pieces of a corpus instead",
-        )
+        yield Finding.of("no-reference")
         return
     # 3. Without the direction that all rows share.
-    common = _common_direction(matrix, np)
-    reference = _without(np.asarray(matrix[np.asarray(sorted(unused))], np.float32), common, np)
-    mean = reference.mean(0)
-    norm = np.linalg.norm(mean) or 1.0
-    distances = np.concatenate(
-        [
-            _distance(_without(np.asarray(part, np.float32), common, np), mean / norm, np)
-            for part in _parts(matrix)
-        ]
-    )
+    common = _common_direction(matrix)
+
+    def without(part: Any) -> Floats:
+        rows = np.asarray(part, np.float32)
+        left: Floats = rows - np.outer(rows @ common, common)
+        return left
+
+    mean = without(matrix[np.asarray(sorted(unused))]).mean(0)
+    mean /= np.linalg.norm(mean) or 1.0
+    distances = np.concatenate([_distance(without(part), mean) for part in _parts(matrix)])
     # 4. Those that are as near as most of the unused ones.
     limit = float(np.quantile(distances[np.asarray(unused)], _QUANTILE))
     near = [id for id in subject.text_ids if id in subject.reach.texts and distances[id] <= limit]
     near.sort(key=lambda id: distances[id])
-    if near:
-        yield subject.finding(
-            "undertrained",
-            "warning",
-            these(
-                len(near),
-                f"that text can yield have|has a row as near to the {len(unused):,} unused ones "
-                f"as most of these",
-            ),
-            "look at what the model makes of them: they may be glitch tokens; train on, or refuse them",
-            near,
-            tuple(f"{id} {subject.texts[id]!r}: distance {distances[id]:.3f}" for id in near[:10]),
-        )
+    shown = (f"{id} {subject.texts[id]!r}: distance {distances[id]:.3f}" for id in near[:10])
+    yield from subject.about("undertrained", near, shown, unused=len(unused))
 
 
 def _parts(matrix: Any) -> Iterator[Any]:
@@ -152,14 +123,14 @@ def _parts(matrix: Any) -> Iterator[Any]:
         yield matrix[begin : begin + _ROWS]
 
 
-def _common_direction(matrix: Any, np: Any) -> Any:
+def _common_direction(matrix: Any) -> Floats:
     """The first principal direction of all rows, not centred, by power iteration."""
     direction = np.ones(matrix.shape[1], np.float32)
     for _ in range(_STEPS):
         longer = np.zeros_like(direction)
         for part in _parts(matrix):
-            part = np.asarray(part, np.float32)
-            longer += part.T @ (part @ direction)
+            rows = np.asarray(part, np.float32)
+            longer += rows.T @ (rows @ direction)
         norm = np.linalg.norm(longer)
         if not norm:
             break
@@ -167,11 +138,82 @@ def _common_direction(matrix: Any, np: Any) -> Any:
     return direction
 
 
-def _without(rows: Any, direction: Any, np: Any) -> Any:
-    return rows - np.outer(rows @ direction, direction)
-
-
-def _distance(rows: Any, mean: Any, np: Any) -> Any:
+def _distance(rows: Floats, mean: Floats) -> Floats:
     """The cosine distance of each row; 1 for one that is zero."""
     norms = np.linalg.norm(rows, axis=1)
-    return 1 - (rows @ mean) / np.where(norms > 0, norms, 1)
+    found: Floats = 1 - (rows @ mean) / np.where(norms > 0, norms, 1)
+    return found
+
+
+# --- Matrices from files --------------------------------------------------------------------------
+
+
+class BFloat16:
+    """A matrix of bfloat16, which numpy does not have: what is taken out of it is float32."""
+
+    ndim = 2
+
+    def __init__(self, halves: NDArray[np.uint16]):
+        self._halves = halves
+        self.shape = halves.shape
+
+    def __len__(self) -> int:
+        return len(self._halves)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return (self._halves[rows].astype(np.uint32) << 16).view(np.float32)
+
+
+def read_embeddings(path: str | os.PathLike[str], name: str | None = None) -> Any:
+    """The matrix of a .npy or .safetensors file; `name` is that of the tensor, if there are several.
+
+    >>> import numpy
+    >>> numpy.save("rows.npy", numpy.zeros((10, 4), "float32"))
+    >>> read_embeddings("rows.npy").shape
+    (10, 4)
+    """
+    shown = os.fspath(path)
+    with open(path, "rb") as file:
+        begin = file.read(8)
+        if begin.startswith(b"\x93NUMPY"):
+            matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+            if matrix.ndim != 2 or matrix.dtype.kind != "f":
+                raise ValueError(
+                    f"{shown}: it has {matrix.dtype} of shape {matrix.shape}, not rows of numbers"
+                )
+            return matrix
+        length = int.from_bytes(begin, "little")
+        size = os.path.getsize(path)
+        if len(begin) < 8 or length > min(size - 8, _MOST_HEADER) or length < 2:
+            raise ValueError(f"{shown}: it is neither a .npy file nor a .safetensors file")
+        header = file.read(length)
+    matrices = {}
+    try:
+        for key, entry in json.loads(header).items():
+            if key != "__metadata__" and len(entry["shape"]) == 2:
+                first, last = entry["data_offsets"]
+                matrices[key] = entry["dtype"], entry["shape"], first, last
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{shown}: the head of the .safetensors file is damaged: {error}") from None
+    kind, (rows, columns), first, last = matrices[_chosen(sorted(matrices), name, shown)]
+    if kind not in _TYPES:
+        raise ValueError(f"{shown}: its tensor is of the type {kind}; {', '.join(_TYPES)} can be read")
+    dtype = np.dtype(_TYPES[kind])
+    begins = 8 + length + first
+    if first < 0 or last - first != rows * columns * dtype.itemsize or 8 + length + last > size:
+        raise ValueError(f"{shown}: the tensor is not where the head of the file says; the file is cut off")
+    mapped = np.memmap(path, dtype, "r", begins, (rows, columns))
+    return BFloat16(mapped) if kind == "BF16" else mapped
+
+
+def _chosen(there: Sequence[str], name: str | None, shown: str) -> str:
+    """The embedding: the tensor of this name, the one with a usual name, or the only one."""
+    if name is not None:
+        found = [key for key in there if key == name]
+    else:
+        found = [key for key in there if key.endswith(_TENSORS)] or (list(there) if len(there) == 1 else [])
+    if len(found) != 1:
+        listed = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
+        what = f"no matrix {name!r}" if name is not None else "no matrix that is the embedding for sure"
+        raise ValueError(f"{shown}: there is {what}; name one of {listed or 'none'}")
+    return found[0]

@@ -18,7 +18,7 @@ from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
-    from cpbpe.lint.reach import Family
+    from cpbpe.lint.reach import Witnesses
     from cpbpe.model.spec import Carried, ModelSpec, Settings
     from cpbpe.tokenizer.stream_normalizer import Shape
 
@@ -248,12 +248,12 @@ class ModelFacts:
         return make_engine(ModelSpec(pieces, rules))
 
     @kept
-    def witnesses(self) -> Family:
+    def witnesses(self) -> Witnesses:
         """What finds a text for a piece; it keeps what it has worked out."""
         with importing:
             from cpbpe.engine.choice import make_engine
-            from cpbpe.lint.reach import family_of
-        return family_of(self.spec, self.engine, make_engine)
+            from cpbpe.lint.reach import witnesses_of
+        return witnesses_of(self.spec, self.engine, make_engine)
 
     @kept
     def lookahead(self) -> int:

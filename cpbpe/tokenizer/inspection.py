@@ -1,4 +1,4 @@
-"""What a model is, counted and listed: the value that `Tokenizer.inspect` returns.
+"""What a model is, counted and listed: the value that `Tokenizer.inspect` returns. And what is wrong with it.
 
 `cpbpe/tools/reports.py` shows it to people, and says what the settings mean.
 """
@@ -8,16 +8,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported, numpy
+from cpbpe.lint.checks import CHECKS, Subject
+from cpbpe.lint.findings import SEVERITIES, Finding, Lint
+from cpbpe.lint.usage import embedding_findings, usage_findings
 from cpbpe.model.spec import KEEPS_SPACE, NormalizerSpec, PieceType, Settings, SplitSpec
 from cpbpe.text.scripts import COMMON, INHERITED, ranges
 from cpbpe.tokenizer import identity
 from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.lossless import losslessness
 
 SAMPLE = "The llama reads stories, читает слова и 喜欢面包 🙂!"
 """Three scripts and an emoji."""
@@ -197,7 +202,7 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
     losses: tuple[Any, ...] = ()
     undecided = ""
     try:
-        losses = imported("cpbpe.tokenizer.lossless").losslessness(spec).reasons
+        losses = losslessness(spec).reasons
         lossless = not losses
     except ModelError as error:
         undecided = str(error)
@@ -243,7 +248,6 @@ def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int
 
     Everything is done in arrays, because there may be hundreds of thousands.
     """
-    np = numpy()
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     order = np.argsort(-lengths, kind="stable")[:_LONGEST].tolist()
     by_length = np.bincount(lengths) if texts else lengths
@@ -268,3 +272,24 @@ def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int
     for place, count in enumerate(np.bincount(high[low == high], minlength=1).tolist()):
         counts[names[place]] += count
     return found, {name: count for name, count in counts.most_common() if count}, order
+
+
+def lint(facts: ModelFacts, texts: Iterable[str | bytes] | None = None, embeddings: Any = None) -> Lint:
+    """Check a model, and also what some texts and an embedding matrix show of it."""
+    spec, special = facts.spec, facts.special
+    try:
+        losses: tuple[Any, ...] | None = losslessness(spec).reasons
+    except ModelError:
+        losses = None
+    reach = facts.witnesses.reach()
+    recorded = facts.settings.trainer
+    subject = Subject(spec, facts.engine, special.added, special.size, losses, recorded, reach)
+    findings: list[Finding] = []
+    for check in CHECKS:
+        findings += check(subject)
+    if texts is not None:
+        findings += usage_findings(subject, texts)
+    if embeddings is not None:
+        findings += embedding_findings(subject, embeddings)
+    findings.sort(key=lambda finding: -SEVERITIES.index(finding.severity))
+    return Lint(tuple(findings), len(spec.pieces), len(reach.texts), reach)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from cpbpe.engine.protocol import Engine
-    from cpbpe.lint.values import Lint
+    from cpbpe.lint.findings import Lint
     from cpbpe.model.spec import ModelSpec, Settings
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.encoding import Encoding, Part
@@ -546,7 +546,7 @@ class Tokenizer:
         (['ascii-missing', 'unused-unknown', 'unused-bytes', 'no-pad', 'odd-size'], 'warning')
         """
         with importing:
-            from cpbpe.tokenizer.linting import lint
+            from cpbpe.tokenizer.inspection import lint
         return lint(self._facts, texts, embeddings)
 
     def witness(self, piece: str | bytes | SupportsIndex) -> str | None:
@@ -557,11 +557,12 @@ class Tokenizer:
         >>> tok.witness("▁token"), tok.witness("able"), tok.witness("<0xF0>"), tok.witness("<s>")
         ('token', '\nable', '𐀀', None)
         """
-        with importing:
-            from cpbpe.tokenizer.linting import witness
+        facts = self._facts
         if isinstance(piece, (str, bytes)):
-            return witness(self._facts, self.vocab[piece])
-        return witness(self._facts, self._facts.check_id(piece, "witness"))
+            id = self.vocab[piece]
+        else:
+            id = facts.check_id(piece, "witness")
+        return facts.witnesses.shortest(id) if id < facts.engine.size else None
 
     def id_to_piece(self, id: SupportsIndex) -> str:
         """The piece of an id."""

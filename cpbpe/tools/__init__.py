@@ -2,7 +2,7 @@
 
 - `reports.py`: what a model is, how a piece is built, what is wrong with a model, as lines for a terminal;
 - `built.py`: how a piece is built from single characters;
-- `vocabulary_file.py`, `embeddings.py`: the vocabulary as a file; embedding matrices from files;
+- `vocabulary_file.py`: the vocabulary as a file;
 - `compare.py`, `compared_models.py`, `comparison.py`: `cpbpe.compare`, the models, and its result;
 - `diff.py`, `differing_text.py`, `orders.py`: `cpbpe.diff`, the search for a short text whose tokens differ,
   and whether two models merge alike;

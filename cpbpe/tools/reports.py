@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.lint.checks import MOST_EVIDENCE
-from cpbpe.lint.values import SEVERITIES, Lint
+from cpbpe.lint.findings import SEVERITIES, Lint
 from cpbpe.spelling import counted, spelled
 from cpbpe.text.drawn import Lines, fitted, listed, shown
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of

@@ -8,7 +8,7 @@ import pytest
 
 import cpbpe
 from cpbpe.cli import main
-from cpbpe.tools.embeddings import read_embeddings
+from cpbpe.lint.usage import read_embeddings
 from tests.lint.test_findings import base, changed
 from tests.support import zoo
 

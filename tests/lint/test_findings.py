@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cpbpe
-from cpbpe.lint.codes import CODES
+from cpbpe.lint.findings import CODES
 from cpbpe.model.spec import Piece, Pieces, PieceType
 from tests.bytes import models as byte_models
 from tests.support import zoo
@@ -187,12 +187,12 @@ def test_the_report_is_a_value() -> None:
 
 
 def test_a_denormalizer_that_cannot_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cpbpe.tokenizer import linting
+    from cpbpe.tokenizer import inspection
 
     def undecided(spec: object) -> None:
         raise cpbpe.ModelError("it cannot be told")
 
-    monkeypatch.setattr(linting, "losslessness", undecided)
+    monkeypatch.setattr(inspection, "losslessness", undecided)
     assert "loss-unknown" in cpbpe.Tokenizer.from_spec(base()).lint()
 
 

@@ -11,8 +11,8 @@ import pytest
 import cpbpe
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.reference_engine import PythonEngine
-from cpbpe.lint.reach import reach_of
-from cpbpe.lint.values import Reach
+from cpbpe.lint.findings import Reach
+from cpbpe.lint.reach import witnesses_of
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from tests.bytes import models as byte_models
@@ -33,7 +33,7 @@ MODELS = pytest.mark.parametrize("name", zoo.NAMES if "CPBPE_EXAMPLES" in os.env
 
 
 def reach(spec: ModelSpec) -> Reach:
-    return reach_of(spec, make_engine(spec), make_engine)
+    return witnesses_of(spec, make_engine(spec), make_engine).reach()
 
 
 def unreachable(found: Reach) -> set[int]:
