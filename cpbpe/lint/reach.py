@@ -379,13 +379,25 @@ class Characters(Witnesses):
         }
         texts: dict[int, str] = {}
         for codes in (_FIRST, _BASIC, _HIGH):
-            wanted = {byte for byte, id in ids.items() if id not in texts and byte not in _NO_UTF8}
-            if not wanted:
+            # (All characters of ASCII are among the first.)
+            least = 0 if codes is _FIRST else 0x80
+            missing = {byte for byte, id in ids.items() if id not in texts and byte >= least} - _NO_UTF8
+            if not missing:
                 break
-            some = [(ids[byte], c) for c in map(chr, codes) for byte in wanted.intersection(c.encode())]
+            some = [c for c in map(chr, codes) if missing.intersection(c.encode())]
             for side in ("", self._separator):
-                self._note(((id, side + c + side) for id, c in some if id not in texts), texts)
+                self._note_bytes(ids, [side + c + side for c in some], texts)
         return {id: texts[id] if id in texts else self._why_no_byte(byte, id) for byte, id in ids.items()}
+
+    def _note_bytes(self, ids: dict[int, int], tries: list[str], texts: dict[int, str]) -> None:
+        """Note which bytes some texts yield."""
+        for begin in range(0, len(tries), _BATCH):
+            part = tries[begin : begin + _BATCH]
+            made, ends = self._engine.encode_arrays(part, 1)
+            for id in _remaining(ids.values(), texts):
+                places = np.flatnonzero(made == id)
+                if len(places):
+                    texts[id] = part[int(ends.searchsorted(places[0], "right")) - 1]
 
     def _why_no_byte(self, byte: int, id: int) -> str | Reason:
         """Why no text yields a byte; or a text that does."""

@@ -558,10 +558,7 @@ class Tokenizer:
         ('token', '\nable', '𐀀', None)
         """
         facts = self._facts
-        if isinstance(piece, (str, bytes)):
-            id = self.vocab[piece]
-        else:
-            id = facts.check_id(piece, "witness")
+        id = self.vocab[piece] if isinstance(piece, (str, bytes)) else facts.check_id(piece, "witness")
         return facts.witnesses.shortest(id) if id < facts.engine.size else None
 
     def id_to_piece(self, id: SupportsIndex) -> str:

@@ -8,10 +8,11 @@ the piece.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from cpbpe.lint.merging import Merging, Symbol
 from cpbpe.model.spec import ModelSpec, PieceType
@@ -119,13 +120,14 @@ class Builder:
         self._scores = spec.pieces.numbers()
         self._spec = spec
         self._merging = Merging(spec)
-        ranks, characters = self._merging.ranks, spec.alphabet != "bytes"
-        self._made = sorted(
-            rank
-            for text, rank in ranks.items()
-            if len(text) > (character_length(text, 0) if characters else 1)
+        types, characters = spec.pieces.types, spec.alphabet != "bytes"
+        made = (
+            self._scores[id]
+            for text, id in spec.ids.items()
+            if types[id] in MERGEABLE and len(text) > (character_length(text, 0) if characters else 1)
         )
-        """The ranks of all pieces that are made by merging, in their order."""
+        self._made = np.sort(np.fromiter(made, np.float32))
+        """The scores of all pieces that are made by merging, in their order."""
 
     def built(self, id: int) -> Built:
         """How the piece with an id is built."""
@@ -173,9 +175,12 @@ class Builder:
         merges = []
         for symbol in self._merging.in_order(text, left):
             piece = text[symbol.begin : symbol.end]
-            made, place = spec.ids[piece], bisect_left(self._made, self._merging.ranks[piece]) + 1
+            made = spec.ids[piece]
+            better = len(self._made) - np.searchsorted(self._made, np.float32(self._scores[made]), "right")
             left_text, right_text = named(symbol.parts)
-            merges.append(Merge(left_text, right_text, text_of(piece), made, place, self._scores[made]))
+            merges.append(
+                Merge(left_text, right_text, text_of(piece), made, int(better) + 1, self._scores[made])
+            )
         ends_as = named(left)
         if spec.ids.get(text) != id:
             note = "No text yields it: another piece has the same text, or none is ever found."
