@@ -57,23 +57,21 @@ class Chunks:
     def _cutters(self) -> dict[str, list[Cutter]]:
         return {atom: make_cutters(atom) for atom in dict.fromkeys(self._atoms)}
 
-    def _matches(self, atom: str, characters: str) -> bool:
-        """Whether any of some characters is in a class, for any engine."""
-        if len(characters) > 1:
-            return any(cutter.finds(characters) for cutter in self._cutters[atom])
-        return any(self._answers(atom, characters))
-
-    def _answers(self, atom: str, character: str) -> list[bool]:
-        """Whether a character is in a class, for every engine."""
-        key = (atom, character)
+    def _answers(self, atom: str, characters: str) -> list[bool]:
+        """Whether any of some characters is in a class, for every engine."""
+        key = (atom, characters)
         if key not in self._known:
-            self._known[key] = [cutter.finds(character) for cutter in self._cutters[atom]]
+            answers = [cutter.finds(characters) for cutter in self._cutters[atom]]
+            if len(characters) > 1:
+                return answers
+            self._known[key] = answers
         return self._known[key]
 
     def _at(self, places: Iterable[int], characters: str) -> set[int]:
         """The places where one of these characters may be."""
         places = set(places)
-        fits = {atom: self._matches(atom, characters) for atom in {self._atoms[place] for place in places}}
+        atoms = {self._atoms[place] for place in places}
+        fits = {atom: any(self._answers(atom, characters)) for atom in atoms}
         return {place for place in places if fits[self._atoms[place]]}
 
     def may_hold(self, text: str, before: str = "", after: str = "") -> bool:

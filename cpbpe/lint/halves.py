@@ -13,8 +13,8 @@ from itertools import product
 from cpbpe.text.utf8 import is_valid_utf8
 
 _OTHER_SIDE = 6
-"""Where bytes are missing at both ends, so many characters of the side that has fewer are tried with each of
-the other."""
+"""Where bytes are missing at both ends, this many characters of the side that has fewer are tried with each
+of the other."""
 _FEW = (0x80, 0x81, 0x9F, 0xA0, 0xA9, 0x90, 0xBF, 0x98, 0xB8, 0x84, 0x8C, 0xA4)
 """Bytes inside of characters, of which some make characters in use with most first bytes."""
 _LENGTHS = {**dict.fromkeys(range(0xC2, 0xE0), 2), **dict.fromkeys(range(0xE0, 0xF0), 3)}
@@ -31,13 +31,13 @@ def completions(data: bytes) -> Iterator[str]:
     while start < min(len(data), 3) and data[start] & 0xC0 == 0x80:
         start += 1
     if start and start == len(data):
-        yield from _around(data)
+        yield from _around(data, False)
         return
-    end = len(data) - _open_bytes(data)
+    end = len(data) - open_bytes(data)
     middle = data[start:end]
     if not is_valid_utf8(middle):
         return
-    lefts = _beginnings(data[:start]) if start else [""]
+    lefts = _around(data[:start], True) if start else [""]
     rights = _endings(data[end:]) if end < len(data) else [""]
     text = middle.decode()
     if len(lefts) >= len(rights):
@@ -57,7 +57,7 @@ def parted(data: bytes) -> tuple[str, str, str] | None:
     start = 0
     while start < min(len(data), 3) and data[start] & 0xC0 == 0x80:
         start += 1
-    end = len(data) - _open_bytes(data)
+    end = len(data) - open_bytes(data)
     middle = data[start:end]
     if start > end or (start and start == len(data)) or not is_valid_utf8(middle):
         return None
@@ -96,22 +96,17 @@ def _codes(first: bytes, last: bytes) -> range:
     return range(code(first), min(code(last) + 1, 0x110000))
 
 
-def is_open(data: bytes) -> bool:
-    """Whether some bytes end inside a character."""
-    return _open_bytes(data) > 0
-
-
 def goes_on(data: bytes, byte: int) -> bool:
     r"""Whether a byte can follow bytes that end inside a character.
 
     >>> goes_on(b"\xe0", 0x80), goes_on(b"\xe0", 0xA0)
     (False, True)
     """
-    head = data[len(data) - _open_bytes(data) :]
-    return next(iter(_endings(head + bytes([byte]))), None) is not None
+    head = data[len(data) - open_bytes(data) :]
+    return bool(_endings(head + bytes([byte])))
 
 
-def _open_bytes(data: bytes) -> int:
+def open_bytes(data: bytes) -> int:
     """How many bytes at the end are the beginning of a character."""
     for back in range(1, min(3, len(data)) + 1):
         lead = data[-back]
@@ -132,31 +127,16 @@ def _spread(texts: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _around(data: bytes) -> list[str]:
-    """Characters that have some bytes inside, none of which begins a character; not all of them."""
+def _around(data: bytes, at_end: bool) -> list[str]:
+    """Characters that have some bytes inside, or at their end, none of which begins a character; not all."""
     found = []
     for lead, length in _LENGTHS.items():
-        for front in range(length - len(data)):
-            after = length - 1 - front - len(data)
-            for ahead, behind in product(_inside(front, True), _inside(after, length > 3 or front > 0)):
-                whole = bytes([lead]) + ahead + data + behind
-                if is_valid_utf8(whole):
-                    found.append(whole.decode())
+        missing = length - 1 - len(data)
+        for front in range(max(missing, 0) if at_end else 0, missing + 1):
+            sides = product(_inside(front, missing > 1), _inside(missing - front, missing > 1))
+            spelled = (bytes([lead]) + before + data + after for before, after in sides)
+            found += [whole.decode() for whole in spelled if is_valid_utf8(whole)]
     return _spread(found)
-
-
-@lru_cache(maxsize=256)
-def _beginnings(tail: bytes) -> list[str]:
-    """Characters that end with some bytes."""
-    return _spread(
-        [
-            whole.decode()
-            for lead, length in _LENGTHS.items()
-            if length > len(tail)
-            for middle in _inside(length - 1 - len(tail), length - len(tail) > 2)
-            if is_valid_utf8(whole := bytes([lead]) + middle + tail)
-        ]
-    )
 
 
 @lru_cache(maxsize=256)

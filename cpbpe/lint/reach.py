@@ -24,7 +24,7 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
 from cpbpe.lint.chunks import chunks_of
 from cpbpe.lint.findings import Reach, Reason
-from cpbpe.lint.halves import completions, goes_on, is_open, parted
+from cpbpe.lint.halves import completions, goes_on, open_bytes, parted
 from cpbpe.lint.merging import Merging
 from cpbpe.lint.sources import Sources, Undecided
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
@@ -245,7 +245,7 @@ class Characters(Witnesses):
         hard = {id: self._hard(id) for id in _remaining(wanted, texts)}
         # 3. Unknown characters and bytes.
         unknown = {id: self._unknown(id) for id, t in enumerate(self._types) if t == PieceType.UNKNOWN}
-        for id, found in chain(hard.items(), unknown.items(), self._bytes().items()):
+        for id, found in chain(hard.items(), unknown.items(), self._bytes.items()):
             if isinstance(found, str):
                 texts[id] = found
             else:
@@ -260,7 +260,7 @@ class Characters(Witnesses):
         if kind == PieceType.UNKNOWN:
             return _text(self._unknown(id))
         if kind == PieceType.BYTE:
-            return _text(self._bytes().get(id))
+            return _text(self._bytes.get(id))
         if kind == PieceType.CONTROL or not self._comes_about(id):
             return None
         if not self._is_told(id):
@@ -370,6 +370,7 @@ class Characters(Witnesses):
         found = self._first(id, chain(strangers, filter(None, [self._separator])))
         return found if found is not None else Reason("no-witness", "no unknown character was found", False)
 
+    @kept
     def _bytes(self) -> dict[int, str | Reason]:
         """Which BYTE pieces text can yield: those of characters that are no pieces."""
         ids = {
@@ -393,7 +394,7 @@ class Characters(Witnesses):
         """Note which bytes some texts yield."""
         for begin in range(0, len(tries), _BATCH):
             part = tries[begin : begin + _BATCH]
-            made, ends = self._engine.encode_arrays(part, 1)
+            made, ends = self._engine.encode_arrays(list(part), 1)
             for id in _remaining(ids.values(), texts):
                 places = np.flatnonzero(made == id)
                 if len(places):
@@ -508,7 +509,7 @@ class Bytes(Witnesses):
         character that they begin and go on with must be one that the chunk may have there.
         """
         found: list[bytes] = []
-        for byte in range(0x80, 0xC0) if is_open(text) else ():
+        for byte in range(0x80, 0xC0) if open_bytes(text) else ():
             if goes_on(text, byte) and self._may_be(text + bytes([byte])):
                 found += [after for after in self._by_first.get(byte, ()) if self._stay(text, after)]
         return found
@@ -568,7 +569,7 @@ class Bytes(Witnesses):
         reason = self._why_not_in_a_chunk(text)
         if reason is not None:
             return reason
-        if is_open(text) and not self._followers(text):
+        if open_bytes(text) and not self._followers(text):
             return Reason("completed", "whatever follows it in the same character merges with it")
         why = "no text was found: the pattern cuts it, or it merges with more"
         if id not in merged:

@@ -6,7 +6,7 @@ to right, by a search over states: how much of the wanted text is made, whether 
 (remove_extra_whitespaces), and which rules would apply after all if the source went on in a certain way.
 There are finitely many states, so the search ends, and if it finds nothing, there is no source.
 
->>> from cpbpe.model.spec import Piece, Pieces, PieceType
+>>> from cpbpe.model.spec import NormalizerSpec, Piece, Pieces, PieceType
 >>> from cpbpe.text.charsmap_build import charsmap_from_rules
 >>> def sources(rules, wanted):
 ...     spec = ModelSpec(Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"a")]),
@@ -24,18 +24,18 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+
 from cpbpe.errors import ModelError
-from cpbpe.lazy import kept, numpy
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.lazy import kept
+from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.charsmap import MAX_MATCHES, Charsmap
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8
-
-__all__ = ["NormalizerSpec", "Sources"]
 
 MOST_NODES = 1 << 21
 """A charsmap with more rules than that is not walked through."""
 MOST_STATES = 20_000
-"""So many states are looked at for one wanted text."""
+"""This many states are looked at for one wanted text."""
 
 Waiting = frozenset[tuple[bytes, bool]]
 """What the source ends with, from where something was copied or replaced on: more of it could be the key of
@@ -84,7 +84,6 @@ class Sources:
             return True
         if not self._charsmap:
             return False
-        np = numpy()
         size = int.from_bytes(self._charsmap[:4], "little")
         units = np.frombuffer(self._charsmap, "<u4", size // 4, 4)
         replacements = self._charsmap[4 + size :]
@@ -140,34 +139,22 @@ class Sources:
             yield _Token(source, made, kind, True, ends)
 
     @kept
-    def _by_first(self) -> dict[bytes, list[_Token]]:
-        """Rules and user-defined pieces, by the first character of what they make; b"" for nothing."""
-        found: dict[bytes, list[_Token]] = {}
-        for source, value, kind in self._actions():
-            for token in self._tokens(source, value, kind):
-                first = token.made[: character_length(token.made, 0)] if token.made else b""
-                found.setdefault(first, []).append(token)
-        return found
-
-    @kept
-    def _inside(self) -> dict[bytes, list[tuple[_Token, int]]]:
-        """The same by each other character of what they make, with its place."""
-        found: dict[bytes, list[tuple[_Token, int]]] = {}
-        for source, value, kind in self._actions():
-            for token in self._tokens(source, value, kind):
-                at = character_length(token.made, 0) if token.made else 0
-                while at < len(token.made):
-                    length = character_length(token.made, at)
-                    found.setdefault(token.made[at : at + length], []).append((token, at))
-                    at += length
-        return found
-
-    def _actions(self) -> Iterator[tuple[bytes, bytes, str]]:
-        for key, value in self._rules.items():
-            if key not in self._user_defined:
-                yield key, value, "rule"
-        for text in self._user_defined:
-            yield text, text, "user-defined"
+    def _makers(self) -> tuple[dict[bytes, list[_Token]], dict[bytes, list[tuple[_Token, int]]]]:
+        """Rules and user-defined pieces, by the first character of what they make (b"" for nothing); and by
+        each other character of that, with its place.
+        """
+        first: dict[bytes, list[_Token]] = {}
+        inside: dict[bytes, list[tuple[_Token, int]]] = {}
+        actions = [(key, made, "rule") for key, made in self._rules.items() if key not in self._user_defined]
+        actions += [(text, text, "user-defined") for text in self._user_defined]
+        for token in (token for action in actions for token in self._tokens(*action)):
+            at = character_length(token.made, 0) if token.made else 0
+            first.setdefault(token.made[:at], []).append(token)
+            while at < len(token.made):
+                end = at + character_length(token.made, at)
+                inside.setdefault(token.made[at:end], []).append((token, at))
+                at = end
+        return first, inside
 
     def _copies(self, character: bytes) -> Iterator[_Token]:
         """The copies of a character that make this one. (Keys are not copied: `_after` sees to that.)"""
@@ -186,6 +173,7 @@ class Sources:
         rules = self._rules
         if self._problem:
             raise Undecided(self._problem)
+        by_first, inside = self._makers
         first = wanted[: character_length(wanted, 0)]
         waiting: list[tuple[int, int, bytes, int, bool, Waiting, bool]] = []
         seen: set[tuple[int, bool, Waiting]] = set()
@@ -208,10 +196,10 @@ class Sources:
         # 1. The first step may make more in front of the wanted text.
         none: Waiting = frozenset()
         for spaced in (False, True) if self._squeeze else (False,):
-            for token in (*self._copies(first), *self._by_first.get(first, ())):
+            for token in (*self._copies(first), *by_first.get(first, ())):
                 if token.after_space in (None, spaced) and _fits(wanted, 0, token.made):
                     push(token, token.source, len(token.made), none, spaced)
-            for token, at in self._inside.get(first, ()):
+            for token, at in inside.get(first, ()):
                 if token.after_space in (None, spaced) and _fits(wanted, 0, token.made[at:]):
                     push(token, token.source, len(token.made) - at, none, spaced)
         # 2. The others go on from there.
@@ -225,10 +213,10 @@ class Sources:
             if states > MOST_STATES:
                 raise Undecided("there are too many ways to make it")
             character = wanted[made : made + character_length(wanted, made)]
-            for token in (*self._copies(character), *self._by_first.get(character, ())):
+            for token in (*self._copies(character), *by_first.get(character, ())):
                 if token.after_space in (None, dropping) and _fits(wanted, made, token.made):
                     push(token, source + token.source, made + len(token.made), active, spaced)
-            for token in self._by_first.get(b"", ()):
+            for token in by_first.get(b"", ()):
                 if token.after_space in (None, dropping):
                     kept_space = token._replace(ends_in_space=dropping)
                     push(kept_space, source + token.source, made, active, spaced)

@@ -158,14 +158,8 @@ def _substitute(character: str) -> str | None:
         return SPACE
     if character.isprintable() and not _BLANK.match(character):
         return None
-    return _escape(character)
-
-
-def _escape(character: str) -> str:
-    r"""As Python writes it, except that `\x80` and above are bytes here and never characters."""
-    if "\x80" <= character <= "\xff":
-        return f"\\u{ord(character):04x}"
-    return ascii(character)[1:-1]
+    # As Python writes it, except that `\x80` and above are bytes here and never characters.
+    return f"\\u{ord(character):04x}" if "\x80" <= character <= "\xff" else ascii(character)[1:-1]
 
 
 def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
@@ -428,7 +422,7 @@ def html_table(head: Iterable[str], rows: Iterable[Sequence[str]], cell: str = C
 
 
 def chip(data: bytes, style: str, title: str, tag: str = "bdi", after: str = "") -> str:
-    """Bytes in a frame, with a remark that is shown where the mouse is; `after` is HTML behind them.
+    """Bytes in a frame, with a remark that is shown where the mouse is; `after` is HTML that follows them.
 
     >>> chip(b"a ", "margin:1px", 'a "word"')
     '<bdi style="margin:1px" title="a &quot;word&quot;">a<span style="opacity:.6">␣</span></bdi>'

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -120,56 +120,18 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as values that JSON has. Of rules only the size is given."""
-        sections: dict[str, Any] = {
-            "trainer": self.settings.trainer,
-            "normalizer": self.settings.normalizer,
-            "denormalizer": self.settings.denormalizer,
-        }
+        hidden = ("normalizer", "denormalizer")
+        given = {name: _plain(value) for name, value in vars(self).items() if name not in hidden}
+        losses = [
+            {"reason": loss.reason, "example": loss.example, "becomes": loss.becomes} for loss in self.losses
+        ]
         return {
             "type": "BPE",
-            "summary": self.summary,
-            "fingerprint": self.fingerprint,
-            "file_bytes": self.file_bytes,
-            "pieces": self.pieces,
-            "vocab_size": self.vocab_size,
-            "alphabet": self.alphabet,
-            "splitter": self.splitter
-            and {
-                "pattern": self.splitter.pattern,
-                "name": self.splitter.name,
-                "then": list(self.splitter.then),
-            },
-            "whole": self.whole,
-            "byte_fallback": self.byte_fallback,
-            "byte_pieces": self.byte_pieces,
-            "special_ids": dict(self.special_ids),
-            "special_tokens": dict(self.special_tokens),
-            "added_tokens": dict(self.added_tokens),
-            "types": dict(self.types),
-            "scripts": dict(self.scripts),
-            "lengths": {str(length): count for length, count in self.lengths.items()},
+            **given,
             "longest": [{"id": id, "piece": piece} for id, piece in self.longest],
-            "lossless": self.lossless,
-            "losses": [
-                {"reason": loss.reason, "example": loss.example, "becomes": loss.becomes}
-                for loss in self.losses
-            ],
-            "undecided": self.undecided,
+            "losses": losses,
             "prefix": prefix_of(self.normalizer),
             "unicode_form": self.normalizer.unicode_form,
-            "file_options": dict(self.file_options),
-            "token_roles": dict(self.token_roles),
-            "chat_templates": dict(self.chat_templates),
-            "settings": {
-                name: None if fields is None else {key: _plain(value) for key, value in fields.items()}
-                for name, fields in sections.items()
-            },
-            "sample": {
-                "text": self.sample.text,
-                "ids": list(self.sample.ids),
-                "pieces": list(self.sample.pieces),
-                "decoded": self.sample.decoded,
-            },
         }
 
     def to_json(self, **options: Any) -> str:
@@ -181,12 +143,16 @@ class Inspection:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it."""
+    """A value as JSON has it."""
+    if is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, bytes):
         return {"bytes": len(value)}
-    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+    if isinstance(value, float) and not abs(value) < float("inf"):
         return str(value)  # JSON has no such numbers
-    return list(value) if isinstance(value, (list, tuple)) else value
+    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:

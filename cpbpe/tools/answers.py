@@ -226,11 +226,13 @@ class Model:
 
 
 def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer) -> list[Model]:
-    """The models of a page, by their names. Of a path only the last part is shown."""
+    """The models of a page, by their names."""
     if isinstance(tokenizers, Tokenizer):
         tokenizers = [tokenizers]
     if isinstance(tokenizers, Mapping):
-        named = [(_last(str(name)), tok) for name, tok in tokenizers.items()]
+        # (Only the last part of a path of any system: where it is on the machine is nobody's business.)
+        paths = ((str(path).rstrip("/\\"), tok) for path, tok in tokenizers.items())
+        named = [(re.split(r"[/\\]", path)[-1] or "model", tok) for path, tok in paths]
     else:
         named = [(f"model {number}", tok) for number, tok in enumerate(tokenizers, 1)]
     for _, tok in named:
@@ -244,11 +246,6 @@ def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokeni
         seen[name] = seen.get(name, 0) + 1
         models.append(Model(name if seen[name] == 1 else f"{name} ({seen[name]})", tok))
     return models
-
-
-def _last(path: str) -> str:
-    """The last part of a path of any system: where it is on the machine is nobody's business."""
-    return re.split(r"[/\\]", path.rstrip("/\\"))[-1] or "model"
 
 
 def shown_text(text: str) -> str:

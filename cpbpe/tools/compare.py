@@ -110,30 +110,29 @@ def names_of(models: list[Any]) -> dict[str, Any]:
 
 
 def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
-    if isinstance(texts, Mapping):
-        found = {str(name): _texts_of(given) for name, given in texts.items()}
-    else:
+    """Texts by name: that of the file, or the path if it occurs twice."""
+    if not isinstance(texts, Mapping):
         paths = [texts] if isinstance(texts, (str, os.PathLike)) else list(texts)
         names = [Path(path).name.partition(".")[0] or str(path) for path in paths]
-        found = {
-            name if names.count(name) == 1 else str(path): _texts_of(Path(path))
-            for name, path in zip(names, paths, strict=True)
-        }
+        unique = (
+            name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)
+        )
+        texts = dict(zip(unique, map(Path, paths), strict=True))
+    found: dict[str, Documents | Iterable[str | bytes]] = {}
+    for name, given in texts.items():
+        if isinstance(given, os.PathLike):
+            given = Documents(given)
+        elif isinstance(given, (str, bytes)):
+            given = [given]
+        if not isinstance(given, (Documents, Iterable)):
+            kind = type(given).__name__
+            raise TypeError(f"a text is a str, bytes, a Path or an iterable of texts, not {kind}")
+        found[str(name)] = given
     if not found:
         raise ValueError(
             "there is no text to compare; give at least one file, or a mapping of names to texts"
         )
     return found
-
-
-def _texts_of(given: Any) -> Documents | Iterable[str | bytes]:
-    if isinstance(given, (str, bytes)):
-        return [given]
-    if isinstance(given, os.PathLike):
-        return Documents(given)
-    if isinstance(given, (Documents, Iterable)):
-        return given
-    raise TypeError(f"a text is a str, bytes, a Path or an iterable of texts, not {type(given).__name__}")
 
 
 class _Tally:
@@ -337,38 +336,20 @@ def indented(step: str) -> str:
 
 def formats() -> dict[str, str]:
     """The records in each format."""
+    rows = [[str(v).lower() if isinstance(v, bool) else str(v) for v in row.values()] for row in RECORDS]
+    table = [FIELDS, *rows]
+
+    def separated(by: str) -> str:
+        return "".join(by.join(f'"{v}"' if by in v else v for v in row) + "\n" for row in table)
+
+    fields = ["".join(f"    <{k}>{v}</{k}>\n" for k, v in zip(FIELDS, row, strict=True)) for row in rows]
     return {
         "JSON": json.dumps(RECORDS, ensure_ascii=False, separators=(",", ":")),
         "JSON, indented": json.dumps(RECORDS, ensure_ascii=False, indent=2),
         "JSON lines": "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in RECORDS),
-        "YAML": "".join(_yaml(record) for record in RECORDS),
-        "XML": f"<records>\n{''.join(map(_xml, RECORDS))}</records>\n",
-        "CSV": _lines(",", [FIELDS, *(record.values() for record in RECORDS)]),
-        "TSV": _lines("\t", [FIELDS, *(record.values() for record in RECORDS)]),
-        "Markdown": _markdown(),
+        "YAML": "".join("- " + "\n  ".join(map("{}: {}".format, FIELDS, row)) + "\n" for row in rows),
+        "XML": "<records>\n" + "".join(f"  <record>\n{xml}  </record>\n" for xml in fields) + "</records>\n",
+        "CSV": separated(","),
+        "TSV": separated("\t"),
+        "Markdown": "".join(f"| {' | '.join(row)} |\n" for row in (FIELDS, ["---"] * len(FIELDS), *rows)),
     }
-
-
-def _yaml(record: dict[str, object]) -> str:
-    lines = [f"{key}: {_plain(value)}" for key, value in record.items()]
-    return "- " + "\n  ".join(lines) + "\n"
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _xml(record: dict[str, object]) -> str:
-    return (
-        "  <record>\n" + "".join(f"    <{k}>{_plain(v)}</{k}>\n" for k, v in record.items()) + "  </record>\n"
-    )
-
-
-def _lines(separator: str, rows: list[object]) -> str:
-    quoted = [[f'"{v}"' if separator in _plain(v) else _plain(v) for v in row] for row in rows]  # type: ignore[attr-defined]
-    return "".join(separator.join(row) + "\n" for row in quoted)
-
-
-def _markdown() -> str:
-    rows = [FIELDS, ["---"] * len(FIELDS), *(map(_plain, record.values()) for record in RECORDS)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -4,8 +4,7 @@ Texts are tried from short to long: all of one character, then all of two, or mo
 Without rules, a character that is in no piece is like any other such character, so two of them stand for all;
 with rules, all of Unicode is tried as texts of one character. Then come longer texts in which a difference is
 likely: those that the orders of the scores point to (`orders.py`), the pieces that changed, alone and with
-neighbours, and random pieces side by side. What is found is
-made shorter, as long as it stays a difference.
+neighbours, and random pieces side by side. What is found is made shorter, as long as it stays a difference.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.text.utf8 import is_valid_utf8
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 _BATCH = 50_000
@@ -80,6 +80,19 @@ class TwoModels:
         """Whether one text does not."""
         return bool(self.differing([text])[0])
 
+    def difference(self, text: str, proved: bool) -> TextDifference:
+        """A text with the tokens of both models."""
+        ids: list[tuple[int, ...]] = []
+        tokens: list[tuple[str, ...]] = []
+        for tok in (self.old, self.new):
+            ids.append(tuple(tok.encode(text)))
+            if tok.spec.alphabet == "bytes":
+                data = map(tok.vocab.id_to_bytes, ids[-1])
+                tokens.append(tuple(token.decode("utf-8", "backslashreplace") for token in data))
+            else:
+                tokens.append(tuple(tok.vocab[id] for id in ids[-1]))
+        return TextDifference(text, ids[0], ids[1], tokens[0], tokens[1], proved)
+
 
 def shortest_difference(
     models: TwoModels, changed: Iterable[str], likely: Sequence[str] = ()
@@ -90,26 +103,32 @@ def shortest_difference(
     """
     tried = 0
     for exhausted, texts in _levels(models, changed, likely):
-        for batch in _batches(texts):
-            found = models.differing(batch)
+        every = iter(texts)
+        while batch := list(islice(every, _BATCH)):
             tried += len(batch)
-            if found.any():
-                candidates = [batch[i] for i in np.flatnonzero(found)[:200]]
-                text = min((_shrunk(models, text) for text in sorted(candidates, key=len)[:20]), key=_rank)
-                return _difference(models, text, len(text) <= exhausted + 1), tried
+            candidates = [batch[place] for place in np.flatnonzero(models.differing(batch))[:200]]
+            if candidates:
+                shrunk = (_shrunk(models, text) for text in sorted(candidates, key=len)[:20])
+                text = min(shrunk, key=lambda text: (len(text), not text.isprintable(), text))
+                return models.difference(text, len(text) <= exhausted + 1), tried
     return None, tried
-
-
-def _rank(text: str) -> tuple[int, bool, str]:
-    return len(text), not text.isprintable(), text
 
 
 def _levels(
     models: TwoModels, changed: Iterable[str], likely: Sequence[str]
 ) -> Iterator[tuple[int, Iterable[str]]]:
     """Texts to try, each with the number of characters up to which all texts have been tried before."""
-    alphabet = _alphabet(models)
-    plain = _is_plain(models)
+    # The characters of all pieces, and two that are in none.
+    tokens = chain(models.old.vocab.token_bytes(), models.new.vocab.token_bytes())
+    pieces = {token.decode() for token in tokens if token and is_valid_utf8(token)}
+    found = set("".join(pieces).replace("\u2581", " ")) | {" ", "\u2581"}
+    others = (chr(code) for code in range(0xE000, 0xF8FF))
+    alphabet = [*sorted(found), *islice((c for c in others if c not in found), 2)]
+    # Without rules, forms and a pattern, characters that no piece has are all alike.
+    plain = all(
+        not spec.normalizer.charsmap and not spec.normalizer.unicode_form and spec.splitter is None
+        for spec in (models.old.spec, models.new.spec)
+    )
     yield 0, alphabet if plain else map(chr, chain(range(0xD800), range(0xE000, 0x110000)))
     exhausted = 1
     size = 2
@@ -120,33 +139,7 @@ def _levels(
     yield exhausted, (text for piece in likely[:_LIKELY] for text in _apart(piece, shield))
     few = list(islice(changed, _CHANGED))
     yield exhausted, (text for piece in few for text in _around(piece))
-    yield exhausted, _glued(models, few)
-
-
-def _is_plain(models: TwoModels) -> bool:
-    """Whether characters that no piece has are all alike: no rules, no forms, no pattern."""
-    return all(
-        not spec.normalizer.charsmap and not spec.normalizer.unicode_form and spec.splitter is None
-        for spec in (models.old.spec, models.new.spec)
-    )
-
-
-def _alphabet(models: TwoModels) -> list[str]:
-    """The characters of all pieces, and two that are in none."""
-    texts = [_texts(tok) for tok in (models.old, models.new)]
-    found = set("".join(chain(*texts)).replace("\u2581", " ")) | {" ", "\u2581"}
-    others = (chr(code) for code in range(0xE000, 0xF8FF))
-    return [*sorted(found), *islice((c for c in others if c not in found), 2)]
-
-
-def _texts(tok: Tokenizer) -> list[str]:
-    """The pieces as text, without those that are parts of characters."""
-    found = []
-    for token in tok.vocab.token_bytes():
-        text = token.decode("utf-8", "ignore")
-        if text and text.encode() == token:
-            found.append(text)
-    return found
+    yield exhausted, _glued(sorted(pieces) or ["a"], few)
 
 
 def _around(piece: str) -> Iterator[str]:
@@ -167,21 +160,14 @@ def _apart(piece: str, shield: str) -> Iterator[str]:
     yield text.strip(" ")
 
 
-def _glued(models: TwoModels, changed: list[str]) -> Iterator[str]:
+def _glued(pieces: list[str], changed: list[str]) -> Iterator[str]:
     chance = random.Random(1)
-    pieces = sorted({*_texts(models.old), *_texts(models.new)}) or ["a"]
     special = [text.replace("\u2581", " ") for text in changed] or pieces
     for _ in range(GLUED):
         parts = [
             chance.choice(special if chance.random() < 0.3 else pieces) for _ in range(chance.randrange(2, 7))
         ]
         yield "".join(parts)
-
-
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
-    every = iter(texts)
-    while batch := list(islice(every, _BATCH)):
-        yield batch
 
 
 def _shrunk(models: TwoModels, text: str) -> str:
@@ -196,11 +182,7 @@ def _shrunk(models: TwoModels, text: str) -> str:
             else:
                 begin += size
         size //= 2
-    return _simpler(models, text)
-
-
-def _simpler(models: TwoModels, text: str) -> str:
-    """The text with plain characters where any will do."""
+    # Then with plain characters where any will do.
     for place in range(len(text)):
         for plain in "a1 ":
             other = text[:place] + plain + text[place + 1 :]
@@ -208,18 +190,3 @@ def _simpler(models: TwoModels, text: str) -> str:
                 text = other
                 break
     return text
-
-
-def _difference(models: TwoModels, text: str, proved: bool) -> TextDifference:
-    ids = [tuple(tok.encode(text)) for tok in (models.old, models.new)]
-    tokens = [
-        tuple(_token(tok, id) for id in found)
-        for tok, found in zip((models.old, models.new), ids, strict=True)
-    ]
-    return TextDifference(text, ids[0], ids[1], tokens[0], tokens[1], proved)
-
-
-def _token(tok: Tokenizer, id: int) -> str:
-    if tok.spec.alphabet == "bytes":
-        return tok.vocab.id_to_bytes(id).decode("utf-8", "backslashreplace")
-    return tok.vocab[id]

@@ -56,9 +56,9 @@ Ranks = dict[bytes, int]
 K = TypeVar("K")
 
 MOST_PIECES, MOST_NEIGHBOURS = 2_000, 20
-"""So many pieces yz are made into texts, with so many pieces xy each: the shortest."""
+"""This many pieces yz are made into texts, with this many pieces xy each: the shortest."""
 MOST_WHOLES = 20
-"""So many texts xyz that are pieces are tried with neighbours."""
+"""This many texts xyz that are pieces are tried with neighbours."""
 
 
 class Orders(NamedTuple):
@@ -218,13 +218,11 @@ class _Trees:
         for yz in np.flatnonzero(contradicts)[:MOST_PIECES].tolist():
             begin, end = np.searchsorted(y, [self.left[yz], self.left[yz] + 1])
             differ = (a[begin:end] <= a_right[yz]) != (b[begin:end] <= b_right[yz])
+            left = int(self.left[yz])
+            shared = len(self.texts[left]) if left < len(self.texts) else 1
             for xy in np.sort(order[begin:end][differ])[:MOST_NEIGHBOURS].tolist():
-                found.add(self.texts[xy][: -self._length_of_left(yz)] + self.texts[yz])
+                found.add(self.texts[xy][:-shared] + self.texts[yz])
         return sorted(found, key=lambda text: (len(text), text))
-
-    def _length_of_left(self, piece: int) -> int:
-        left = int(self.left[piece])
-        return len(self.texts[left]) if left < len(self.texts) else 1
 
     def _keys(self, of: dict[str, int]) -> tuple[Numbers, Numbers]:
         """The keys of all pieces on the left and on the right."""

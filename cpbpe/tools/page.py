@@ -90,6 +90,16 @@ def _data(models: list[Model], text: str, options: PageOptions) -> dict[str, Any
             steps.append(
                 {"error": f"Merges are replayed for up to {MAX_REPLAYED} characters; this file has more."}
             )
+    # Samples for the chances 0, 0.1, 0.2 and so on to 1, and the pieces in them.
+    samples: list[Any] = []
+    for model in models:
+        if len(text) > MAX_SAMPLED_IN_FILE:
+            most = f"{MAX_SAMPLED_IN_FILE:,}"
+            samples.append({"error": f"A file has samples of up to {most} characters; this one has more."})
+            continue
+        chances = [model.samples(text, options, tenths / 10, 0) for tenths in range(11)]
+        pieces = {id: piece for answer in chances for id, piece in answer["pieces"].items()}
+        samples.append({"chances": [answer["samples"] for answer in chances], "pieces": pieces})
     shown = {"special": options.special, "bos": options.bos, "eos": options.eos}
     prefix = "model" if options.prefix is None else "on" if options.prefix else "off"
     return {
@@ -98,20 +108,9 @@ def _data(models: list[Model], text: str, options: PageOptions) -> dict[str, Any
         "options": {**shown, "prefix": prefix},
         "tokens": tokens,
         "steps": steps,
-        "samples": [_samples(model, text, options) for model in models],
+        "samples": samples,
         "trees": trees,
     }
-
-
-def _samples(model: Model, text: str, options: PageOptions) -> dict[str, Any]:
-    """Samples of a text for the chances 0, 0.1, 0.2 and so on to 1, and the pieces in them."""
-    if len(text) > MAX_SAMPLED_IN_FILE:
-        return {
-            "error": f"A file has samples of up to {MAX_SAMPLED_IN_FILE:,} characters; this one has more."
-        }
-    chances = [model.samples(text, options, tenths / 10, 0) for tenths in range(11)]
-    pieces = {id: piece for answer in chances for id, piece in answer["pieces"].items()}
-    return {"chances": [answer["samples"] for answer in chances], "pieces": pieces}
 
 
 def _replaced(html: str, old: str, new: str) -> str:

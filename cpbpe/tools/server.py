@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -54,90 +54,54 @@ class BadRequestError(ValueError):
     """The request is not one that the page makes."""
 
 
-def application(models: list[Model], text: str) -> ASGIApp:
-    """The page of some models; `text` is what it begins with."""
-    answers = _Answers(models)
-    about = {"models": [model.about() for model in models], "text": text}
-
-    async def file(request: Request) -> Response:
-        name = request.url.path.removeprefix("/")
-        return Response(part(name), media_type=PARTS[name])
-
-    async def page(request: Request) -> Response:
-        return HTMLResponse(part("page.html"))
-
-    async def begin(request: Request) -> Response:
-        return _json(about)
-
-    routes = [
-        Route("/", page, methods=["GET"]),
-        *(Route(f"/{name}", file, methods=["GET"]) for name in PARTS),
-        Route("/api/models", begin, methods=["GET"]),
-        *(
-            Route(f"/api/{answer.__name__}", answers.posted(answer), methods=["POST"])
-            for answer in (answers.tokens, answers.steps, answers.samples, answers.tree, answers.search)
-        ),
-    ]
-    return Guard(Starlette(routes=routes))
+class TooLargeError(Exception):
+    """The body of a request turned out to be too large while it was read."""
 
 
-class _Answers:
-    """The answers to all requests."""
+class _Asked:
+    """The body of a request: an object of JSON, whose values are checked when they are taken."""
 
-    def __init__(self, models: list[Model]):
+    def __init__(self, body: bytes, models: list[Model]):
+        try:
+            self._values = json.loads(body)
+        except (ValueError, RecursionError):
+            raise BadRequestError("the request is not JSON") from None
+        if not isinstance(self._values, dict):
+            raise BadRequestError("the request must be an object")
         self._models = models
-        self._slots: Any = None
 
-    def posted(self, answer: Callable[[Mapping[str, Any]], Any]) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint of an answer: reads the request, works in a thread, tells what was wrong."""
+    def text(self, name: str = "text") -> str:
+        text = self._values.get(name)
+        if not isinstance(text, str):
+            raise BadRequestError(f"{name} must be a text")
+        return shown_text(text)
 
-        async def endpoint(request: Request) -> Response:
-            try:
-                body = await request.body()
-            except TooLargeError as error:
-                return _json({"error": str(error)}, 413)
-            if self._slots is None:
-                self._slots = CapacityLimiter(_AT_ONCE)
-            async with self._slots:
-                if await request.is_disconnected():
-                    return Response(status_code=499)
-                try:
-                    return await run_in_threadpool(lambda: _json(answer(_read(body))))
-                except BadRequestError as error:
-                    return _json({"error": str(error)}, 400)
-                except ValueError as error:
-                    return _json({"error": str(error)}, 422)
+    def number(self, name: str, default: int | None = None) -> int:
+        number = self._values.get(name, default)
+        if type(number) is not int or not 0 <= number < _MAX_ID:
+            raise BadRequestError(f"{name} must be an integer from 0 to {_MAX_ID - 1}")
+        return number
 
-        return endpoint
-
-    # --- The answers ------------------------------------------------------------------------------
-
-    def tokens(self, asked: Mapping[str, Any]) -> Any:
-        return compared(self._chosen(asked), _text(asked), _options(asked))
-
-    def steps(self, asked: Mapping[str, Any]) -> Any:
-        return self._one(asked).steps(_text(asked), _options(asked))
-
-    def samples(self, asked: Mapping[str, Any]) -> Any:
-        alpha, seed = asked.get("alpha", 0.1), _number(asked, "seed", 0)
+    def chance(self) -> float:
+        alpha = self._values.get("alpha", 0.1)
         if type(alpha) not in (int, float) or not 0 <= alpha <= 1:
             raise BadRequestError("alpha must be a number from 0 to 1")
-        return self._one(asked).samples(_text(asked), _options(asked), float(alpha), seed)
+        return float(alpha)
 
-    def tree(self, asked: Mapping[str, Any]) -> Any:
-        return self._one(asked).tree(_number(asked, "id"))
+    def options(self) -> PageOptions:
+        try:
+            return PageOptions.read(self._values.get("options"))
+        except ValueError as error:
+            raise BadRequestError(str(error)) from None
 
-    def search(self, asked: Mapping[str, Any]) -> Any:
-        return self._one(asked).search(_text(asked, "wanted"))
+    def model(self) -> Model:
+        return self._model(self.number("model"))
 
-    def _one(self, asked: Mapping[str, Any]) -> Model:
-        return self._model(_number(asked, "model"))
-
-    def _chosen(self, asked: Mapping[str, Any]) -> list[Model]:
-        chosen = asked.get("models")
+    def models(self) -> list[Model]:
+        chosen = self._values.get("models")
         if not isinstance(chosen, list) or not 1 <= len(chosen) <= 2:
             raise BadRequestError("models must be a list of one or two numbers")
-        return [self._model(number) for number in chosen]
+        return list(map(self._model, chosen))
 
     def _model(self, number: object) -> Model:
         if type(number) is not int or not 0 <= number < len(self._models):
@@ -147,44 +111,58 @@ class _Answers:
         return self._models[number]
 
 
-def _read(body: bytes) -> Mapping[str, Any]:
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
-        raise BadRequestError("the request is not JSON") from None
-    if not isinstance(asked, dict):
-        raise BadRequestError("the request must be an object")
-    return asked
+_ANSWERS: dict[str, Callable[[_Asked], Any]] = {
+    "tokens": lambda asked: compared(asked.models(), asked.text(), asked.options()),
+    "steps": lambda asked: asked.model().steps(asked.text(), asked.options()),
+    "samples": lambda asked: asked.model().samples(
+        asked.text(), asked.options(), asked.chance(), asked.number("seed", 0)
+    ),
+    "tree": lambda asked: asked.model().tree(asked.number("id")),
+    "search": lambda asked: asked.model().search(asked.text("wanted")),
+}
+"""What the page asks."""
 
 
-def _text(asked: Mapping[str, Any], name: str = "text") -> str:
-    text = asked.get(name)
-    if not isinstance(text, str):
-        raise BadRequestError(f"{name} must be a text")
-    return shown_text(text)
+def application(models: list[Model], text: str) -> ASGIApp:
+    """The page of some models; `text` is what it begins with."""
+    about = {"models": [model.about() for model in models], "text": text}
+    slots: list[CapacityLimiter] = []  # (It belongs to the loop, which runs when the first request comes.)
 
+    async def file(request: Request) -> Response:
+        name = request.url.path.removeprefix("/") or "page.html"
+        return Response(part(name), media_type=PARTS.get(name, "text/html"))
 
-def _number(asked: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    number = asked.get(name, default)
-    if type(number) is not int or not 0 <= number < _MAX_ID:
-        raise BadRequestError(f"{name} must be an integer from 0 to {_MAX_ID - 1}")
-    return number
+    async def begin(request: Request) -> Response:
+        return _json(about)
 
+    async def answer(request: Request) -> Response:
+        """Read the request, work in a thread, tell what was wrong."""
+        try:
+            body = await request.body()
+        except TooLargeError as error:
+            return _json({"error": str(error)}, 413)
+        if not slots:
+            slots.append(CapacityLimiter(_AT_ONCE))
+        async with slots[0]:
+            if await request.is_disconnected():
+                return Response(status_code=499)
+            make = _ANSWERS[request.url.path.removeprefix("/api/")]
+            try:
+                return await run_in_threadpool(lambda: _json(make(_Asked(body, models))))
+            except BadRequestError as error:
+                return _json({"error": str(error)}, 400)
+            except ValueError as error:
+                return _json({"error": str(error)}, 422)
 
-def _options(asked: Mapping[str, Any]) -> PageOptions:
-    try:
-        return PageOptions.read(asked.get("options"))
-    except ValueError as error:
-        raise BadRequestError(str(error)) from None
+    routes = [Route(f"/{name}", file, methods=["GET"]) for name in ("", *PARTS)]
+    routes.append(Route("/api/models", begin, methods=["GET"]))
+    routes += [Route(f"/api/{name}", answer, methods=["POST"]) for name in _ANSWERS]
+    return Guard(Starlette(routes=routes))
 
 
 def _json(value: Any, status: int = 200) -> Response:
     data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     return Response(data, status, media_type="application/json")
-
-
-class TooLargeError(Exception):
-    """The body of a request turned out to be too large while it was read."""
 
 
 class Guard:
@@ -217,7 +195,8 @@ class Guard:
         if refused is None:
             await self._app(scope, receiving, sending)
         else:
-            await _answer(sending, *refused)
+            status, message = refused
+            await _json({"error": message}, status)(scope, receiving, sending)
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         """The status and the reason, if the request is refused."""
@@ -225,10 +204,13 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         # 1. It is for this server, and comes from its own page or from a program.
-        hosts = headers.get("host", [])
-        if len(hosts) != 1 or not _is_ours(hosts[0], scope):
+        hosts, server = headers.get("host", []), scope.get("server")
+        host = hosts[0] if len(hosts) == 1 else ""
+        has_port = ":" in host and not host.endswith("]")
+        name, _, port = host.rpartition(":") if has_port else (host, "", "80")
+        if name.lower() not in NAMES or server is None or port != str(server[1]):
             return 421, "this server answers to localhost and 127.0.0.1, with its port, and to no other name"
-        if any(origin != f"http://{hosts[0]}" for origin in headers.get("origin", [])):
+        if any(origin != f"http://{host}" for origin in headers.get("origin", [])):
             return 403, "another page asked; only the page of this server may"
         sites = headers.get("sec-fetch-site", [])
         navigates = scope["path"] == "/" and "navigate" in headers.get("sec-fetch-mode", [])
@@ -243,20 +225,6 @@ class Guard:
         if not length.isdecimal() or len(length) > 18 or int(length) > MAX_BODY:
             return 413, _TOO_LARGE
         return None
-
-
-def _is_ours(host: str, scope: Mapping[str, Any]) -> bool:
-    """Whether a Host is a name of this machine with the port of this server."""
-    name, _, port = host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "80")
-    server = scope.get("server")
-    return name.lower() in NAMES and server is not None and port == str(server[1])
-
-
-async def _answer(send: Send, status: int, message: str) -> None:
-    body = json.dumps({"error": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 # --- Running it -----------------------------------------------------------------------------------
