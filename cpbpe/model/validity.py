@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import FORMS
@@ -67,8 +67,10 @@ def check_alphabet(spec: ModelSpec) -> None:
     if spec.splitter is not None and not all(spec.splitter.then):
         raise ModelError("a pattern in the `then` of a splitter is empty; leave it out")
     if spec.splitter is not None:
+        with importing:
+            from cpbpe.text.split_syntax import check_syntax
         for pattern in (spec.splitter.pattern, *spec.splitter.then):
-            imported("cpbpe.text.split_syntax").check_syntax(pattern)
+            check_syntax(pattern)
     if spec.byte_fallback:
         raise ModelError("a byte-level model needs no byte_fallback: leave it off")
     plain = NormalizerSpec(
@@ -189,7 +191,8 @@ def _check_byte_level(spec: ModelSpec) -> None:
             raise ModelError(
                 "the pattern of a splitter is empty; for a text as one chunk leave out the splitter"
             )
-        regex = imported("regex")
+        with importing:
+            import regex
         for pattern in (spec.splitter.pattern, *spec.splitter.then):
             try:
                 regex.compile(pattern)

@@ -10,7 +10,7 @@ from errno import EISDIR, ENOENT
 from functools import partial
 from typing import BinaryIO
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -96,8 +96,10 @@ class _Temporary:
     def _open(self) -> BinaryIO:
         # A private file must not become readable for others meanwhile.
         mode = 0o666 if self._before is None else 0o600
+        with importing:
+            import secrets
         while True:
-            self._name = f"{self._stem}.{imported('secrets').token_hex(8)}{_SUFFIX}"
+            self._name = f"{self._stem}.{secrets.token_hex(8)}{_SUFFIX}"
             file: BinaryIO = open(self._name, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115
             # Between opening and locking it, another process may have removed it as abandoned.
             if _lock(file) is not False and _is_still_there(self._name, file):

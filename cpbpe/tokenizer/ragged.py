@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, SupportsIndex, overload
 
 from cpbpe.checks import checked_limit
-from cpbpe.lazy import numpy
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +85,8 @@ class Ragged:
         return self.ids[self.offsets[at] : self.offsets[at + 1]]
 
     def _pick(self, rows: range) -> Ragged:
-        np = numpy()
+        with importing:
+            import numpy as np
         places = [np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows]
         inside = np.concatenate([np.zeros(0, np.int64), *places])
         offsets = np.cumsum([0, *map(len, places)], dtype=np.int64)
@@ -130,7 +131,8 @@ class Ragged:
         With `attention_mask` there is a second array of the same shape: 1 where a row has an id of its
         sequence, 0 where it was filled up.
         """
-        lib = numpy()
+        with importing:
+            import numpy as lib
         if side not in ("left", "right"):
             raise ValueError(f"side must be 'left' or 'right', not {side!r}")
         fill = self._fill_id(pad_id)
@@ -147,9 +149,9 @@ class Ragged:
                 row[-kept:] = ids[-kept:]
         if not attention_mask:
             return rows
-        kept = lib.minimum(lengths, width if limit is None else limit)[:, None]
+        own = lib.minimum(lengths, width if limit is None else limit)[:, None]
         places = lib.arange(width)
-        mask = places < kept if side == "right" else places >= width - kept
+        mask = places < own if side == "right" else places >= width - own
         return rows, mask.astype(lib.int64)
 
     def _fill_id(self, given: SupportsIndex | None) -> int:
@@ -172,10 +174,12 @@ class Ragged:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ragged):
             return NotImplemented
-        np = numpy()
-        if (self.spans is None) != (other.spans is None):
-            return False
-        spans = self.spans is None or np.array_equal(self.spans, other.spans)
+        with importing:
+            import numpy as np
+        if self.spans is None or other.spans is None:
+            spans = self.spans is other.spans
+        else:
+            spans = np.array_equal(self.spans, other.spans)
         return bool(
             spans and np.array_equal(self.offsets, other.offsets) and np.array_equal(self.ids, other.ids)
         )

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
 from cpbpe.engine.training import merge_words
-from cpbpe.lazy import numpy
+from cpbpe.lazy import importing
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import named
 from cpbpe.text.utf8 import is_valid_utf8
@@ -258,7 +258,8 @@ def _joined(parts: list[bytes]) -> bytes:
 
 
 def _shifted(ends: bytes, by: int) -> bytes:
-    np = numpy()
+    with importing:
+        import numpy as np
     return (np.frombuffer(ends, "<i8") + by).tobytes() if by else ends
 
 
