@@ -18,11 +18,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from types import FrameType
 from typing import Any, TextIO
 
 from cpbpe.cli.output import say
+from cpbpe.lazy import importing
 from cpbpe.spelling import spelled_as
+from cpbpe.version import __version__
 
 COMMANDS = {
     "quickstart": "train a small model on a text that comes with cpbpe, and use it",
@@ -119,17 +122,15 @@ def _run(arguments: list[str]) -> int:
         print(_overview(), end="")
         return 0
     if name in ("--version", "-V", "-v"):
-        from cpbpe.version import __version__
-
         print(f"cpbpe {__version__}")
         return 0
     if name not in COMMANDS:
         return _not_understood(_no_such_command(name), "cpbpe --help")
     # 2. The command.
-    from cpbpe.cli.parsing import Flags, HelpShown, NotUnderstoodError
-    from cpbpe.lazy import imported
+    with importing:
+        from cpbpe.cli.parsing import Flags, HelpShown, NotUnderstoodError
 
-    command = imported(f"cpbpe.cli.{name.replace('-', '_')}")
+        command = import_module(f"cpbpe.cli.{name}")
     with spelled_as(getattr(command, "SPELLING", None) or Flags()):
         try:
             return _guarded(command, command.parser().parse(rest))
@@ -145,8 +146,8 @@ def _overview() -> str:
 
 
 def _no_such_command(name: str) -> str:
-    from cpbpe.foreign import closest
-
+    with importing:
+        from cpbpe.foreign import closest
     if name.startswith("-"):
         if close := closest(name, ("--help", "--version")):
             return f"there is no option {name}; did you mean {close}?"

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.output import say
-from cpbpe.cli.parsing import OneOf, Parser, flag, listed_values, number, whole_number
+from cpbpe.cli.parsing import OneOf, Parser, add_option
 from cpbpe.corpus.find import FORMATS
+from cpbpe.lazy import importing
 from cpbpe.spelling import listed
 from cpbpe.tokenizer.options import DECODE, ENCODE
 
@@ -48,9 +49,9 @@ def given_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool = False) -> Tokenizer:
     """The model, or the one of a path; errors name its file. `plain`: what is said of others is not meant."""
-    from cpbpe.errors import ModelError
-    from cpbpe.tokenizer.loading import load
-
+    with importing:
+        from cpbpe.errors import ModelError
+        from cpbpe.tokenizer.loading import load
     path = path or str(arguments.model)
     try:
         return load(path, **({} if plain else given_of(arguments)))
@@ -96,8 +97,8 @@ def add_reading(group: Any, tables: str, format_flag: str = "--format", name: st
 
 def documents_of(arguments: argparse.Namespace, files: Iterable[str], format: str = "format") -> Documents:
     """The documents of files, read as the arguments say. Files in folders that are left out are named."""
-    from cpbpe.corpus.documents import Documents
-
+    with importing:
+        from cpbpe.corpus.documents import Documents
     how = {"format": getattr(arguments, format), "field": arguments.field, "column": arguments.column}
     documents = Documents(files, **how)
     for file, what in documents.left_out.items():
@@ -125,14 +126,17 @@ _MEANINGS = {
 
 def add_encode_options(parser: Parser, without: Collection[str] = ()) -> None:
     """Every option of encoding, except these."""
-    _add(
-        parser.add_argument_group("encoding"), {name: ENCODE[name] for name in ENCODE if name not in without}
-    )
+    group = parser.add_argument_group("encoding")
+    for name, option in ENCODE.items():
+        if name not in without:
+            add_option(group, name, option.annotation, _MEANINGS.get(name, option.meaning))
 
 
 def add_decode_options(parser: Parser) -> None:
     """Every option of decoding."""
-    _add(parser.add_argument_group("decoding"), DECODE)
+    group = parser.add_argument_group("decoding")
+    for name, option in DECODE.items():
+        add_option(group, name, option.annotation, _MEANINGS.get(name, option.meaning))
 
 
 def encode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -160,23 +164,6 @@ def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
 
 def threads_of(arguments: argparse.Namespace) -> int:
     """How many threads to use."""
-    from cpbpe.checks import checked_threads, cores
-
+    with importing:
+        from cpbpe.checks import checked_threads, cores
     return cores() if arguments.threads is None else checked_threads(arguments.threads)
-
-
-def _add(group: Any, table: Any) -> None:
-    for name, option in table.items():
-        text = _MEANINGS.get(name, option.meaning).replace("%", "%%")
-        settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
-        if option.annotation.startswith("bool"):
-            settings["action"] = argparse.BooleanOptionalAction
-        elif option.annotation.startswith("Collection"):
-            settings |= {"type": listed_values, "action": "extend", "metavar": "A,B"}
-        else:
-            settings |= (
-                {"type": number, "metavar": "X"}
-                if name == "alpha"
-                else {"type": whole_number, "metavar": "N"}
-            )
-        group.add_argument(flag(name), **settings)

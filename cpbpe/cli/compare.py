@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cpbpe.cli.arguments import add_given, add_reading, documents_of, load
 from cpbpe.cli.output import check_outputs, write_text
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     from cpbpe.corpus.documents import Documents
@@ -57,15 +58,14 @@ class _Named(NamedTuple):
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        "cpbpe compare MODEL [MODEL ...] TEXT [TEXT ...] [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {
             "models": "the models come first, without a name",
             **{name: f"it is --format {name}" for name in ("json", "csv", "html")},
             "threads": "every library uses one thread, so that they can be compared",
         },
-        prog="cpbpe compare",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe compare MODEL [MODEL ...] TEXT [TEXT ...] [options]",
     )
     parser.add_argument(
         "files",
@@ -128,8 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(
             f"--base must be one of the texts ({', '.join(named)}), not {arguments.base}"
         )
-    from cpbpe.tools.compare import compare
-
+    with importing:
+        from cpbpe.tools.compare import compare
     loaded = _models(arguments, models)
     found = compare(
         loaded, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
@@ -160,8 +160,8 @@ def _split(given: str) -> _Named:
     >>> _split("en=a.txt"), _split("x/lang=en/*.txt")
     (_Named(name='en', path='a.txt'), _Named(name=None, path='x/lang=en/*.txt'))
     """
-    from cpbpe.tools.compared_models import is_of_another_library
-
+    with importing:
+        from cpbpe.tools.compared_models import is_of_another_library
     name, equals, path = given.partition("=")
     is_name = bool(name and path) and not {"/", os.sep} & set(name)
     if not equals or not is_name or is_of_another_library(given) or os.path.exists(given):
@@ -171,8 +171,8 @@ def _split(given: str) -> _Named:
 
 def _models(arguments: argparse.Namespace, models: list[_Named]) -> dict[str, Any]:
     """The models by name, ours loaded."""
-    from cpbpe.tools.compare import names_of
-
+    with importing:
+        from cpbpe.tools.compare import names_of
     needy = _in_need([model.path for model in models])
     others = iter(names_of([model.path for model in models if model.name is None]))
     found: dict[str, Any] = {}
@@ -196,8 +196,8 @@ def _in_need(paths: list[str]) -> list[str]:
 
 def _loaded(arguments: argparse.Namespace, path: str, is_in_need: bool) -> Any:
     """A model of ours; of other libraries the name."""
-    from cpbpe.tools.compared_models import is_of_another_library, way_out
-
+    with importing:
+        from cpbpe.tools.compared_models import is_of_another_library, way_out
     if is_of_another_library(path):
         return path
     try:
@@ -212,8 +212,8 @@ def is_model(name: str) -> bool:
     >>> [is_model(name) for name in ("a/tokenizer.json", "tiktoken:gpt2", "records.json", "en=a.txt")]
     [True, True, False, False]
     """
-    from cpbpe.tools.compared_models import is_of_another_library
-
+    with importing:
+        from cpbpe.tools.compared_models import is_of_another_library
     if is_of_another_library(name):
         return True
     base = os.path.basename(name)
@@ -252,8 +252,8 @@ def _write(arguments: argparse.Namespace, found: Comparison) -> None:
             os.path.splitext(arguments.out)[1], form
         )
     if form == "json":
-        from cpbpe.tools.vocabulary_file import visible
-
+        with importing:
+            from cpbpe.tools.vocabulary_file import visible
         text = visible(found.to_json()) + "\n"
     elif form == "csv":
         text = found.to_csv()

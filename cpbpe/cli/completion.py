@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import NamedTuple
 
 from cpbpe.cli import ALIASES, COMMANDS
 from cpbpe.cli.parsing import OneOf, Parser
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -38,10 +39,9 @@ class Verb(NamedTuple):
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
-        prog="cpbpe completion",
-        description="Print a script with which a shell completes commands, options and values.",
-        epilog=_EXAMPLES,
-        usage="cpbpe completion {bash,zsh,fish}",
+        "cpbpe completion {bash,zsh,fish}",
+        "Print a script with which a shell completes commands, options and values.",
+        _EXAMPLES,
     )
     parser.add_argument("shell", type=OneOf(_SHELLS), metavar="SHELL", help="bash, zsh or fish")
     return parser
@@ -57,7 +57,8 @@ def verbs() -> dict[str, Verb]:
     """All commands, with what their parsers know."""
     found = {}
     for name in COMMANDS:
-        module = imported(f"cpbpe.cli.{name.replace('-', '_')}")
+        with importing:
+            module = import_module(f"cpbpe.cli.{name}")
         parser = module.parser()
         if isinstance(parser, Parser):
             words = _SHELLS if name == "completion" else ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cpbpe.cli.arguments import add_given, given_of
 from cpbpe.cli.output import existing, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
+from cpbpe.lazy import importing
 from cpbpe.model.formats.registry import FORMATS
 from cpbpe.spelling import counted
 
@@ -53,11 +54,10 @@ _GUESSED = {
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        "cpbpe convert SOURCE TARGET [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {**_GUESSED, "force": "files are replaced without asking; leave it out, or see --allow-differences"},
-        prog="cpbpe convert",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe convert SOURCE TARGET [options]",
     )
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a model of any format, or its folder")
     parser.add_argument("target", nargs="?", metavar="TARGET", help="the file or the folder to write")
@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     templates = _templates(arguments.chat_template)
     # 2. The work.
-    from cpbpe.tokenizer.converting import Asked, prepare
-
+    with importing:
+        from cpbpe.tokenizer.converting import Asked, prepare
     replaced = existing([target]) if os.path.isfile(target) else ""
     asked = Asked(
         to=arguments.to,

@@ -22,6 +22,7 @@ from cpbpe.cli.train import (
     source_arguments,
 )
 from cpbpe.errors import TrainingError
+from cpbpe.lazy import importing
 from cpbpe.training.options import BYTE_NAMES
 
 SPELLING = FLAGS
@@ -47,11 +48,10 @@ examples:
 def parser() -> Parser:
     """The command's arguments."""
     parser = TrainParser(
+        "cpbpe count CORPUS [CORPUS ...] --out FILE [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
-        prog="cpbpe count",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe count CORPUS [CORPUS ...] --out FILE [options]",
     )
     add_corpus(parser)
     parser.add_argument("--out", "-o", metavar="FILE", help="write the counts to this file")
@@ -71,8 +71,8 @@ def refuse_options(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Count as the arguments say."""
-    from cpbpe.training.word_counts import WordCounts
-
+    with importing:
+        from cpbpe.training.word_counts import WordCounts
     corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", "the result has no name")
     options = options_of(arguments)
     check_outputs([arguments.out], corpus)

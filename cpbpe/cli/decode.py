@@ -9,6 +9,7 @@ from cpbpe.cli.arguments import add_decode_options, add_given, decode_options_of
 from cpbpe.cli.encode import GUESSED, Parts, add_files, add_output, check, files_of, work
 from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import OneOf, Parser
+from cpbpe.lazy import importing
 
 _FORMATS = ("ids", "pieces", "json", "jsonl")
 
@@ -28,13 +29,7 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
-        GUESSED,
-        prog="cpbpe decode",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe decode MODEL [FILE ...] [options]",
-    )
+    parser = Parser("cpbpe decode MODEL [FILE ...] [options]", _DESCRIPTION, _EXAMPLES, GUESSED)
     parser.theirs = {"input-format": "format", "num-threads": "threads"}
     add_files(parser, "what to decode")
     parser.add_argument(
@@ -58,9 +53,9 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode as the arguments say."""
-    from cpbpe.corpus.documents import Files
-    from cpbpe.packing.lines import LineDecoder
-
+    with importing:
+        from cpbpe.corpus.documents import Files
+        from cpbpe.packing.lines import LineDecoder
     check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
     tokenizer = load(arguments)
     found = Files(files_of(arguments), format="text")

@@ -8,6 +8,7 @@ from shutil import get_terminal_size
 from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
 from cpbpe.cli.output import check_outputs, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.lazy import importing
 
 _DESCRIPTION = """\
 Show what is different between two models, of whatever kinds: pieces that were
@@ -26,11 +27,10 @@ examples:
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        "cpbpe diff OLD NEW [FILE ...] [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {"old": "the models come first, without names", "new": "the models come first, without names"},
-        prog="cpbpe diff",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe diff OLD NEW [FILE ...] [options]",
     )
     parser.add_argument("models", nargs="*", metavar="OLD NEW FILE", help=f"{HELP}; twice; then a corpus")
     how = parser.add_argument_group("how")
@@ -61,14 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         check_outputs([arguments.out], arguments.models)
     first, second = (load(arguments, path) for path in (old, new))
-    from cpbpe.tools.diff import diff
-
+    with importing:
+        from cpbpe.tools.diff import diff
     corpus = documents_of(arguments, files) if files else None
     found = diff(first, second, corpus, search=not arguments.no_search)
     if not arguments.quiet:
         if arguments.json:
-            from cpbpe.tools.vocabulary_file import visible
-
+            with importing:
+                from cpbpe.tools.vocabulary_file import visible
             text = visible(found.to_json()) + "\n"
         else:
             columns = get_terminal_size((100, 24)).columns

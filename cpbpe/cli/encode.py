@@ -20,6 +20,7 @@ from cpbpe.cli.arguments import (
 )
 from cpbpe.cli.output import check_outputs, existing, say, show_files, write_parts
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, whole_number
+from cpbpe.lazy import importing
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
@@ -68,13 +69,7 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
-        GUESSED,
-        prog="cpbpe encode",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe encode MODEL [FILE ...] [options]",
-    )
+    parser = Parser("cpbpe encode MODEL [FILE ...] [options]", _DESCRIPTION, _EXAMPLES, GUESSED)
     parser.theirs = {"output-format": "format", "num-threads": "threads"}
     add_files(parser, "the text")
     parser.add_argument(
@@ -106,9 +101,9 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Encode as the arguments say."""
-    from cpbpe.corpus.documents import Documents
-    from cpbpe.packing.lines import DocumentEncoder
-
+    with importing:
+        from cpbpe.corpus.documents import Documents
+        from cpbpe.packing.lines import DocumentEncoder
     # 1. Checks that come before the work.
     check(arguments, "cpbpe encode my.model corpus.txt", "for ids as JSON, give --format jsonl")
     if arguments.offsets and arguments.format not in ("json", "jsonl"):
@@ -231,8 +226,8 @@ def work(
     tally: Callable[[], Tally],
 ) -> int:
     """Write all parts, with a bar on a terminal, and sum up. `make` takes a function that shows progress."""
-    from cpbpe.training.progress import Display
-
+    with importing:
+        from cpbpe.training.progress import Display
     out = arguments.out
     if out is not None:
         check_outputs([out], sources)

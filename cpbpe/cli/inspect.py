@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cpbpe.cli.arguments import HELP, add_given, given_of, load
 from cpbpe.cli.output import check_outputs, say, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag, whole_number
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -41,12 +42,7 @@ _WIDTH = 100
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser(
-        prog="cpbpe inspect",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe inspect MODEL [options]",
-    )
+    parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES)
     parser.add_argument("model", metavar="MODEL", help=HELP)
     what = parser.add_argument_group("what to show instead of the model")
     what.add_argument("--piece", metavar="PIECE", help="how this piece is built, merge by merge")
@@ -111,8 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
-    from cpbpe.tools.reports import inspection_lines
-
+    with importing:
+        from cpbpe.tools.reports import inspection_lines
     seen = tok.inspect(sample=arguments.sample)
     if arguments.json:
         yield _json(seen.to_dict())
@@ -122,21 +118,21 @@ def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
 
 def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
     """What is not kept of a folder, or does not fit together in it."""
-    from cpbpe.model.files import folder_of
-
+    with importing:
+        from cpbpe.model.files import folder_of
     folder = folder_of(arguments.model)
     if folder is None:
         return ()
-    from cpbpe.model.formats.registry import Hints
-    from cpbpe.tokenizer.folders import read_folder
-
+    with importing:
+        from cpbpe.model.formats.registry import Hints
+        from cpbpe.tokenizer.folders import read_folder
     return read_folder(folder, closely=True, hints=Hints(**given_of(arguments))).notes
 
 
 def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
-    from cpbpe.tools.built import built
-    from cpbpe.tools.reports import built_lines
-
+    with importing:
+        from cpbpe.tools.built import built
+        from cpbpe.tools.reports import built_lines
     id = arguments.id if arguments.piece is None else _id_of(tok, arguments.piece)
     if not 0 <= id < len(tok) or id not in tok.vocab:
         raise ValueError(f"there is no piece with the id {id}; ids go from 0 to {len(tok) - 1}")
@@ -160,8 +156,8 @@ def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield _json({name: templates[name]})
     else:
-        from cpbpe.tools.vocabulary_file import visible
-
+        with importing:
+            from cpbpe.tools.vocabulary_file import visible
         for line in templates[name].split("\n"):
             yield visible(line) if _on_terminal(arguments) else line
 
@@ -184,9 +180,9 @@ def _id_of(tok: Tokenizer, piece: str) -> int:
 
 
 def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
-    from cpbpe.tools.reports import piece_lines
-    from cpbpe.tools.vocabulary_file import rows, to_json_rows
-
+    with importing:
+        from cpbpe.tools.reports import piece_lines
+        from cpbpe.tools.vocabulary_file import rows, to_json_rows
     try:
         matches = re.compile(arguments.search).search
     except re.error as error:
@@ -208,14 +204,14 @@ def _has_spaces(tok: Tokenizer) -> bool:
 
 
 def _exported(tok: Tokenizer, format: str) -> Iterator[str]:
-    from cpbpe.tools.vocabulary_file import to_json, to_tsv
-
+    with importing:
+        from cpbpe.tools.vocabulary_file import to_json, to_tsv
     return to_json(tok) if format == "json" else to_tsv(tok)
 
 
 def _json(value: Any) -> str:
-    from cpbpe.tools.vocabulary_file import visible
-
+    with importing:
+        from cpbpe.tools.vocabulary_file import visible
     return visible(json.dumps(value, ensure_ascii=False, indent=1))
 
 

@@ -13,6 +13,7 @@ from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
 from cpbpe.cli.output import check_outputs, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     from cpbpe.lint.findings import Lint
@@ -41,15 +42,14 @@ _SEVERITIES = ("note", "warning", "error", "never")
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        "cpbpe lint MODEL [MODEL ...] [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {
             "model": "the models come first, without a name",
             **dict.fromkeys(("strict", "werror", "error"), "it is --fail-on warning"),
             **dict.fromkeys(("disable", "exclude", "skip"), "it is --ignore CODE"),
         },
-        prog="cpbpe lint",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe lint MODEL [MODEL ...] [options]",
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help=HELP)
     what = parser.add_argument_group("what else to look at")
@@ -99,8 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("--tensor names a matrix in the file of --embeddings; give that, too")
     if arguments.embeddings is not None and len(arguments.models) > 1:
         raise NotUnderstoodError("--embeddings is the matrix of one model; check the others without it")
-    from cpbpe.lint.findings import CODES
-
+    with importing:
+        from cpbpe.lint.findings import CODES
     for code in arguments.ignore:
         if code not in CODES:
             raise NotUnderstoodError(_no_such_code(code, CODES))
@@ -117,8 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             lines += [*([""] if lines else []), *_page(arguments, report, path)]
     if arguments.json:
-        from cpbpe.tools.vocabulary_file import visible
-
+        with importing:
+            from cpbpe.tools.vocabulary_file import visible
         lines = [visible(json.dumps(reports, ensure_ascii=False, indent=1))]
     write_text(arguments.out, (f"{line}\n" for line in lines))
     return int(failed)
@@ -126,16 +126,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace, path: str) -> Lint:
     """What is wrong with one model; that it cannot be loaded, if so."""
-    from cpbpe.lint.findings import Finding, Lint
-
+    with importing:
+        from cpbpe.lint.findings import Finding, Lint
     try:
         tok = load(arguments, path)
     except ValueError as error:
         return Lint((Finding.of("not-loaded", error=error),), 0, 0)
     matrix = None
     if arguments.embeddings is not None:
-        from cpbpe.lint.usage import read_embeddings
-
+        with importing:
+            from cpbpe.lint.usage import read_embeddings
         matrix = read_embeddings(arguments.embeddings, arguments.tensor)
     texts = documents_of(arguments, arguments.corpus).texts() if arguments.corpus else None
     report = tok.lint(texts, embeddings=matrix)
@@ -150,8 +150,8 @@ def _no_such_code(code: str, codes: Any) -> str:
 
 
 def _page(arguments: argparse.Namespace, report: Lint, path: str) -> list[str]:
-    from cpbpe.tools.reports import lint_lines
-
+    with importing:
+        from cpbpe.tools.reports import lint_lines
     terminal = arguments.out is None and sys.stdout is not None and sys.stdout.isatty()
     columns = get_terminal_size((_WIDTH, 24)).columns
     return lint_lines(report, path, columns, terminal and "NO_COLOR" not in os.environ)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
+from cpbpe.lazy import importing
 from cpbpe.spelling import counted
 
 
@@ -59,8 +60,8 @@ def show_files(
 
 def _check_folder(folder: str) -> None:
     """Check that a folder can be written to, or created in the nearest folder that exists."""
-    import tempfile
-
+    with importing:
+        import tempfile
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
@@ -84,7 +85,8 @@ def make_folder(path: str) -> None:
 
 def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryview, None, None]]) -> None:
     """Write what is made part by part: to a file, which appears when it is complete, or to the output."""
-    from contextlib import closing
+    with importing:
+        from contextlib import closing
 
     def write(file: BinaryIO) -> None:
         made = parts()
@@ -99,8 +101,8 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    from cpbpe.model.writing import write_all
-
+    with importing:
+        from cpbpe.model.writing import write_all
     make_folder(path)
     write_all({path: write})
 
@@ -111,8 +113,8 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
         for part in parts:
             sys.stdout.write(part)
         return
-    from cpbpe.model.writing import write_all
-
+    with importing:
+        from cpbpe.model.writing import write_all
     text = "".join(parts).encode()
     make_folder(path)
     write_all({path: text})

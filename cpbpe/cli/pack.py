@@ -10,6 +10,7 @@ from pathlib import Path
 from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
+from cpbpe.lazy import importing
 from cpbpe.spelling import counted
 
 _FORMATS = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet", "arrow")
@@ -37,6 +38,9 @@ def parser() -> Parser:
     keeps = "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
     keeps += "remove the folder"
     parser = Parser(
+        "cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {
             **dict.fromkeys(("force", "overwrite", "resume"), keeps),
             **dict.fromkeys(("output", "output-prefix", "output-dir"), "the result is named with --out"),
@@ -46,10 +50,6 @@ def parser() -> Parser:
             "json-keys": "--field names the field of a .jsonl file that contains the text",
             "shuffle": "--shuffle-seed N shuffles the documents",
         },
-        prog="cpbpe pack",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]",
     )
     parser.theirs = {
         "bos": "add-bos",
@@ -137,8 +137,8 @@ def _add_files(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Pack as the arguments say."""
-    from cpbpe.packing.pack import pack
-
+    with importing:
+        from cpbpe.packing.pack import pack
     if arguments.model is None:
         raise NotUnderstoodError(f"there is no model; name one: {_EXAMPLE}")
     if not arguments.corpus:
@@ -147,8 +147,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments)
     if arguments.verbose:
-        from cpbpe.corpus.find import find
-
+        with importing:
+            from cpbpe.corpus.find import find
         for file in find(arguments.corpus, any_text=True).files:
             say(f"reading {'the standard input' if file == '-' else file}")
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
@@ -183,15 +183,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _is_begun(out: str) -> bool:
     """Whether there is a run that is not complete."""
-    from cpbpe.packing.manifest import Place
-
+    with importing:
+        from cpbpe.packing.manifest import Place
     return os.path.isdir(Place(out).scratch())
 
 
 def _kept(out: str) -> str:
     """What is there after a run has ended early."""
-    from cpbpe.packing.manifest import Manifest, Place
-
+    with importing:
+        from cpbpe.packing.manifest import Manifest, Place
     place = Place(out)
     if not place.exists():
         return "nothing was written"

@@ -31,13 +31,22 @@ class Parser(argparse.ArgumentParser):
     guesses: Mapping[str, str] = {}
     """Flags that people guess, and what to tell them."""
 
-    def __init__(self, guessed: Mapping[str, str] | None = None, **settings: Any):
+    def __init__(
+        self,
+        usage: str,
+        description: str,
+        epilog: str | None = None,
+        guessed: Mapping[str, str] | None = None,
+    ):
         """`guessed`: flags that people guess here and nowhere else, as in `guesses`."""
         self._guessed = {**self.guesses, **(guessed or {})}
         super().__init__(
+            " ".join(usage.split()[:2]),
+            usage,
+            description,
+            epilog or None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # otherwise a new option could change what an old command means
-            **settings,
         )
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -242,3 +251,24 @@ class OneOf:
 def listed_values(text: str) -> list[str]:
     """Values with commas between them; those that contain one are in quotes."""
     return next(csv.reader([text])) if text else []
+
+
+# --- Options of tables ----------------------------------------------------------------------------
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "bool": {"action": argparse.BooleanOptionalAction},
+    "int": {"type": whole_number, "metavar": "N"},
+    "float": {"type": number, "metavar": "X"},
+    "str": {"metavar": "TEXT"},
+    "Sequence": {"type": listed_values, "action": "extend", "metavar": "A,B"},
+    "Collection": {"type": listed_values, "action": "extend", "metavar": "A,B"},
+}
+
+
+def add_option(group: Any, name: str, annotation: str, text: str) -> None:
+    """Add an option that a table of Python's options has, by its type and its meaning."""
+    settings = _KINDS[re.split(r"\W", annotation)[0]]
+    if name.endswith("tsv"):
+        settings = {**settings, "metavar": "FILE"}
+    help = text.replace("%", "%%")
+    group.add_argument(flag(name), dest=name, default=argparse.SUPPRESS, help=help, **settings)

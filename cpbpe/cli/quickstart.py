@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cpbpe.cli.output import check_outputs
 from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import FLAGS, TrainParser
+from cpbpe.lazy import importing
 from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
 
@@ -36,11 +37,10 @@ def parser() -> Parser:
     """The command's arguments."""
     nameless = "the sentence is given without a name: cpbpe quickstart 'Any sentence'"
     parser = TrainParser(
-        dict.fromkeys(("text", "sentence", "input"), nameless),
-        prog="cpbpe quickstart",
-        usage="cpbpe quickstart [TEXT] [--out FOLDER]",
-        description="Train a small model on a text that comes with cpbpe, encode a sentence with\n"
+        "cpbpe quickstart [TEXT] [--out FOLDER]",
+        "Train a small model on a text that comes with cpbpe, encode a sentence with\n"
         "it, decode it again, and save everything in a folder, for you to continue with.",
+        guessed=dict.fromkeys(("text", "sentence", "input"), nameless),
     )
     parser.add_argument("text", nargs="?", default=TEXT, metavar="TEXT", help="the sentence to encode")
     parser.add_argument(
@@ -55,10 +55,10 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show training, encoding and decoding."""
-    from cpbpe.engine.choice import engine_name
-    from cpbpe.training.families import vocab_file
-    from cpbpe.training.train import train
-
+    with importing:
+        from cpbpe.engine.choice import engine_name
+        from cpbpe.training.families import vocab_file
+        from cpbpe.training.train import train
     folder = os.path.normpath(arguments.out)
     check_outputs([os.path.join(folder, name) for name in NAMES], [])
     corpus = files("cpbpe.cli").joinpath("quickstart.txt").read_bytes()
@@ -91,8 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(folder: str, contents: dict[str, bytes]) -> None:
     """Write the files; refuse to replace one that this command did not write."""
-    from cpbpe.model.writing import write_all
-
+    with importing:
+        from cpbpe.model.writing import write_all
     paths = {os.path.join(folder, name): data for name, data in contents.items()}
     for path, data in paths.items():
         if os.path.exists(path) and Path(path).read_bytes() != data:

@@ -18,11 +18,12 @@ from cpbpe.cli.parsing import (
     NotUnderstoodError,
     OneOf,
     Parser,
+    add_option,
     flag,
     listed_values,
-    number,
     whole_number,
 )
+from cpbpe.lazy import importing
 from cpbpe.spelling import spelled, spelled_as
 from cpbpe.training.arguments import checked_memory_limit
 from cpbpe.training.option_table import BYTE_MEANINGS, GROUPS, REFUSED, advice
@@ -130,12 +131,7 @@ class TrainParser(Parser):
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = TrainParser(
-        prog="cpbpe train",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe train CORPUS [CORPUS ...] --out NAME [options]",
-    )
+    parser = TrainParser("cpbpe train CORPUS [CORPUS ...] --out NAME [options]", _DESCRIPTION, _EXAMPLES)
     add_corpus(parser)
     parser.add_argument(
         "--out",
@@ -151,11 +147,11 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
-    from cpbpe.model.formats.registry import MODEL, format_for
-    from cpbpe.model.writing import write_all
-    from cpbpe.training.options import ByteTrainOptions
-    from cpbpe.training.train import train
-
+    with importing:
+        from cpbpe.model.formats.registry import MODEL, format_for
+        from cpbpe.model.writing import write_all
+        from cpbpe.training.options import ByteTrainOptions
+        from cpbpe.training.train import train
     # 1. Checks that come before the work.
     corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my", "the model has no name")
     options = options_of(arguments)
@@ -197,8 +193,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def load_counts(paths: list[str]) -> WordCounts | None:
     """The counts in files that `cpbpe count` wrote, merged; None if no path is such a file."""
-    from cpbpe.training.word_counts import MAGIC, WordCounts
-
+    with importing:
+        from cpbpe.training.word_counts import MAGIC, WordCounts
     count_files = [path for path in paths if os.path.isfile(path) and _begins(path, MAGIC)]
     if not count_files:
         return None
@@ -266,24 +262,14 @@ def add_options(parser: Parser) -> None:
         "defaults of spm_train) or lossless (decoding gives back every text); for a byte-level model: "
         f"{', '.join(BYTE_PRESETS)}",
     )
-    kinds = {item.name: str(item.type) for item in fields(TrainOptions)}
+    both = (*fields(TrainOptions), *fields(ByteTrainOptions))
+    kinds = {item.name: str(item.type) for item in both}
     for title, group in GROUPS.items():
         section = parser.add_argument_group(title)
         for name, (meaning, _) in group.items():
             if name in OPTIONS:
-                text = f"{spelled(meaning)} (default: {_default(name)})".replace("%", "%%")
-                kind = kinds[name]
-                settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
-                settings |= _KINDS[kind]
-                if kind != "bool":
-                    settings["metavar"] = "FILE" if name.endswith("tsv") else _METAVARS[kind]
-                section.add_argument(flag(name), **settings)
-    _add_byte_options(parser)
-
-
-def _add_byte_options(parser: Parser) -> None:
-    """The options that only byte-level models have."""
-    kinds = {item.name: str(item.type) for item in fields(ByteTrainOptions)}
+                add_option(section, name, kinds[name], f"{spelled(meaning)} (default: {_default(name)})")
+    # The options that only byte-level models have.
     about = (
         f"Options of the presets {', '.join(BYTE_PRESETS)}. They have these of those above, too: "
         f"{', '.join(flag(name) for name in BYTE_NAMES if name not in ONLY_BYTES)}. A text file is one text "
@@ -294,12 +280,7 @@ def _add_byte_options(parser: Parser) -> None:
         values = [getattr(options, name) for options in BYTE_PRESETS.values()]
         same = all(value == values[0] for value in values)
         usual = f"default: {_shown(values[0])}" if same else "the default depends on the preset"
-        text = f"{spelled(BYTE_MEANINGS[name].meaning)} ({usual})".replace("%", "%%")
-        settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
-        settings |= _KINDS[kinds[name]]
-        if kinds[name] != "bool":
-            settings["metavar"] = _METAVARS[kinds[name]]
-        section.add_argument(flag(name), **settings)
+        add_option(section, name, kinds[name], f"{spelled(BYTE_MEANINGS[name].meaning)} ({usual})")
 
 
 def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list[str]:
@@ -311,8 +292,8 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
         if (way_out := _no_path(path)) and not os.path.lexists(path):
             raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     if arguments.out is None:
-        from cpbpe.corpus.find import find
-
+        with importing:
+            from cpbpe.corpus.find import find
         # A corpus that is not there is what has to be mended first.
         find([path for path in paths if not os.path.isdir(path)], any_text=True)
         raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
@@ -322,8 +303,8 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
     """With --verbose, the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
-        from cpbpe.corpus.find import find
-
+        with importing:
+            from cpbpe.corpus.find import find
         found = find(corpus, arguments.format is not None, arguments.column is not None)
         show_files(True, False, found.files, found.left_out, found.again)
 
@@ -364,16 +345,6 @@ def _memory(text: str) -> int | None:
         return checked_memory_limit(int(text) if text.isdecimal() else text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-_KINDS: dict[str, dict[str, Any]] = {
-    "bool": {"action": argparse.BooleanOptionalAction},
-    "int": {"type": whole_number},
-    "float": {"type": number},
-    "str": {},
-    "Sequence[str]": {"type": listed_values, "action": "extend"},
-}
-_METAVARS = {"int": "N", "float": "X", "str": "TEXT", "Sequence[str]": "A,B"}
 
 
 def _default(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cpbpe.cli.arguments import HELP, add_given, load
 from cpbpe.cli.output import check_outputs, say, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, whole_number
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -40,6 +41,9 @@ _MOST_PORT = 65_535
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
+        "cpbpe view MODEL [MODEL ...] [options]",
+        _DESCRIPTION,
+        _EXAMPLES,
         {
             "model": "the models come first, without a name",
             "host": "the page is for this machine only; ssh -L brings it to another",
@@ -47,10 +51,6 @@ def parser() -> Parser:
             **dict.fromkeys(("input", "file"), "it is --text FILE"),
             **dict.fromkeys(("static", "html", "output", "save"), "it is --out FILE"),
         },
-        prog="cpbpe view",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        usage="cpbpe view MODEL [MODEL ...] [options]",
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help=HELP)
     how = parser.add_argument_group("how")
@@ -84,20 +84,20 @@ def run(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > 2:
         raise NotUnderstoodError("a file shows one or two models; without --out there can be more")
     check_outputs([arguments.out], [*arguments.models, arguments.text])
-    from cpbpe.view import static_page
-
+    with importing:
+        from cpbpe.view import static_page
     html = static_page(_models(arguments), _text(arguments.text))
     write_text(arguments.out, [html])
     return 0
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from cpbpe.view import app
-
+    with importing:
+        from cpbpe.view import app
     text = "" if arguments.text is None else _text(arguments.text)
     application = app(_models(arguments), text=text)
-    from cpbpe.tools.server import listening, serve
-
+    with importing:
+        from cpbpe.tools.server import listening, serve
     port = PORT if arguments.port is None else arguments.port
     try:
         on = listening(port)
@@ -124,8 +124,8 @@ def _started(address: str, opens: bool) -> None:
 
 def _opened(address: str) -> bool:
     """Whether a browser was opened. One that runs in this terminal would take it away."""
-    import webbrowser
-
+    with importing:
+        import webbrowser
     screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     if not screen and sys.platform not in ("win32", "darwin"):
         return False
@@ -142,8 +142,8 @@ def _models(arguments: argparse.Namespace) -> dict[str, Tokenizer]:
 
 def _text(path: str) -> str:
     """The text of a file. What is not UTF-8 reads as U+FFFD, and is counted."""
-    from cpbpe.tools.answers import MAX_TEXT
-
+    with importing:
+        from cpbpe.tools.answers import MAX_TEXT
     if path == "-":
         if sys.stdin is None:
             raise OSError("the standard input is closed; name a file")

@@ -1,8 +1,8 @@
 """Counting, training, encoding and packing of Ray datasets.
 
-    import ray
-    import cpbpe.scale.ray as scale
-
+    with importing:
+        import ray
+        import cpbpe.scale.ray as scale
     texts = ray.data.read_parquet("s3://bucket/corpus")
     result = scale.train(texts, column="text", vocab_size=32_000)
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)

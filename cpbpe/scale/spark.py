@@ -1,7 +1,7 @@
 """Counting, training, encoding and packing of Spark's data frames.
 
-    import cpbpe.scale.spark as scale
-
+    with importing:
+        import cpbpe.scale.spark as scale
     texts = spark.read.parquet("hdfs://corpus")
     result = scale.train(texts, column="text", vocab_size=32_000)
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
 from cpbpe.foreign import closest
+from cpbpe.lazy import importing
 
 _TRUE = ("1", "t", "true", "y", "yes")
 _FALSE = ("0", "f", "false", "n", "no")
@@ -189,8 +190,8 @@ class _Parse:
             self.asks_help = True
             return 0
         if name == "version":
-            from cpbpe.version import __version__
-
+            with importing:
+                from cpbpe.version import __version__
             print(f"cpbpe {__version__}, as sentencepiece 0.2.3")
             raise HelpShown
         if name == "only_check_args":

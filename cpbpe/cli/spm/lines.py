@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 from cpbpe.checks import cores
 from cpbpe.cli.output import say
 from cpbpe.cli.spm.flags import NO_SEED, RETIRED, Flag, Given, Program
-from cpbpe.corpus.files import in_order
+from cpbpe.corpus.files import in_order, whole_lines
 from cpbpe.engine.lines import make_line_writer, read_ids
 from cpbpe.lazy import importing, kept
 from cpbpe.model.spec import PieceType
@@ -85,6 +85,7 @@ def blocks(files: Sequence[str], threads: int = 1) -> Iterator[Block]:
     first = 1
     for path in files:
         for data in _whole_lines(path, not os.path.isfile(path)):
+            data = data if data.endswith(b"\n") else data + b"\n"
             yield Block(data, first, threads)
             first += data.count(b"\n")
 
@@ -94,24 +95,10 @@ def _whole_lines(path: str, waits: bool) -> Iterator[bytes]:
     if not path or (path == "-" and not os.path.exists(path)):
         if sys.stdin is None:
             raise ValueError("there is no standard input; name a file")
-        yield from _ended(_blocks(sys.stdin.buffer, True))
+        yield from whole_lines(_blocks(sys.stdin.buffer, True))
         return
     with open(path, "rb", buffering=0) as file:
-        yield from _ended(_blocks(file, waits))
-
-
-def _ended(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Blocks that each end with a newline."""
-    unfinished: list[bytes] = []  # joined when the line ends, so that a long one costs no more
-    for block in blocks:
-        end = block.rfind(b"\n") + 1
-        if end == 0:
-            unfinished.append(block)
-            continue
-        yield b"".join([*unfinished, memoryview(block)[:end]]) if unfinished or end < len(block) else block
-        unfinished = [block[end:]] if end < len(block) else []
-    if unfinished:
-        yield b"".join([*unfinished, b"\n"])
+        yield from whole_lines(_blocks(file, waits))
 
 
 def _blocks(file: BinaryIO, waits: bool) -> Iterator[bytes]:
@@ -139,8 +126,8 @@ def _is_ready(file: BinaryIO) -> bool:
 def write(output: str, parts: Iterable[bytes]) -> None:
     """Write to a file, which appears when it is complete, or to the standard output, as the parts come."""
     if output:
-        from cpbpe.model.writing import write_all
-
+        with importing:
+            from cpbpe.model.writing import write_all
         write_all({output: lambda file: file.writelines(parts)})
         return
     if sys.stdout is None:
