@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import regex
 
-from cpbpe.lazy import imported, kept
+from cpbpe.lazy import kept
 from cpbpe.reference.replay import steps
 from cpbpe.tokenizer.encoding import Encoding
 from cpbpe.tokenizer.facts import ModelFacts
@@ -313,7 +314,6 @@ def _inside(text: str) -> frozenset[int]:
     """The places that are inside of a character as readers see it (a grapheme cluster)."""
     if text.isascii() and "\r" not in text:
         return frozenset()
-    regex = imported("regex")
     cluster = regex.compile(r"\X")
     spans = (
         match.span()

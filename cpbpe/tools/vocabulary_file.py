@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cpbpe.lazy import numpy
+import numpy as np
+
 from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
@@ -21,8 +22,6 @@ ADDED = "ADDED"
 HEADER = "id\ttype\tscore\tpiece"
 """The first line of the TSV file."""
 
-_SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_LONG = {escape: character for character, escape in _SHORT.items()}
 _ESCAPED = re.compile(r"\\(?:[\\tnr]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _NO_ASCII = re.compile(r"[^ -~]")
 
@@ -107,21 +106,17 @@ def escaped(piece: bytes) -> str:
     >>> escaped("▁a\tb\\".encode()), escaped(b"\xe2\x96"), escaped("\u202e\x00".encode())
     ('▁a\\tb\\\\', '\\xe2\\x96', '\\u202e\\u0000')
     """
-    text = piece.decode(errors="surrogateescape")
-    if text.isprintable() and "\\" not in text:
-        return text
-    return "".join(map(_escape, text))
+    text = piece.replace(b"\\", b"\\\\").decode(errors="backslashreplace")
+    return text if text.isprintable() else _NO_ASCII.sub(_escape, text)
 
 
-def _escape(character: str) -> str:
-    if character in _SHORT:
-        return _SHORT[character]
+def _escape(match: re.Match[str]) -> str:
+    r"""The escape of a character, as Python has it, if it is not visible. (But \xXX is a byte.)"""
+    character = match[0]
     if character.isprintable():
         return character
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    short = character in "\t\n\r" or character > "\xff"
+    return ascii(character)[1:-1] if short else f"\\u{ord(character):04x}"
 
 
 def unescaped(text: str) -> bytes:
@@ -130,15 +125,13 @@ def unescaped(text: str) -> bytes:
     >>> unescaped("\\u202e\\xe2\\\\t")
     b'\xe2\x80\xae\xe2\\t'
     """
-    return _ESCAPED.sub(_character, text).encode(errors="surrogateescape")
 
+    def meant(match: re.Match[str]) -> str:
+        escape = match[0]
+        is_byte = escape[1] == "x"
+        return chr(0xDC00 + int(escape[2:], 16)) if is_byte else escape.encode().decode("unicode_escape")
 
-def _character(match: re.Match[str]) -> str:
-    escape = match[0]
-    if escape in _LONG:
-        return _LONG[escape]
-    code = int(escape[2:], 16)
-    return chr(code + 0xDC00 if escape[1] == "x" else code)
+    return _ESCAPED.sub(meant, text).encode(errors="surrogateescape")
 
 
 def visible(text: str) -> str:
@@ -147,16 +140,16 @@ def visible(text: str) -> str:
     >>> visible('["\u202e\x7f🦙"]')
     '["\\u202e\\u007f🦙"]'
     """
-    return text if text.isprintable() else _NO_ASCII.sub(_json_escape, text)
 
+    def escape(match: re.Match[str]) -> str:
+        character = match[0]
+        if character.isprintable() or character == "\n":  # (a newline is between the values)
+            return character
+        return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
-def _json_escape(match: re.Match[str]) -> str:
-    if match[0].isprintable() or match[0] == "\n":  # (a newline is between the values)
-        return match[0]
-    units = match[0].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return text if text.isprintable() else _NO_ASCII.sub(escape, text)
 
 
 def _number(score: float) -> str:
     """The shortest number that is this score in 32 bits."""
-    return str(numpy().float32(score)).removesuffix(".0")
+    return str(np.float32(score)).removesuffix(".0")

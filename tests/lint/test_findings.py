@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,13 @@ def test_all_codes_are_tried() -> None:
     elsewhere |= {"empty-corpus", "undertrained", "too-few-rows", "no-reference"}
     assert FAULTS.keys() | elsewhere == CODES.keys()
     assert len(FAULTS) > 20
+
+
+def test_the_page_lists_all_codes() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "lint.md").read_text(encoding="utf-8")
+    rows = [row.split(" | ")[:2] for row in page.partition("## All codes")[2].split("\n") if "| `" in row]
+    listed = [(code.strip("| `"), severity) for code, severity in rows]
+    assert listed == [(code, kind.severity) for code, kind in CODES.items()]
 
 
 def test_the_report_is_a_value() -> None:
