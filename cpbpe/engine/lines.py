@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.lazy import numpy
+from cpbpe.lazy import importing
 from cpbpe.reference.lines import decimal, read_lines, write_lines
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def make_line_writer(words: Sequence[bytes], between: bytes, before: bytes, afte
     """
     if engine_name() == "reference":
         return _Writer(words, between, before, after)
-    from cpbpe import _core
-
+    with importing:
+        from cpbpe import _core
     return _core.LineWriter(list(words), between, before, after)
 
 
@@ -50,12 +50,14 @@ def read_ids(data: bytes) -> tuple[Ids, Places, int | None]:
     ([12, 0, 7], [0, 2, 2, 3], None)
     """
     if engine_name() == "reference":
-        np = numpy()
+        with importing:
+            import numpy as np
         ids, offsets, wrong = read_lines(data, decimal)
         return np.array(ids, np.uint32), np.array(offsets, np.int64), wrong
-    from cpbpe import _core
+    with importing:
+        import numpy  # noqa: F401  (the core makes arrays)
 
-    numpy()
+        from cpbpe import _core
     return _core.read_ids(data)
 
 
@@ -66,8 +68,8 @@ def first_not_utf8(texts: list[bytes]) -> int | None:
     (None, 1)
     """
     if engine_name() != "reference":
-        from cpbpe import _core
-
+        with importing:
+            from cpbpe import _core
         return _core.first_not_utf8(texts)
     for index, text in enumerate(texts):
         try:

@@ -12,10 +12,10 @@ from cpbpe.engine.ends import between
 from cpbpe.engine.protocol import Aligned, Text, Tokens
 from cpbpe.lazy import numpy
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.byte_engine import ByteLevelEngine
-from cpbpe.reference.dropout import mixed
+from cpbpe.reference.byte_level.encoding import ByteLevelEngine
 from cpbpe.reference.encoding import ReferenceEngine, Token
 from cpbpe.reference.lines import read_lines
+from cpbpe.reference.merging import mixed
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, character_positions, repair, text_of
 

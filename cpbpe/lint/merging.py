@@ -12,8 +12,8 @@ from typing import NamedTuple
 from cpbpe.lazy import kept
 from cpbpe.lint.findings import Reason
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.byte_level.encoding import merge
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, MERGEABLE, score_key
+from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, MERGEABLE
+from cpbpe.reference.merging import merge, score_key
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, text_of
 

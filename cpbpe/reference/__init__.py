@@ -13,17 +13,15 @@ from cpbpe.lazy import imported
 
 if TYPE_CHECKING:
     from cpbpe.reference.encoding import ReferenceEngine
-    from cpbpe.reference.replay import steps
-    from cpbpe.reference.sequence import Steps
-    from cpbpe.reference.step import Step
+    from cpbpe.reference.step_by_step import Step, Steps, steps
 
 __all__ = ["ReferenceEngine", "Step", "Steps", "steps"]
 
 _LATER = {
     "ReferenceEngine": "cpbpe.reference.encoding",
-    "Step": "cpbpe.reference.step",
-    "Steps": "cpbpe.reference.sequence",
-    "steps": "cpbpe.reference.replay",
+    "Step": "cpbpe.reference.step_by_step",
+    "Steps": "cpbpe.reference.step_by_step",
+    "steps": "cpbpe.reference.step_by_step",
 }
 
 

@@ -16,7 +16,8 @@ being encoded are its *symbols*. The rest follows from five ideas:
 2. **Merge the best pair, again and again.** The text starts as single characters. Of all pairs of
    neighbours whose joined text is a piece, the pair whose piece has the highest score becomes one
    symbol; this is repeated until no pair is left. This is byte pair encoding, BPE. The scores are all
-   that training learned: its first merge has the highest. (`ReferenceEngine._merge`)
+   that training learned: its first merge has the highest. (`ReferenceEngine._merge`, and `merge` in
+   `merging.py`, which is the loop)
 3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
    merge will ever join them, so the text can be cut there, and each chunk merged by itself. The
    chunks are short and occur again and again, so their results are cached. (`_segment`)
@@ -49,17 +50,21 @@ b'abracadabra'
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
-from cpbpe.reference.dropout import chance
+from cpbpe.reference.merging import chance, merge, score_key
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
-from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, repair, valid_character
+from cpbpe.text.utf8 import (
+    REPLACEMENT,
+    SPACE,
+    character_length,
+    repair,
+    valid_character,
+)
 
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
 MAX_USER_DEFINED_MATCHES = 64  # sentencepiece has room for this many at one position, shortest first
@@ -70,6 +75,11 @@ CACHED_CHUNK_BYTES = 64
 MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # the types that merging can make
 
 Dropout = tuple[float, int]  # the probability that a merge is skipped, and a mixed seed
+Splits = dict[bytes, tuple[bytes, bytes]]  # the pair that was seen to make each UNUSED piece
+
+
+class Frozen(bytes):
+    """A symbol that never merges: a user-defined piece in a text."""
 
 
 class Token(NamedTuple):
@@ -183,18 +193,6 @@ class Normalizer:
 # --- Ideas 2 to 5: the engine ---------------------------------------------------------------------
 
 
-def score_key(score: float) -> int:
-    """A number that orders scores as sentencepiece does: by the bits of the float32.
-
-    It is the order of numbers, except that -0.0 is below 0.0, and that NaN is ordered, too.
-
-    >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
-    [-2.0, -1.5, -0.0, 0.0, 3.0]
-    """
-    bits: int = struct.unpack("<i", struct.pack("<f", score))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFF) - 1
-
-
 class ReferenceEngine:
     """Encodes and decodes for one model. It never changes, except for the cache of `_segment_chunk`."""
 
@@ -268,27 +266,38 @@ class ReferenceEngine:
         """
         joinable = self.joinable
         if dropout is not None and self._unused:
-            joinable = None  # with skipped merges a piece can be made in several ways; see `_split`
+            joinable = None  # with skipped merges a piece can be made in several ways; see `split`
         chunk: list[bytes] = []
-        frozen: set[int] = set()
-        at = begin = 0
-        while at < len(text):
-            user_defined = self.user_defined.longest(text, at)
-            symbol = text[at : at + (user_defined or character_length(text, at))]
-            at += len(symbol)
-            if joinable is not None and (
-                user_defined or frozen or (chunk and chunk[-1] + symbol not in joinable)
+        begin = 0
+        for symbol in self.symbols(text)[0]:
+            if (
+                chunk
+                and joinable is not None
+                and (Frozen in (type(symbol), type(chunk[-1])) or chunk[-1] + symbol not in joinable)
             ):
-                yield from self._segment_chunk(chunk, frozen, begin, dropout)
+                yield from self._segment_chunk(chunk, begin, dropout)
                 begin += len(chunk)
-                chunk, frozen = [], set()
-            if user_defined:
-                frozen.add(len(chunk))
+                chunk = []
             chunk.append(symbol)
-        yield from self._segment_chunk(chunk, frozen, begin, dropout)
+        yield from self._segment_chunk(chunk, begin, dropout)
+
+    def symbols(self, text: bytes) -> list[list[bytes]]:
+        """The symbols that a normalized text begins as, in one list."""
+        symbols: list[bytes] = []
+        at = 0
+        while at < len(text):
+            length = self.user_defined.longest(text, at)
+            end = at + (length or character_length(text, at))
+            symbols.append(Frozen(text[at:end]) if length else text[at:end])
+            at = end
+        return [symbols]
+
+    def is_whole(self, chunk: bytes) -> bool:
+        """Whether a chunk is taken whole, before anything merges. Only byte-level models do that."""
+        return False
 
     def _segment_chunk(
-        self, chunk: list[bytes], frozen: set[int], begin: int, dropout: Dropout | None
+        self, chunk: list[bytes], begin: int, dropout: Dropout | None
     ) -> list[tuple[bytes, int]]:
         """The result for one chunk, from the cache if it is there. The cache is emptied when it is full.
 
@@ -296,11 +305,11 @@ class ReferenceEngine:
         the same frozen symbols. (A sampled chunk also depends on its position, so it is not cached.)
         """
         if dropout is not None:
-            return self._merge(chunk, frozen, begin, dropout)
+            return self._merge(chunk, begin, dropout)
         text = b"".join(chunk)
         symbols = self._cache.get(text)
         if symbols is None:
-            symbols = self._merge(chunk, frozen)
+            symbols = self._merge(chunk)
             if len(text) <= CACHED_CHUNK_BYTES:
                 if len(self._cache) >= CACHED_CHUNKS:
                     self._cache.clear()
@@ -309,60 +318,44 @@ class ReferenceEngine:
 
     # --- Idea 2: merge the best pair, again and again ---------------------------------------------
 
-    def _merge(
-        self, symbols: list[bytes], frozen: set[int], begin: int = 0, dropout: Dropout | None = None
-    ) -> list[tuple[bytes, int]]:
-        """Merge neighbours until no pair is a piece: highest score first, then leftmost.
+    def join(self, left: bytes, right: bytes, splits: Splits) -> tuple[int, bytes] | None:
+        """What two symbols become, and its rank; None if they do not merge.
 
         It does not matter whether the halves of a piece are pieces themselves, only whether the joined text
-        is one, of a type that merges.
+        is one, of a type that merges. `splits` remembers the pair of an UNUSED piece.
+        """
+        if isinstance(left, Frozen) or isinstance(right, Frozen):
+            return None
+        joined = left + right
+        rank = self._rank.get(joined)
+        if rank is None:
+            return None
+        if joined in self._unused:
+            splits[joined] = left, right
+        return rank, joined
 
-        A symbol is identified by its index in the list. A merge puts the joined text in place of the left
-        symbol and leaves the right one empty. Outdated pairs are not removed from the heap. They are
-        recognized when their turn comes: one of their symbols is empty by then, or the two together are
-        longer than they were.
+    def _merge(
+        self, symbols: list[bytes], begin: int = 0, dropout: Dropout | None = None
+    ) -> list[tuple[bytes, int]]:
+        """Merge neighbours until no pair is a piece: highest score first, then leftmost.
 
         With `dropout`, a pair whose turn has come is skipped permanently with the given probability, so that
         a text has many segmentations (BPE-dropout). The chance depends on `begin`, the position of the chunk.
         """
-        symbols = list(symbols)
-        before = list(range(-1, len(symbols) - 1))
-        after = [*range(1, len(symbols)), -1]
-        splits: dict[bytes, tuple[bytes, bytes]] = {}
-        heap: list[tuple[int, int, int, int]] = []
+        splits: Splits = {}
 
-        def consider(left: int, right: int) -> None:
-            if left < 0 or right < 0 or left in frozen or right in frozen:
-                return
-            joined = symbols[left] + symbols[right]
-            if joined in self._rank:
-                heappush(heap, (self._rank[joined], left, right, len(joined)))
-            if joined in self._unused:
-                splits[joined] = symbols[left], symbols[right]
+        def skips(left: int, right: int, end: int) -> bool:
+            probability, seed = dropout or (0.0, 0)
+            return chance(seed, begin + left, begin + right, begin + end) < probability
 
-        for left in range(len(symbols) - 1):
-            consider(left, left + 1)
-        while heap:
-            _, left, right, length = heappop(heap)
-            if not symbols[left] or not symbols[right] or len(symbols[left]) + len(symbols[right]) != length:
-                continue
-            if dropout is not None:
-                end = after[right] if after[right] >= 0 else len(symbols)
-                if chance(dropout[1], begin + left, begin + right, begin + end) < dropout[0]:
-                    continue
-            symbols[left] += symbols[right]
-            symbols[right] = b""
-            after[left] = after[right]
-            if after[left] >= 0:
-                before[after[left]] = left
-            consider(before[left], left)
-            consider(left, after[left])
+        merged = merge(
+            symbols,
+            lambda left, right: self.join(left, right, splits),
+            skips if dropout is not None else None,
+        )
+        return [part for symbol in merged for part in self.split(symbol, splits)]
 
-        return [part for symbol in symbols if symbol for part in self._split(symbol, splits)]
-
-    def _split(
-        self, symbol: bytes, splits: dict[bytes, tuple[bytes, bytes]], depth: int = 0
-    ) -> Iterator[tuple[bytes, int]]:
+    def split(self, symbol: bytes, splits: Splits, depth: int = 0) -> Iterator[tuple[bytes, int]]:
         """Yield a symbol with its id; an UNUSED one in two parts, which are split again if they are UNUSED.
 
         UNUSED pieces make a vocabulary smaller after training: they still merge, so that longer pieces built
@@ -377,14 +370,14 @@ class ReferenceEngine:
         skips merges, so then the rest of the text matters.)
         """
         if depth > MAX_SPLIT_DEPTH:
-            yield symbol, self._ids.get(symbol, self._unk)
+            yield bytes(symbol), self._ids.get(symbol, self._unk)
         elif symbol in splits:
             for half in splits[symbol]:
-                yield from self._split(half, splits, depth + 1)
+                yield from self.split(half, splits, depth + 1)
         elif symbol in self._rank and symbol not in self._unused:
-            yield symbol, self._ids[symbol]
+            yield bytes(symbol), self._ids[symbol]
         else:
-            yield symbol, self._unk
+            yield bytes(symbol), self._unk
 
     # --- Idea 4: nothing is lost ------------------------------------------------------------------
 

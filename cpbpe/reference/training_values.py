@@ -206,6 +206,11 @@ class Learned:
     rights: Sequence[int] = ()
     """The right id of each."""
 
+    def seen(self) -> list[tuple[str, int]]:
+        """All characters of the text with their counts."""
+        characters = (*self.characters, *self.dropped_characters)
+        return list(zip(characters, (*self.character_counts, *self.dropped_counts), strict=True))
+
 
 def skip_reason(sentence: bytes, max_sentence_length: int) -> str | None:
     """The first of SKIP_REASONS that applies to a sentence before it is normalized, or None.

@@ -19,7 +19,7 @@ from cpbpe.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.engine.ends import between
 from cpbpe.lazy import importing, numpy
 from cpbpe.model.piece_type import PieceType
-from cpbpe.reference.dropout import mixed
+from cpbpe.reference.merging import mixed
 from cpbpe.text.utf8 import character_positions, text_of
 from cpbpe.tokenizer.special_tokens import FoundToken, Row, SpecialFinder, SpecialTokens, as_bytes, engine_at
 

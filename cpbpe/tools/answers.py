@@ -15,7 +15,7 @@ import numpy as np
 import regex
 
 from cpbpe.lazy import kept
-from cpbpe.reference.replay import steps
+from cpbpe.reference.step_by_step import steps
 from cpbpe.tokenizer.encoding import Encoding
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.tokenizer import Tokenizer

@@ -241,15 +241,9 @@ class SentencePieceFamily(Family):
 
     def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
         """The bytes, a space counted as one, and the characters of the normalized text."""
-        size = number = 0
-        for characters, counts in (
-            (learned.characters, learned.character_counts),
-            (learned.dropped_characters, learned.dropped_counts),
-        ):
-            for text, count in zip(characters, counts, strict=True):
-                size += count * (1 if text == _SPACE else len(text.encode()))
-                number += count
-        return size + learned.nuls, number
+        seen = learned.seen()
+        size = sum(count * (1 if text == _SPACE else len(text.encode())) for text, count in seen)
+        return size + learned.nuls, sum(count for _, count in seen)
 
     def warnings(self) -> list[str]:
         """What may not be intended about the special pieces."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 IN_BYTES = ("reading", "encoding", "decoding")
 """The phases that are measured in bytes."""
@@ -38,14 +38,6 @@ ProgressOption = bool | Callback | None
 a bar if the error output is a terminal."""
 
 
-class _Bar(Protocol):
-    def show(self, step: Step) -> None:
-        """Draw how far it is."""
-
-    def close(self) -> None:
-        """Leave the terminal clean."""
-
-
 class Display:
     """Takes the progress of all phases and shows it. Used with `with`, so that a bar ends whatever happens.
 
@@ -60,7 +52,7 @@ class Display:
     def __init__(self, progress: ProgressOption = None, stream: TextIO | None = None):
         self._begun = time.monotonic()
         self._callback: Callback | None = None
-        self._bar: _Bar | None = None
+        self._bar: _Rich | _Tqdm | _Line | None = None
         if progress is None:
             stream = stream or sys.stderr
             progress = stream is not None and stream.isatty()
@@ -89,7 +81,7 @@ class Display:
             self._bar.close()
 
 
-def _make_bar(stream: TextIO) -> _Bar:
+def _make_bar(stream: TextIO) -> _Rich | _Tqdm | _Line:
     try:
         return _Rich(stream)
     except ImportError:

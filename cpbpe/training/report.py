@@ -48,6 +48,20 @@ class LeftOut:
     """The first few."""
 
 
+_ADDED_UP = (
+    "sentences",
+    "bytes",
+    "files",
+    "files_left_out",
+    "links_left_out",
+    "nulls",
+    "not_utf8",
+    "spilled_runs",
+    "spilled_bytes",
+)
+"""What of two readings is simply added up, or put one after the other."""
+
+
 @dataclass(frozen=True, repr=False)
 class Reading:
     """What was read, and what was left out of it.
@@ -105,19 +119,11 @@ class Reading:
                 (mine.examples + theirs.examples)[:EXAMPLES],
             )
         return Reading(
-            sentences=self.sentences + other.sentences,
-            bytes=self.bytes + other.bytes,
+            **{name: getattr(self, name) + getattr(other, name) for name in _ADDED_UP},
             left_out=left_out,
-            files=self.files + other.files,
-            files_left_out=self.files_left_out + other.files_left_out,
-            links_left_out=self.links_left_out + other.links_left_out,
-            nulls=self.nulls + other.nulls,
-            not_utf8=self.not_utf8 + other.not_utf8,
             warnings=self.warnings + tuple(text for text in other.warnings if text not in self.warnings),
             sampled_from=_sum(self.sampled_from, other.sampled_from),
             sampled=_sum(self.sampled, other.sampled),
-            spilled_runs=self.spilled_runs + other.spilled_runs,
-            spilled_bytes=self.spilled_bytes + other.spilled_bytes,
             by_line=self.by_line and other.by_line,
         )
 

@@ -8,7 +8,6 @@ between the families of models, `corpus` reads the corpus, and `counting` counts
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import Any
 
 from cpbpe.engine.choice import engine_name
@@ -174,12 +173,7 @@ def make_report(family: Family, counts: WordCounts, learned: Learned, built: Bui
     options, merges = family.options, built.merges
     singles = set(built.characters)
     special = len(family.special_texts) + family.byte_pieces
-    seen = list(
-        chain(
-            zip(learned.characters, learned.character_counts, strict=True),
-            zip(learned.dropped_characters, learned.dropped_counts, strict=True),
-        )
-    )
+    seen = learned.seen()
     rare = tuple((text, count) for text, count in seen if count and text not in singles)
     text_bytes, text_characters = family.text_size(learned, counts.words)
     byte_fallback = getattr(options, "byte_fallback", False)

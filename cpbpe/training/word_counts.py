@@ -187,7 +187,7 @@ class WordCounts:
     def load(cls, path: str | os.PathLike[str]) -> WordCounts:
         """Read a file that `save` wrote."""
         with open(path, "rb") as file:
-            reader = _Reader(file)
+            reader = _Checked(file)
             try:
                 return cls._read(reader)
             except EOFError:
@@ -236,14 +236,14 @@ class WordCounts:
         return WordCounts, (self.setup, self.words, self.reading)
 
     def _write(self, file: BinaryIO) -> None:
-        writer = _Writer(file)
+        writer = _Checked(file)
         header = json.dumps({"setup": self.setup.to_dict(), "reading": asdict(self.reading)}).encode()
         writer.write(MAGIC + len(header).to_bytes(8, "little") + header)
-        write_words(writer, self.words)  # type: ignore[arg-type]
+        write_words(writer, [self.words])
         file.write(writer.crc.to_bytes(4, "little"))
 
     @classmethod
-    def _read(cls, reader: _Reader) -> WordCounts:
+    def _read(cls, reader: _Checked) -> WordCounts:
         magic = reader.read(len(MAGIC))
         if magic != MAGIC:
             if magic[:-1] == MAGIC[:-1] and len(magic) == len(MAGIC):
@@ -270,7 +270,9 @@ class WordCounts:
         return cls(setup, in_order(words), Reading.from_dict(header["reading"]))
 
 
-class _Writer:
+class _Checked:
+    """A file, with the CRC-32 of everything that was written to it or read from it."""
+
     def __init__(self, file: BinaryIO):
         self._file = file
         self.crc = 0
@@ -278,12 +280,6 @@ class _Writer:
     def write(self, data: bytes) -> None:
         self.crc = zlib.crc32(data, self.crc)
         self._file.write(data)
-
-
-class _Reader:
-    def __init__(self, file: BinaryIO):
-        self._file = file
-        self.crc = 0
 
     def read(self, size: int) -> bytes:
         data = self._file.read(size)

@@ -16,7 +16,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import BinaryIO
+from typing import Any
 
 from cpbpe.engine.training import merge_words
 from cpbpe.lazy import importing
@@ -57,26 +57,18 @@ def join_words(parts: Iterable[Words]) -> Words:
     return Words(_joined(blobs), _joined(ends), _joined(counts), _joined(firsts))
 
 
-def write_words(file: BinaryIO, words: Words) -> None:
-    """Write all words, in blocks, and the block that ends the list."""
-    _write_lists(file, [words])
+def write_words(file: Any, parts: Iterable[Words]) -> None:
+    """Write words, in blocks, and the block that ends the list.
 
-
-def _write_lists(file: BinaryIO, parts: Iterable[Words]) -> None:
-    """The same for words in parts, each of which begins after the last word of the part before it."""
+    They may come in parts, each of which begins after the last word of the part before it.
+    """
     for words in parts:
-        _write_blocks(file, words)
+        for begin in range(0, len(words), BLOCK_WORDS):
+            block = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
+            file.write(_HEAD.pack(len(block), len(block.blob)))
+            for column in (block.ends, block.counts, block.firsts, block.blob):
+                file.write(column)
     file.write(_HEAD.pack(0, 0))
-
-
-def _write_blocks(file: BinaryIO, words: Words) -> None:
-    for begin in range(0, len(words), BLOCK_WORDS):
-        part = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
-        file.write(_HEAD.pack(len(part), len(part.blob)))
-        file.write(part.ends)
-        file.write(part.counts)
-        file.write(part.firsts)
-        file.write(part.blob)
 
 
 def read_words(read: Callable[[int], bytes], *, trusted: bool, ordered: bool = False) -> Iterator[Words]:
@@ -188,7 +180,7 @@ class Runs:
         path = os.path.join(self._folder, f"{self._number}-{level}.words")
         try:
             with open(path, "xb") as file:
-                _write_lists(file, parts)
+                write_words(file, parts)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise

@@ -10,7 +10,7 @@ import cpbpe
 from cpbpe import Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.spec import ModelSpec
-from cpbpe.reference.byte_engine import ByteLevelEngine
+from cpbpe.reference.byte_level.encoding import ByteLevelEngine
 from tests.bytes.models import given_texts, made, model
 from tests.support.budget import SEED, examples
 from tests.support.json_files import dumped, ids_of, theirs

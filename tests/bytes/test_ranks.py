@@ -16,7 +16,8 @@ from cpbpe.reference.byte_level import (
     recover_merges,
     write_ranks,
 )
-from cpbpe.reference.byte_level.encoding import BYTES, ByteLevel, merge
+from cpbpe.reference.byte_level.encoding import BYTES, ByteLevel
+from cpbpe.reference.merging import merge
 from cpbpe.text.utf8 import LETTERS, from_letters, to_letters
 from tests.bytes.making import decoded, texts
 from tests.support import wheels

@@ -17,8 +17,8 @@ from tokenizers import models, pre_tokenizers, trainers
 import cpbpe
 from cpbpe import BYTE_PRESETS, ByteTrainOptions, TrainingError, WordCounts, train
 from cpbpe.cli import main
+from cpbpe.reference.byte_level.encoding import read_ranks
 from cpbpe.reference.byte_level.patterns import cut
-from cpbpe.reference.byte_level.ranks import read_ranks
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.utf8 import from_letters
 from tests.bytes import oracles

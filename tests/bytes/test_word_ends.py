@@ -11,8 +11,15 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
 from cpbpe.errors import ModelError
-from cpbpe.reference.byte_level.other_units import CharacterLevel, WordLevel
-from cpbpe.reference.byte_level.word_ends import CLIP_MERGES, CLIP_PATTERN, Clip, learn_pairs, merge_word
+from cpbpe.reference.byte_level.word_ends import (
+    CLIP_MERGES,
+    CLIP_PATTERN,
+    CharacterLevel,
+    Clip,
+    WordLevel,
+    learn_pairs,
+    merge_word,
+)
 from tests.bytes.making import texts
 from tests.support import corpus, wheels
 from tests.support.budget import SEED, examples

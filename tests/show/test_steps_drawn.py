@@ -8,8 +8,7 @@ from hypothesis import given
 import cpbpe
 from cpbpe import reference
 from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
-from cpbpe.reference.sequence import MAX_BYTES, MAX_STEPS
-from cpbpe.reference.tree import Node, roots_of
+from cpbpe.reference.step_by_step import MAX_BYTES, MAX_STEPS, Node, roots_of
 from tests.bytes.models import model
 from tests.show.test_drawn import any_text
 from tests.support import zoo

@@ -7,7 +7,7 @@ import pytest
 import cpbpe
 from cpbpe.engine.choice import make_engine
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
-from cpbpe.reference.replay import steps
+from cpbpe.reference.step_by_step import steps
 from cpbpe.tools.built import MAX_CHARACTERS, built
 from cpbpe.tools.reports import built_lines
 from tests.support import zoo

@@ -145,7 +145,7 @@ def test_writing_and_reading_words(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     words = words_of({b"%d" % number: number + 1 for number in range(10)})
     path = tmp_path / "words"
     with path.open("wb") as file:
-        write_words(file, words)
+        write_words(file, [words])
     with path.open("rb") as file:
         assert join_words(read_words(file.read, trusted=False)) == words
 
@@ -235,7 +235,7 @@ def test_broken_files_with_a_right_checksum(tmp_path: Path) -> None:
     # Words that are UTF-8 together, but not each by itself.
     blob, ends = "né".encode(), array("Q", [2, 3]).tobytes()
     with path.open("wb") as file:
-        write_words(file, Words(blob, ends, array("Q", [1, 1]).tobytes()))
+        write_words(file, [Words(blob, ends, array("Q", [1, 1]).tobytes())])
     with path.open("rb") as file, pytest.raises(ValueError, match="begins inside a character"):
         list(read_words(file.read, trusted=False))
 
@@ -274,7 +274,7 @@ def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(words_file, "_write_lists", full)
+    monkeypatch.setattr(words_file, "write_words", full)
     with Runs() as runs, pytest.raises(OSError, match=r"no room for counts .*; set TMPDIR"):
         runs.add(words_of({b"a": 1}))
 

@@ -13,7 +13,7 @@ from cpbpe.compat.minbpe.files import write
 from cpbpe.compat.minbpe.regex import GPT4_SPLIT_PATTERN, RegexTokenizer
 from cpbpe.lazy import imported
 from cpbpe.model.formats.minbpe import BYTES, Pair, vocab_lines
-from cpbpe.reference.byte_level import ranks as ranks_of
+from cpbpe.reference.byte_level import encoding as ranks_of
 
 GPT4_SPECIAL_TOKENS = {
     "<|endoftext|>": 100257,

@@ -3,11 +3,10 @@
 Read the files in this order:
 
 * `patterns.py`: how a text is cut before it is merged;
-* `encoding.py`: from a text to ids, and back;
-* `ranks.py`: how vocabularies are written down;
+* `encoding.py`: from a text to ids, and back; and how vocabularies are written down;
 * `training.py`: how they are learned;
-* `word_ends.py`: the older form, in which words end in `</w>`;
-* `other_units.py`: characters and words as pieces, for comparison.
+* `word_ends.py`: the older form, in which words end in `</w>`; and characters and words as pieces, for
+  comparison.
 
 `cpbpe.reference.steps` shows how `ByteLevel` encodes a text, merge by merge. Cutting needs the package
 `regex`.
@@ -15,9 +14,14 @@ Read the files in this order:
 
 from __future__ import annotations
 
-from cpbpe.reference.byte_level.encoding import ByteLevel
+from cpbpe.reference.byte_level.encoding import (
+    ByteLevel,
+    read_gpt2,
+    read_ranks,
+    recover_merges,
+    write_ranks,
+)
 from cpbpe.reference.byte_level.patterns import PATTERNS
-from cpbpe.reference.byte_level.ranks import read_gpt2, read_ranks, recover_merges, write_ranks
 from cpbpe.reference.byte_level.training import LearnedMerges, Limits, count_chunks, learn
 from cpbpe.text.utf8 import BYTE_ORDER
 

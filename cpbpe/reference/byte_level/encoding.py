@@ -9,13 +9,14 @@ that:
 2. **The text is cut by a rule before it is merged**, and nothing merges across the cuts. The rule is a
    regular expression; `patterns.py` explains the published ones. (`ByteLevel.chunks`)
 3. **A piece's rank is its score and its id in one.** The ids were given out in the order of training, so the
-   pair whose joined text has the lowest rank merges first, the leftmost of equals. (`merge`)
+   pair whose joined text has the lowest rank merges first, the leftmost of equals. (`merge` in
+   `cpbpe/reference/merging.py`)
 4. **A chunk that is a piece is taken whole**, even if no merges lead to it. (`ByteLevel.encode_chunk`)
 5. **Special tokens have ids that ordinary text never gets.** They stand between documents or turns of a chat.
    Whoever encodes says which ones a text may spell out. (`ByteLevel.encode`)
 6. **Decoding is joining**, and nothing is added or dropped: no `▁`, no prefix. But some ids are only parts of
    characters. (`ByteLevel.decode`)
-7. **In files, bytes are written as printable letters**, and ranks as a list. (`ranks.py`)
+7. **In files, bytes are written as printable letters**, and ranks as a list. (`read_ranks`, `read_gpt2`)
 
 **Why bytes, and why those of UTF-8?** Computers know a text as a sequence of *code points*, one number for
 each character: 104 for h, 20320 for 你. These numbers could be ids. But there are 150,000 of them and more
@@ -49,63 +50,24 @@ A vocabulary small enough to follow by hand: the 256 bytes, then three merges.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from heapq import heappop, heappush
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import accumulate
 
-from cpbpe.reference.byte_level.patterns import cut
-
-S = TypeVar("S")
+from cpbpe.errors import ModelError
+from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.reference.byte_level.patterns import compiled, cut, parts
+from cpbpe.reference.encoding import CACHED_CHUNK_BYTES, CACHED_CHUNKS, Dropout, Normalizer, ReferenceEngine
+from cpbpe.reference.merging import merge
+from cpbpe.text.finder import Finder
+from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.unicode_forms import normal_form
+from cpbpe.text.utf8 import BYTE_ORDER, LETTERS, REPLACEMENT, from_letters, is_valid_utf8, valid_character
 
 BYTES = tuple(bytes([byte]) for byte in range(256))
-CACHED_CHUNKS = 1 << 16
-CACHED_CHUNK_BYTES = 64
-
-
-# --- Idea 3: the lowest rank first ----------------------------------------------------------------
-
-
-def merge(symbols: Iterable[S], joined: Callable[[S, S], tuple[int, S] | None]) -> list[S]:
-    """Merge neighbours until no pair can merge: the lowest rank first, the leftmost of equals.
-
-    `joined` says what two symbols become and the rank of that, or None. For this family it looks up the
-    joined text in the ranks. Others (minbpe, GPT-2's own code, Hugging Face's tokenizers) have a list of
-    pairs; `ranks.recover_merges` says when that is the same.
-
-    A symbol is identified by its place in the list. Pairs that a merge has made invalid stay in the heap, and
-    are recognized when their turn comes: one of the two symbols is not the one that it was.
-
-    >>> table = {("a", "b"): (0, "ab"), ("b", "c"): (1, "bc")}
-    >>> merge("abcbc", lambda left, right: table.get((left, right)))
-    ['ab', 'c', 'bc']
-    """
-    now = list(symbols)
-    gone = [False] * len(now)  # whether it was merged into the symbol before it
-    before = list(range(-1, len(now) - 1))
-    after = [*range(1, len(now)), -1]
-    heap: list[tuple[int, int, int, S, S, S]] = []
-
-    def consider(left: int, right: int) -> None:
-        if left >= 0 and right >= 0:
-            found = joined(now[left], now[right])
-            if found is not None:
-                heappush(heap, (found[0], left, right, now[left], now[right], found[1]))
-
-    for left in range(len(now) - 1):
-        consider(left, left + 1)
-    while heap:
-        _, left, right, first, second, made = heappop(heap)
-        if gone[left] or gone[right] or now[left] != first or now[right] != second:
-            continue
-        now[left] = made
-        gone[right] = True
-        after[left] = after[right]
-        if after[left] >= 0:
-            before[after[left]] = left
-        consider(before[left], left)
-        consider(left, after[left])
-    return [symbol for place, symbol in enumerate(now) if not gone[place]]
 
 
 # --- The tokenizer --------------------------------------------------------------------------------
@@ -286,3 +248,272 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+# --- The same as an engine ------------------------------------------------------------------------
+#
+# What `ReferenceEngine` does with the ideas of this file: tokens with the part of the text that each came
+# from, merges skipped at random, text that is not UTF-8.
+
+
+class ByteNormalizer(Normalizer):
+    r"""Leaves text as it is, but for its Unicode normal form, for a space in front if the model has that (or
+    a call asks for it), and for bytes that are no character.
+
+    Each byte came from its own place. (Elsewhere all bytes of a character came from where it begins; but a
+    byte-level piece may end within one.) What a normal form has changed came from where that begins.
+
+    >>> from dataclasses import replace
+    >>> rules = NormalizerSpec("", b"", False, False, False)
+    >>> ByteNormalizer(rules).normalize("é".encode() + b"\xff")
+    (b'\xc3\xa9\xef\xbf\xbd', [0, 1, 2, 2, 2, 3])
+    >>> ByteNormalizer(replace(rules, unicode_form="NFD")).normalize("é".encode() + b"\xff")
+    (b'e\xcc\x81\xef\xbf\xbd', [0, 0, 0, 2, 2, 2, 3])
+    """
+
+    def __init__(self, spec: NormalizerSpec):
+        super().__init__(spec, Finder([]))
+
+    def normalize(self, text: bytes, keep_invalid: bool = False) -> tuple[bytes, list[int]]:
+        """The text, and for each byte of it (and its end) the position that it came from."""
+        result, origins = bytearray(), []
+        at = 0
+        while at < len(text):
+            character = valid_character(text, at)
+            if character is None:
+                character = text[at : at + 1] if keep_invalid else REPLACEMENT
+                origins += [at] * len(character)
+                at += 1
+            else:
+                origins += range(at, at + len(character))
+                at += len(character)
+            result += character
+        origins.append(len(text))
+        form = self.spec.unicode_form
+        made, origins = _normal_form(form, result.decode(), origins) if form else (bytes(result), origins)
+        prefix = made and (self.spec.prefix_before_space or not made.startswith(b" "))
+        return (b" " + made, [0, *origins]) if prefix and self.spec.add_dummy_prefix else (made, origins)
+
+
+def _normal_form(form: str, text: str, origins: list[int]) -> tuple[bytes, list[int]]:
+    """A text in a normal form, and where each byte came from; `origins` says it for the text as it was."""
+    begins = [0, *accumulate(len(character.encode()) for character in text)]
+    result = bytearray()
+    places: list[int] = []
+    for character, origin, is_own in normal_form(form, text):
+        data = character.encode()
+        result += data
+        begin = begins[origin]
+        places += origins[begin : begin + len(data)] if is_own else [origins[begin]] * len(data)
+    return bytes(result), [*places, origins[-1]]
+
+
+class ByteLevelEngine(ReferenceEngine):
+    r"""Encodes and decodes for one byte-level model.
+
+    >>> from cpbpe.model.spec import Piece, Pieces, SplitSpec
+    >>> texts = [bytes([byte]) for byte in range(256)] + [b"ab", b"ra", b"abra", b" c"]
+    >>> toy = ByteLevelEngine(ModelSpec(
+    ...     Pieces.of([Piece(text, -rank) for rank, text in enumerate(texts)]),
+    ...     NormalizerSpec("", b"", False, False, False),
+    ...     alphabet="bytes",
+    ...     splitter=SplitSpec(r" ?\p{L}+| "),
+    ... ))
+    >>> [(token.piece, token.begin, token.end) for token in toy.encode("abra cé".encode())]
+    [(b'abra', 0, 4), (b' c', 4, 6), (b'\xc3', 6, 7), (b'\xa9', 7, 8)]
+    >>> toy.decode_ids([258, 259, 195, 169])
+    b'abra c\xc3\xa9'
+    """
+
+    def __init__(self, spec: ModelSpec, keep_space: bool = False):
+        super().__init__(spec, keep_space)
+        self.normalizer = ByteNormalizer(spec.normalizer)
+
+    def _joinable_pairs(self) -> None:
+        """Nothing: text is cut by a pattern."""
+
+    def chunks(self, text: bytes) -> Iterator[bytes]:
+        """The parts of a text, which is UTF-8, that are merged by themselves.
+
+        They are the matches of the pattern that are not empty. The published patterns match every text from
+        its beginning to its end. What another one leaves out between two matches is a chunk as well, so that
+        nothing is lost. (tiktoken drops it.) A model may have several patterns, each of which cuts the chunks
+        of the one before, as if they were texts.
+        """
+        splitter = self.spec.splitter
+        chunks = [text.decode()] if text else []
+        for pattern in () if splitter is None else (splitter.pattern, *splitter.then):
+            chunks = [part for chunk in chunks for part in parts(pattern, chunk)]
+        yield from (chunk.encode() for chunk in chunks)
+
+    def last_cut(self, text: bytes) -> int:
+        """The last place in a text before which chunks are final, whatever text follows; 0 if none is known.
+
+        In all published patterns a word or a number ends where whitespace begins, and nothing that follows
+        changes that.
+        """
+        splitter = self.spec.splitter
+        known = splitter is not None and not splitter.then and splitter.pattern in PATTERNS.values()
+        if not known or not is_valid_utf8(text):
+            return 0
+        last = 0
+        for place in compiled(r"[\p{L}\p{N}](?=\s)").finditer(decoded := text.decode()):
+            last = place.end()
+        return len(decoded[:last].encode())
+
+    def symbols(self, text: bytes) -> list[list[bytes]]:
+        """The bytes of each chunk."""
+        return [[chunk[at : at + 1] for at in range(len(chunk))] for chunk in self.chunks(text)]
+
+    def is_whole(self, chunk: bytes) -> bool:
+        """Whether a chunk is taken whole, before anything merges."""
+        return self.spec.whole and chunk in self._rank
+
+    def _segment(self, text: bytes, dropout: Dropout | None = None) -> Iterator[tuple[bytes, int]]:
+        """Yield the final symbols of a text with their ids."""
+        begin = 0
+        for symbols in self.symbols(text):
+            yield from self._segment_chunk(symbols, begin, dropout)
+            begin += len(symbols)
+
+    def _segment_chunk(
+        self, chunk: list[bytes], begin: int, dropout: Dropout | None
+    ) -> list[tuple[bytes, int]]:
+        """The result for one chunk.
+
+        With `dropout`, a chunk that would be taken whole still is if its symbols come out as they do when no
+        merge is skipped.
+        """
+        text = b"".join(chunk)
+        whole = [(text, self._ids[text])] if self.is_whole(text) else None
+        if dropout is None:
+            return whole or super()._segment_chunk(chunk, begin, None)
+        sampled = self._merge(chunk, begin, dropout)
+        return whole if whole and sampled == self._merge(chunk) else sampled
+
+    def _join(self, pieces: Iterable[tuple[bytes, int]], keep_invalid: bool) -> bytes:
+        """Join the pieces. CONTROL pieces leave no text.
+
+        Unless they are kept, bytes that make no character become U+FFFD, one for the longest beginning of a
+        character and one for a byte that begins none: so do tiktoken and tokenizers, and Python's "replace".
+        """
+        joined = b"".join(piece for piece, id in pieces if id < 0 or self._types[id] != PieceType.CONTROL)
+        return joined if keep_invalid else joined.decode(errors="replace").encode()
+
+
+# --- Idea 7: how vocabularies are written down ---------------------------------------------------
+#
+# There are two forms. OpenAI's newer files list the pieces with their ranks, and that is all: which two
+# pieces a piece is made of is not written down, because merging by the rank of the joined text does not need
+# it. GPT-2's files, and Hugging Face's, list pairs. `recover_merges` leads from the first form to the second.
+#
+# GPT-2's files spell the bytes of a piece as printable letters, which `cpbpe/text/utf8.py` explains.
+
+
+def read_ranks(file: bytes) -> dict[bytes, int]:
+    r"""The ranks in a `.tiktoken` file: on each line a piece in Base64, a space and its rank.
+
+    >>> read_ranks(b"IQ== 0\nIHRoZQ== 262\n")
+    {b'!': 0, b' the': 262}
+    """
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(file.splitlines(), 1):
+        if not line:
+            continue
+        try:
+            text, rank = line.split()
+            piece = base64.b64decode(text, validate=True)
+            value = int(rank)
+        except (ValueError, binascii.Error):
+            raise ModelError(f"line {number} is not a piece in Base64 and its rank: {line[:60]!r}") from None
+        if piece in ranks:
+            raise ModelError(f"line {number} gives {piece!r} a second rank, {value} after {ranks[piece]}")
+        ranks[piece] = value
+    return ranks
+
+
+def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
+    r"""A `.tiktoken` file, in the order of the ranks.
+
+    >>> write_ranks({b" the": 262, b"!": 0})
+    b'IQ== 0\nIHRoZQ== 262\n'
+    """
+    in_order = sorted(ranks.items(), key=lambda item: item[1])
+    return b"".join(b"%s %d\n" % (base64.b64encode(piece), rank) for piece, rank in in_order)
+
+
+def read_gpt2(encoder: bytes, merges: bytes) -> tuple[dict[bytes, int], dict[str, int]]:
+    r"""The ranks and the special tokens in GPT-2's two files, `encoder.json` and `vocab.bpe`.
+
+    The first has the id of each piece, the second a pair on each line after the first, in the order of
+    training. That the ids were given out in the same order is what makes them ranks, so it is checked. An
+    id of the first file that no merge explains, `<|endoftext|>`, is that of a special token.
+
+    >>> ids = {LETTERS[byte]: id for id, byte in enumerate(BYTE_ORDER)} | {"Ġt": 256, "<|e|>": 257}
+    >>> ranks, special_tokens = read_gpt2(json.dumps(ids).encode(), "#version: 0.2\nĠ t\n".encode())
+    >>> ranks[b" "], ranks[b" t"], special_tokens
+    (220, 256, {'<|e|>': 257})
+    """
+    ids: dict[str, int] = json.loads(encoder)
+    ranks: dict[bytes, int] = {}
+    for byte in BYTE_ORDER:
+        if LETTERS[byte] not in ids:
+            raise ModelError(f"encoder.json has no id for {LETTERS[byte]!r}, the letter of the byte {byte}")
+        ranks[bytes([byte])] = ids.pop(LETTERS[byte])
+    last = -1
+    for number, line in enumerate(merges.decode().split("\n")[1:], 2):
+        if not line:
+            continue
+        left, _, right = line.partition(" ")
+        rank = ids.pop(left + right, None)
+        if rank is None or rank <= last:
+            reason = "has no id of its own" if rank is None else f"has the id {rank}, but comes after {last}"
+            raise ModelError(
+                f"line {number} of vocab.bpe makes {left + right!r}, which {reason} in encoder.json; its "
+                f"order must be that of the ids"
+            )
+        ranks[from_letters(left + right)] = last = rank
+    return ranks, ids
+
+
+# --- From ranks to pairs --------------------------------------------------------------------------
+
+
+def recover_merges(ranks: Mapping[bytes, int]) -> tuple[dict[tuple[bytes, bytes], int], list[bytes]]:
+    """The pair that makes each piece, with the rank of the piece; and the pieces that no pair makes.
+
+    When training came to a piece, its text consisted of two symbols wherever it was merged. Which two? Those
+    that the merges learned until then make of it: encoding the piece with only the lower ranks leaves two
+    symbols. They are the same everywhere, because equal texts consist of equal symbols. Consider a part of a
+    text that consists of whole symbols now. No merge has crossed its ends, since symbols only grow. So all
+    merges that touched it were inside it, and since merging goes from left to right, they are those that its
+    own text asks for.
+
+    For the same reason, merging by the pairs and merging by the joined text give the same ids, if all pieces
+    were learned in this way: whenever two neighbours have the text of a piece, and nothing with a lower rank
+    is left to merge, they are its pair.
+
+    A piece that was added in another way may be left as more than two symbols, and is in the list. So are 678
+    of Llama 3's.
+
+    >>> ranks = {byte: rank for rank, byte in enumerate(BYTES)} | {b"ab": 256, b"abab": 257, b"xyz": 258}
+    >>> recover_merges(ranks)
+    ({(b'a', b'b'): 256, (b'ab', b'ab'): 257}, [b'xyz'])
+    """
+    merges: dict[tuple[bytes, bytes], int] = {}
+    added: list[bytes] = []
+    for piece, rank in sorted(ranks.items(), key=lambda item: item[1]):
+        if len(piece) == 1:
+            continue
+
+        def joined(left: bytes, right: bytes, below: int = rank) -> tuple[int, bytes] | None:
+            text = left + right
+            found = ranks.get(text)
+            return None if found is None or found >= below else (found, text)
+
+        parts = merge((BYTES[byte] for byte in piece), joined)
+        if len(parts) == 2:
+            merges[parts[0], parts[1]] = rank
+        else:
+            added.append(piece)
+    return merges, added

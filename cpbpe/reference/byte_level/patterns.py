@@ -38,7 +38,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 # --- The parts ------------------------------------------------------------------------------------
 
@@ -131,7 +131,8 @@ before they give up. Those match the same: what follows a repeat here never begi
 def compiled(pattern: str) -> Any:
     """The pattern as an object of the package `regex`."""
     try:
-        regex = imported("regex")
+        with importing:
+            import regex
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
             "cutting text by a pattern needs the package regex: pip install regex", name="regex"

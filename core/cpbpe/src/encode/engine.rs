@@ -570,8 +570,8 @@ impl Engine {
 const CHECK_BYTES: usize = 1 << 16;
 
 impl Engine {
-    /// `ByteNormalizer` of `cpbpe/reference/byte_engine.py`, for a byte-level model: text stays as it is, but for a space
-    /// in front, U+FFFD for each byte that belongs to no character, and the Unicode normal form of the model.
+    /// `ByteNormalizer` of `cpbpe/reference/byte_level/encoding.py`, for a byte-level model: text stays as it is, but
+    /// for a space in front, U+FFFD for each byte that belongs to no character, and the Unicode normal form of the model.
     pub(crate) fn normalize_bytes<O: Origins>(
         &self,
         (text, valid): Input,

@@ -189,7 +189,7 @@ pub fn sample_chunk<S: Sink>(
 
 // --- Dropout -------------------------------------------------------------------------------------
 //
-// Chances for BPE-dropout, the same as in `cpbpe/reference/dropout.py`, which explains them.
+// Chances for BPE-dropout, the same as in `cpbpe/reference/merging.py`, which explains them.
 
 /// Which merges are skipped.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,110 @@
+"""The merge loop, which all of the reference shares: the best pair first, again and again.
+
+And what decides which pair that is: the order of scores, and the chances with which dropout skips merges.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import TypeVar
+
+S = TypeVar("S")
+
+_MASK = (1 << 64) - 1
+
+
+def merge(
+    symbols: Iterable[S],
+    joined: Callable[[S, S], tuple[int, S] | None],
+    skips: Callable[[int, int, int], bool] | None = None,
+) -> list[S]:
+    """Merge neighbours until no pair can merge: the lowest rank first, the leftmost of equals.
+
+    `joined` says what two symbols become and the rank of that, or None. Where pieces have scores or ranks, it
+    looks up the joined text. Others (minbpe, GPT-2's own code, Hugging Face's tokenizers) have a list of
+    pairs; `recover_merges` says when that is the same.
+
+    A symbol is identified by its place in the list. Pairs that a merge has made invalid stay in the heap, and
+    are recognized when their turn comes: one of the two symbols is not the one that it was.
+
+    A pair whose turn has come is skipped for good if `skips` says so. It gets the places of the two symbols
+    and the place where the second one ends.
+
+    >>> table = {("a", "b"): (0, "ab"), ("b", "c"): (1, "bc")}
+    >>> merge("abcbc", lambda left, right: table.get((left, right)))
+    ['ab', 'c', 'bc']
+    """
+    now = list(symbols)
+    gone = [False] * len(now)  # whether it was merged into the symbol before it
+    before = list(range(-1, len(now) - 1))
+    after = [*range(1, len(now)), -1]
+    heap: list[tuple[int, int, int, S, S, S]] = []
+
+    def consider(left: int, right: int) -> None:
+        if left >= 0 and right >= 0:
+            found = joined(now[left], now[right])
+            if found is not None:
+                heappush(heap, (found[0], left, right, now[left], now[right], found[1]))
+
+    for left in range(len(now) - 1):
+        consider(left, left + 1)
+    while heap:
+        _, left, right, first, second, made = heappop(heap)
+        if gone[left] or gone[right] or now[left] != first or now[right] != second:
+            continue
+        following = after[right]
+        if skips is not None and skips(left, right, following if following >= 0 else len(now)):
+            continue
+        now[left] = made
+        gone[right] = True
+        after[left] = following
+        if following >= 0:
+            before[following] = left
+        consider(before[left], left)
+        consider(left, following)
+    return [symbol for place, symbol in enumerate(now) if not gone[place]]
+
+
+def score_key(score: float) -> int:
+    """A number that orders scores as sentencepiece does: by the bits of the float32.
+
+    It is the order of numbers, except that -0.0 is below 0.0, and that NaN is ordered, too.
+
+    >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
+    [-2.0, -1.5, -0.0, 0.0, 3.0]
+    """
+    bits: int = struct.unpack("<i", struct.pack("<f", score))[0]
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFF) - 1
+
+
+# --- Chances for BPE-dropout ----------------------------------------------------------------------
+#
+# When a text is sampled, every merge that is about to happen is skipped with a given probability. The
+# positions of the two symbols and the seed decide. So the result does not depend on the order in which an
+# engine looks at merges, and all engines agree.
+
+
+def mixed(number: int) -> int:
+    """A number of 64 bits, each of which depends on all bits of `number` (SplitMix64).
+
+    >>> mixed(0) != mixed(1), 0 <= mixed(2**64 - 1) < 2**64
+    (True, True)
+    """
+    number = (number + 0x9E3779B97F4A7C15) & _MASK
+    number = ((number ^ number >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+    number = ((number ^ number >> 27) * 0x94D049BB133111EB) & _MASK
+    return number ^ number >> 31
+
+
+def chance(mixed_seed: int, left: int, right: int, end: int) -> float:
+    """The number from 0 to 1 (exclusive) that decides about one merge.
+
+    The symbol that begins with the character `left` merges with the one from `right` to `end`; two merges
+    that differ in one of these are independent.
+
+    >>> 0 <= chance(mixed(7), 0, 1, 2) < 1
+    True
+    """
+    return (mixed(mixed(mixed(mixed_seed ^ left) ^ right) ^ end) >> 11) / (1 << 53)
