@@ -25,6 +25,7 @@ from cpbpe.model.pair_ranks import (
     ordered,
     pairs_that_make,
     ranks_of,
+    shortest_first,
 )
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.spelling import advised, given
@@ -190,8 +191,8 @@ def scores_of(ids: Mapping[str, int], pairs: Mapping[Pair, float]) -> tuple[dict
     GPT-2's order, and pieces that no merges make the lowest score of all. Of these, the ones whose text by
     itself ends as two symbols are returned, the shortest first: here the two would be merged.
 
-    >>> scores_of({"a": 97, "b": 98, "ab": 256, "abc": 300}, {("a", "b"): 0})
-    ({'a': -97.0, 'b': -98.0, 'ab': -256.0, 'abc': -300.0}, [])
+    >>> scores_of({"a": 97, "b": 98, "ab": 256, "axb": 300}, {("a", "b"): 0})
+    ({'a': -97.0, 'b': -98.0, 'ab': -256.0, 'axb': -300.0}, [])
     >>> scores_of({"ab": 0, "abc": 1, "bc": 2}, {("b", "c"): 0, ("ab", "c"): 1, ("a", "b"): 2})
     ({'ab': -258.0, 'abc': -259.0, 'bc': -256.0}, ['abc'])
     """
@@ -203,8 +204,8 @@ def scores_of(ids: Mapping[str, int], pairs: Mapping[Pair, float]) -> tuple[dict
         return {piece: float(-id) for piece, id in ids.items()}, []
     places = {LETTERS[byte]: float(-place) for place, byte in enumerate(BYTE_ORDER)}
     lowest = -256.0 - max(pairs.values(), default=-1) - 1
-    scores = {piece: -256 - made[piece] if piece in made else places.get(piece, lowest) for piece in ids}
-    return scores, sorted(wrong, key=lambda piece: (len(piece), piece))
+    scores = {piece: -256.0 - made[piece] if piece in made else places.get(piece, lowest) for piece in ids}
+    return scores, sorted(wrong, key=shortest_first)
 
 
 def differences_of(wrong: Iterable[str]) -> list[Difference]:
@@ -353,7 +354,7 @@ def text_that_differs(spec: ModelSpec, pattern: str) -> str | None:
     tried = [*_SAMPLES, *(text for text, _ in zip(cut, range(100), strict=False))]
     return min(
         (text for text in tried if symbols(text, own, ranks) != symbols(text, (pattern,), ranks)),
-        key=lambda text: (len(text), text),
+        key=shortest_first,
         default=None,
     )
 

@@ -98,6 +98,11 @@ def merged(text: str, rank: Rank) -> list[str]:
     return list(symbols.values())
 
 
+def shortest_first(text: str) -> tuple[int, str]:
+    """A key that sorts texts, always in the same order."""
+    return len(text), text
+
+
 def by_text(ranks: Mapping[str, float]) -> Rank:
     """Two neighbours have the rank of their text together."""
     return lambda x, y: ranks.get(x + y)
@@ -229,7 +234,7 @@ def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str
             found = beginning.get((y, ranks[part]))
             if found:
                 texts.update(x + right for other, right in found if other != part)
-    return sorted(texts, key=lambda text: (len(text), text))
+    return sorted(texts, key=shortest_first)
 
 
 class _Order:

@@ -248,13 +248,13 @@ def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) ->
 
 
 def _refuse_own_fields(differences: Sequence[Difference], allow_differences: bool) -> None:
-    if not allow_differences:
-        refuse(
-            differences,
-            "there is no .model file with which sentencepiece does the same",
-            "To write it all the same, for use with cpbpe, use cpbpe.convert with allow_differences=True, "
-            "which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "there is no .model file with which sentencepiece does the same",
+        "To write it all the same, for use with cpbpe, use cpbpe.convert with allow_differences=True, "
+        "which lists them",
+    )
 
 
 def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:

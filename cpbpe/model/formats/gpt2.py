@@ -147,12 +147,12 @@ def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINT
         {token: ids[token] for token in pieces}, {pair: place for place, pair in enumerate(pairs)}
     )
     differences = differences_of(wrong)
-    if not allow_differences:
-        refuse(
-            differences,
-            "these files cannot be read exactly",
-            "To read them all the same, use cpbpe.convert with allow_differences=True, which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "these files cannot be read exactly",
+        "To read them all the same, use cpbpe.convert with allow_differences=True, which lists them",
+    )
     # 3. Everything else is a special token.
     special = {token: id for token, id in ids.items() if token not in pieces}
     for token, id in (hints.special_tokens or {}).items():
@@ -298,12 +298,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     listed = pairs_of(spec)
     special = {id: token.decode(errors="replace") for id, token in special_tokens_of(spec).items()}
     differences = list(_differences(spec, listed, list(special.values())))
-    if not allow_differences:
-        refuse(
-            differences,
-            "there are no two files that are exactly this model",
-            "To write them all the same, use cpbpe.convert with allow_differences=True, which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "there are no two files that are exactly this model",
+        "To write them all the same, use cpbpe.convert with allow_differences=True, which lists them",
+    )
     # 2. The files.
     tokens = {id: to_letters(piece) for id, piece in normal(spec)} | special
     ids = {token: id for id, token in sorted(tokens.items())}

@@ -20,11 +20,11 @@ from typing import NoReturn
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model import validity
 from cpbpe.model.formats.gguf.llamacpp import types_that_show, with_unknown_characters
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
-from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, PieceType
+from cpbpe.model.formats.values import TO_CONVERT, Difference, ReadModel, Written, refuse, unlike
+from cpbpe.model.formats.vocab_text import RULES, looks_like_a_mark
+from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE
 
-_ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 _FIRST_BYTE = 3
 _ENDS = {b"\n<s>\n": b"<s>", b"\n</s>\n": b"</s>"}
 """How bos and eos are stored, whatever the model calls them."""
@@ -33,7 +33,6 @@ _LEAST = -1e10
 """The program merges no piece with this score or a lower one."""
 _RECORD = struct.Struct("<fI")
 _BYTE = re.compile(rb"<0x[0-9A-F]{2}>")
-_RULES = NormalizerSpec("identity", remove_extra_whitespaces=False)
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
@@ -58,12 +57,12 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
             types[texts.index(name)] = type
     validity.hide_nul(texts, types, byte_fallback=True)
     if others := [
-        text for text, type in zip(texts, types, strict=True) if type == 1 and _looks_special(text)
+        text for text, type in zip(texts, types, strict=True) if type == 1 and looks_like_a_mark(text)
     ]:
         shown = others[0].decode(errors="replace")
         notes.append(f"types are not stored: pieces such as {shown!r} are NORMAL, as for the program")
     spec = ModelSpec(
-        Pieces.of_lists(texts, scores, types), _RULES, byte_fallback=True, carried=Carried({"add_bos": True})
+        Pieces.of_lists(texts, scores, types), RULES, byte_fallback=True, carried=Carried({"add_bos": True})
     )
     validity.check(spec)
     return ReadModel(spec, notes=tuple(notes))
@@ -95,10 +94,6 @@ def _columns(data: bytes) -> tuple[list[bytes], array[float]]:
     return texts, scores
 
 
-def _looks_special(text: bytes) -> bool:
-    return len(text) > 2 and text[:1] in b"<[" and text[-1:] in b">]"
-
-
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     """The `tokenizer.bin` with which the program gives the ids of sentencepiece, or a ConversionError."""
     if spec.alphabet == "bytes":
@@ -107,8 +102,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         )
     texts, differences, notes = _printed(spec)
     differences += [*_of_settings(spec), *_of_pieces(spec, texts)]
-    if not allow_differences:
-        refuse(differences, "there is no tokenizer.bin that llama2.c uses exactly as this model", _ALLOW)
+    refuse(
+        differences,
+        allow_differences,
+        "there is no tokenizer.bin that llama2.c uses exactly as this model",
+        TO_CONVERT,
+    )
     parts = [struct.pack("<I", max(map(len, texts)))]
     for text, score in zip(texts, spec.pieces.numbers(), strict=True):
         parts += [_RECORD.pack(score, len(text)), text]

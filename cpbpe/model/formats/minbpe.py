@@ -36,7 +36,7 @@ from cpbpe.model.byte_level import (
     unsaid,
     wrong_pairs,
 )
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
+from cpbpe.model.formats.values import TO_READ, TO_WRITE, Difference, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, SplitSpec
 from cpbpe.model.validity import MAX_PIECE_BYTES
 from cpbpe.text.split_patterns import name_of
@@ -181,12 +181,12 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     except UnicodeDecodeError as error:
         raise ModelError(f"byte {error.start} of minbpe's file is not UTF-8") from None
     spec, differences = spec_of(model)
-    if not allow_differences:
-        refuse(
-            differences,
-            "this file cannot be read exactly",
-            "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "this file cannot be read exactly",
+        TO_READ,
+    )
     return ReadModel(spec, tuple(differences))
 
 
@@ -260,12 +260,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             )
     # 2. Everything else.
     differences = list(_differences(spec, listed))
-    if not allow_differences:
-        refuse(
-            differences,
-            "there is no file of minbpe that is exactly this model",
-            "To write it all the same, use cpbpe.convert with allow_differences=True, which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "there is no file of minbpe that is exactly this model",
+        TO_WRITE,
+    )
     merges = {(ids[left], ids[right]): ids[piece] for piece, (left, right) in listed.pairs.items()}
     special = {shown(token): id for id, token in special_tokens_of(spec).items()}
     pattern = "" if spec.splitter is None else spec.splitter.pattern

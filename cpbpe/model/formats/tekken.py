@@ -19,7 +19,7 @@ from typing import Any
 from cpbpe.errors import ConversionError
 from cpbpe.model.byte_level import AS_IT_IS, of_ranks
 from cpbpe.model.formats.json_file import JsonFile, as_json
-from cpbpe.model.formats.values import ReadModel, Written, refuse, unlike
+from cpbpe.model.formats.values import TO_WRITE, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
 
@@ -187,12 +187,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "not in this order"
         )
     differences = list(of_ranks(spec, count, "mistral-common"))
-    if not allow_differences:
-        refuse(
-            differences,
-            "there is no tekken.json that is exactly this model",
-            "To write it all the same, use convert() with allow_differences=True, which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "there is no tekken.json that is exactly this model",
+        TO_WRITE,
+    )
     try:
         special = [token.decode() for token in spec.pieces.texts[:count]]
     except UnicodeDecodeError:

@@ -31,7 +31,7 @@ from cpbpe.model.byte_level import (
     splitter_of,
 )
 from cpbpe.model.formats.registry import NO_HINTS, Hints
-from cpbpe.model.formats.values import ReadModel, Written, refuse
+from cpbpe.model.formats.values import TO_WRITE, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec
 from cpbpe.spelling import advised
 
@@ -159,12 +159,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "a .tiktoken file holds the ranks of a byte-level model, and this one is made of characters"
         )
     differences = list(of_ranks(spec, 0, "tiktoken"))
-    if not allow_differences:
-        refuse(
-            differences,
-            "there is no file of ranks that is exactly this model",
-            "To write it all the same, use convert() with allow_differences=True, which lists them",
-        )
+    refuse(
+        differences,
+        allow_differences,
+        "there is no file of ranks that is exactly this model",
+        TO_WRITE,
+    )
     special = {token.decode(errors="replace"): id for id, token in special_tokens_of(spec).items()}
     note = (
         "the file says neither by which pattern texts are cut nor which special tokens there are: it is "

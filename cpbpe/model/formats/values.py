@@ -50,15 +50,21 @@ class ReadModel:
     """What the file does not say, and what was taken for it."""
 
 
-def refuse(differences: Sequence[Difference], doing: str, allow: str) -> None:
-    """Raise a ConversionError if there are differences.
+TO_READ = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+TO_WRITE = "To write it all the same, use cpbpe.convert with allow_differences=True, which lists them"
+TO_CONVERT = "To convert it all the same, pass allow_differences=True, which lists them"
+"""Ways out."""
 
-    `doing` says what cannot be done, `allow` the way out, as Python spells it.
+
+def refuse(differences: Sequence[Difference], allowed: bool, doing: str, way_out: str) -> None:
+    """Raise a ConversionError if there are differences, unless they are allowed.
+
+    `doing` says what cannot be done, and `way_out` is spelled as in Python.
     """
-    if differences:
+    if differences and not allowed:
         shown = "; ".join(map(described, differences[:3]))
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-        way_out = allow.replace("allow_differences=True", given("allow_differences", True))
+        way_out = way_out.replace("allow_differences=True", given("allow_differences", True))
         way_out = way_out.replace("cpbpe.convert", advised("cpbpe.convert", "'cpbpe convert'"))
         raise ConversionError(f"{doing}: {shown}{more}. {way_out}", differences=differences)
 

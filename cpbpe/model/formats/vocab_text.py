@@ -17,19 +17,19 @@ from typing import NoReturn
 
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model import validity
-from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse, unlike
+from cpbpe.model.formats.values import TO_CONVERT, Difference, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType
 
 _ALLOW_READ = (
     "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them; better, load "
     "the .model file that belongs to it"
 )
-_ALLOW_WRITE = "To convert it all the same, pass allow_differences=True, which lists them"
 _NUMBER = rb"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
 _RECORD = re.compile(rb"(\n*[^\n]*)\t(" + _NUMBER + rb")(?:\r?\n|\Z)")
 _UNKNOWN = b"<unk>"
 _CONTROL = (b"<s>", b"</s>", b"<pad>")
-_RULES = NormalizerSpec("identity", remove_extra_whitespaces=False)
+RULES = NormalizerSpec("identity", remove_extra_whitespaces=False)
+"""Text as it is, with a space in front, as in Llama."""
 _ASSUMED = (
     "a .vocab does not say how text is normalized; it is taken as it is, with a space in front, as Llama's "
     "tokenizer does. To change this, see docs/formats.md"
@@ -56,7 +56,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     differences = []
     if special and b"-0" in numbers:
         for id in special:
-            types[id] = PieceType.CONTROL if _looks_like_a_mark(texts[id]) else PieceType.USER_DEFINED
+            types[id] = PieceType.CONTROL if looks_like_a_mark(texts[id]) else PieceType.USER_DEFINED
         shown = texts[special[0]].decode(errors="replace")
         kind = PieceType(types[special[0]]).name
         reason = f"it does not say whether {shown!r} is CONTROL or USER_DEFINED, and it is taken for {kind}"
@@ -67,9 +67,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
             "its scores are fractions, as those of a Unigram model are, and a BPE model's are usually not"
         )
         differences.append(Difference(reason))
-    if not allow_differences:
-        refuse(differences, "it is not certain which model this .vocab is of", _ALLOW_READ)
-    spec = ModelSpec(Pieces.of_lists(texts, scores, types), _RULES, byte_fallback=has_bytes)
+    refuse(differences, allow_differences, "it is not certain which model this .vocab is of", _ALLOW_READ)
+    spec = ModelSpec(Pieces.of_lists(texts, scores, types), RULES, byte_fallback=has_bytes)
     validity.check(spec)
     return ReadModel(spec, tuple(differences), assumptions=(_ASSUMED,))
 
@@ -96,7 +95,8 @@ def _columns(data: bytes) -> tuple[list[bytes], list[bytes]]:
     return texts, numbers
 
 
-def _looks_like_a_mark(text: bytes) -> bool:
+def looks_like_a_mark(text: bytes) -> bool:
+    """Whether a text is spelled as special tokens often are: `<s>`, `[INST]`."""
     return len(text) > 2 and text[:1] in b"<[" and text[-1:] in b">]"
 
 
@@ -104,7 +104,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     r"""The `.vocab` of a model, if reading it gives the same model again, and else a ConversionError.
 
     >>> pieces = [(b"<unk>", 0, PieceType.UNKNOWN), ("▁".encode(), -0.0, PieceType.NORMAL)]
-    >>> write(ModelSpec(Pieces.of(pieces), _RULES)).data.decode()
+    >>> write(ModelSpec(Pieces.of(pieces), RULES)).data.decode()
     '<unk>\t0\n▁\t-0\n'
     """
     if spec.alphabet == "bytes":
@@ -114,8 +114,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     lines = zip(spec.pieces.texts, spec.pieces.numbers(), strict=True)
     data = b"".join(b"%b\t%b\n" % (text, _score(score)) for text, score in lines)
     differences = [*_of_settings(spec), *_of_pieces(spec, data)]
-    if not allow_differences:
-        refuse(differences, "a .vocab cannot say what this model is", _ALLOW_WRITE)
+    refuse(differences, allow_differences, "a .vocab cannot say what this model is", TO_CONVERT)
     return Written(data, tuple(differences), ("types, settings and special tokens are not stored",))
 
 
@@ -127,7 +126,7 @@ def _score(score: float) -> bytes:
 
 def _of_settings(spec: ModelSpec) -> list[Difference]:
     found = []
-    rules, usual = spec.normalizer, _RULES
+    rules, usual = spec.normalizer, RULES
     for given, expected, reason in (
         (rules.charsmap, b"", f"the rules {rules.name or 'of the normalizer'!r}"),
         (rules.add_dummy_prefix, usual.add_dummy_prefix, "that there is no dummy prefix"),

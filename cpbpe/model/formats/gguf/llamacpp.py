@@ -35,7 +35,7 @@ from cpbpe.lazy import kept
 from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of, shown, symbols
 from cpbpe.model.formats.tokenizer_json.merging import MAX_USER_DEFINED_MATCHES, absent_character
 from cpbpe.model.formats.values import Difference, described
-from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make
+from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make, shortest_first
 from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
@@ -81,7 +81,7 @@ def with_unknown_characters(spec: ModelSpec) -> list[str]:
     """Pieces that merging makes although one of their characters is no piece, the shortest first."""
     model = LlamaCpp(spec)
     orphans = [text for text in model.ranks if not all(character in model.ids for character in text)]
-    return sorted(pairs_that_make(orphans, model.rank), key=lambda text: (len(text), text))
+    return sorted(pairs_that_make(orphans, model.rank), key=shortest_first)
 
 
 class LlamaCpp:
@@ -286,7 +286,7 @@ class LlamaCpp:
         made = pairs_that_make([text for text in others if len(text) > 1], self.rank)
         found = [text for text in others if len(text) == 1 or text in made]
         if found:
-            shortest = min(found, key=lambda text: (len(text), text))
+            shortest = min(found, key=shortest_first)
             type = PieceType(self.types[self.ids[shortest]]).name
             reason = f"{program} finds the {type} piece {shortest!r} in text"
             yield Difference(reason, self.absent + shortest.replace(SPACE, " "))
@@ -570,7 +570,7 @@ class LlamaCppBytes:
             )
             return ours != theirs
 
-        return min(filter(differs, tried), key=lambda text: (len(text), text), default=None)
+        return min(filter(differs, tried), key=shortest_first, default=None)
 
     def _of_whole(self) -> Iterator[Difference]:
         if self.spec.whole == self.pre.their_whole:
@@ -595,7 +595,7 @@ class LlamaCppBytes:
         if always:
             yield Difference("llama.cpp finds this token in every text, whatever its type", always[0])
         if self.pre.their_whole:
-            for name in sorted(special, key=lambda name: (len(name), name)):
+            for name in sorted(special, key=shortest_first):
                 if not is_spelled(name):
                     continue
                 text = shown(from_letters(name))

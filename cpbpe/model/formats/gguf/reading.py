@@ -16,7 +16,7 @@ from cpbpe.model.formats.gguf import keys
 from cpbpe.model.formats.gguf.container import shown, values, wrong
 from cpbpe.model.formats.gguf.llamacpp import KNOWN
 from cpbpe.model.formats.registry import NO_HINTS, Hints
-from cpbpe.model.formats.values import ReadModel, refuse
+from cpbpe.model.formats.values import TO_READ, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair
 from cpbpe.model.spec import PLAIN, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.spelling import advised, given, named
@@ -35,7 +35,6 @@ _NONE = ("no_vocab", "none", "")
 _BYTES = dict.fromkeys(validity.BYTE_PIECES, PieceType.BYTE)
 _DEFAULT_TYPES = {"unk": PieceType.UNKNOWN, "bos": PieceType.CONTROL, "eos": PieceType.CONTROL}
 """What a piece must be to have a part although the file does not say so."""
-_ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 _IN_TEXT = frozenset([PieceType.CONTROL, PieceType.USER_DEFINED, PieceType.UNKNOWN])
 """What llama.cpp looks for in a text."""
 
@@ -265,8 +264,7 @@ class _ByteLevelReader(keys.TypedValues):
             for text, id in special.items()
             if types[id] == PieceType.USER_DEFINED or text.encode() in pieces
         }
-        if not allow_differences:
-            refuse(differences, "no model of cpbpe is exactly this GGUF file", _ALLOW)
+        refuse(differences, allow_differences, "no model of cpbpe is exactly this GGUF file", TO_READ)
         # 3. The settings, and the ids that have a part.
         found = {role: self.role(role, len(texts)) for role in keys.ROLES}
         roles = {role: texts[id] for role, id in found.items() if id is not None}

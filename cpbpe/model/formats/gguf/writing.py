@@ -14,11 +14,10 @@ from cpbpe.model.formats.gguf import keys
 from cpbpe.model.formats.gguf.container import BOOL, FLOAT32, INT32, UINT8, UINT32, ValuesFile
 from cpbpe.model.formats.gguf.llamacpp import KNOWN, LlamaCppBytes, PreName, differences, name_for
 from cpbpe.model.formats.gguf.reading import read
-from cpbpe.model.formats.values import Difference, Written, refuse, unlike
+from cpbpe.model.formats.values import TO_CONVERT, Difference, Written, refuse, unlike
 from cpbpe.model.spec import PLAIN, ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE, to_letters
 
-_ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 _ADDED_SCORE = -1000.0
 """What llama.cpp's own converter gives to tokens that were added to a model."""
 _PAD_SCORE = -10000.0
@@ -44,8 +43,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     found = differences(whole)
     if spec.denormalizer is not None:
         found.append(Difference("llama.cpp has no denormalizer, so that it decodes to other text"))
-    if not allow_differences:
-        refuse(found, _NONE, _ALLOW)
+    refuse(found, allow_differences, _NONE, TO_CONVERT)
     values = _begun("llama", "default", _texts(whole))
     values.numbers(keys.SCORES, FLOAT32, array("f", whole.pieces.scores))
     values.numbers(keys.TYPES, INT32, array("i", list(whole.pieces.types)))
@@ -158,8 +156,7 @@ def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
         raise ConversionError(_nameless(spec))
     model = LlamaCppBytes(spec, pre)
     found = list(model.differences())
-    if not allow_differences:
-        refuse(found, _NONE, _ALLOW)
+    refuse(found, allow_differences, _NONE, TO_CONVERT)
     # 2. The columns.
     texts, types = _tokens(spec)
     values = _begun(keys.BYTE_LEVEL, pre.name, texts)

@@ -11,7 +11,7 @@ keep their flags, see `Carried.tokens`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,9 @@ def post_processor(spec: ModelSpec, names: Sequence[str] | Mapping[int, str]) ->
         return None
 
     def around(sequence: str, type_id: int) -> list[Json]:
-        front, back = ([] if id is None else [_special_token(names[id], type_id)] for id in ids)
+        front, back = (
+            [] if id is None else [{"SpecialToken": {"id": names[id], "type_id": type_id}}] for id in ids
+        )
         return [*front, {"Sequence": {"id": sequence, "type_id": type_id}}, *back]
 
     tokens = {names[id]: id for id in ids if id is not None}
@@ -114,10 +116,6 @@ def post_processor(spec: ModelSpec, names: Sequence[str] | Mapping[int, str]) ->
         "pair": [*around("A", 0), *around("B", 1)],
         "special_tokens": {name: {"id": name, "ids": [id], "tokens": [name]} for name, id in tokens.items()},
     }
-
-
-def _special_token(name: str, type_id: int) -> Json:
-    return {"SpecialToken": {"id": name, "type_id": type_id}}
 
 
 def lost_names(spec: ModelSpec, names: Names) -> list[str]:
@@ -211,14 +209,6 @@ class Added:
     beyond: tuple[tuple[bytes, int], ...] = ()
     """The others, with their ids."""
     notes: list[str] = field(default_factory=list)
-
-    def is_special(self, token: str | None) -> bool:
-        """Whether the file calls a token special."""
-        return token in self.special
-
-    def pieces_of(self, vocab: dict[str, int]) -> Iterable[str]:
-        """All tokens that are pieces, by id."""
-        return self.pieces
 
 
 def read_added(

@@ -27,8 +27,8 @@ from cpbpe.model.formats.tokenizer_json.added import (
 from cpbpe.model.formats.tokenizer_json.merging import read_lengths
 from cpbpe.model.formats.tokenizer_json.patterns import is_only_step, pre_tokenizer_of, splitter_of
 from cpbpe.model.formats.tokenizer_json.steps import member, shown, steps_of, type_of, typed, wrong
-from cpbpe.model.formats.values import Difference, ReadModel, refuse
-from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged
+from cpbpe.model.formats.values import TO_READ, Difference, ReadModel, refuse
+from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, shortest_first
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.unicode_forms import FORMS
 from cpbpe.text.utf8 import from_letters, is_spelled, to_letters
@@ -39,7 +39,6 @@ _PLACES = (
     ("decoder", "decoders"),
     ("post_processor", "processors"),
 )
-_ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 DECODER: Json = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 """What every file of byte-level BPE decodes with; its options say nothing."""
 
@@ -97,12 +96,11 @@ def read_byte_level(
     validity.check(spec)
     # 3. What is not the same.
     decoders = [type_of(step, "decoder") for step in steps_of(content.get("decoder"), "decoders", "decoder")]
-    lengths = read_lengths(content, spec)
-    differences = [*tokens.differences, *lengths.differences]
+    of_lengths, notes_of_lengths = read_lengths(content, spec)
+    differences = [*tokens.differences, *of_lengths]
     differences += dropout_difference(model)
-    if not allow_differences:
-        refuse(differences, "no model of cpbpe is exactly this tokenizer.json", _ALLOW)
-    notes = [*tokens.notes, *lengths.notes]
+    refuse(differences, allow_differences, "no model of cpbpe is exactly this tokenizer.json", TO_READ)
+    notes = [*tokens.notes, *notes_of_lengths]
     if decoders != ["ByteLevel"]:
         notes.append(f"decoding differs: its decoder is {', '.join(decoders) or 'none'}")
     return ReadModel(spec, tuple(differences), tuple(notes))
@@ -207,6 +205,7 @@ class _Tokens:
     def _read_added(self) -> None:
         """The added tokens: their ids are those of the vocabulary, or come after all others."""
         tokens = self.content.get("added_tokens")
+        normalizes = bool(steps_of(self.content.get("normalizer"), "normalizers", "normalizer"))
         free = len(self.vocab)
         for place, token in enumerate(typed([] if tokens is None else tokens, list, "added_tokens")):
             where = f"added_tokens[{place}]"
@@ -217,7 +216,7 @@ class _Tokens:
             if id != expected:
                 wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
             self.special[text] = id
-            if flags := flags_of(token, _rewrites(self.content), where):
+            if flags := flags_of(token, normalizes, where):
                 self.flags[text] = flags
         if any(PLAIN not in self.flags.get(text, ()) for text in self.special):
             self.notes.append(
@@ -275,7 +274,7 @@ class _Tokens:
         others = (self.special.keys() | self.vocab.keys()) - ordinary.keys()
         used = [x + y for x, y in self.pairs if {x, y, x + y} & others]
         if used:
-            token = min(used, key=lambda text: (len(text), text))
+            token = min(used, key=shortest_first)
             reason = f"merges make {token!r}, or use a part of it, which is an added token"
             self.differences.append(Difference(reason, self._shown(token, scores)))
         # A token that no pair makes, and that two symbols side by side would become here.
@@ -295,10 +294,6 @@ class _Tokens:
         differs = merged(token, by_text(ranks)) != merged(token, by_pair(self.pairs))
         patterns = () if self.splitter is None else self.splitter.patterns
         return text if differs and len(chunks(text, patterns)) == 1 else None
-
-
-def _rewrites(content: Json) -> bool:
-    return bool(steps_of(content.get("normalizer"), "normalizers", "normalizer"))
 
 
 def dropout_difference(model: Json) -> list[Difference]:

@@ -28,6 +28,7 @@ from cpbpe.model.pair_ranks import (
     merged,
     ordered,
     pairs_that_make,
+    shortest_first,
 )
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.finder import Finder
@@ -376,7 +377,7 @@ class Merging:
 
 def _by_length(texts: Iterable[str]) -> list[str]:
     """The shortest first, and always in the same order."""
-    return sorted(texts, key=lambda text: (len(text), text))
+    return sorted(texts, key=shortest_first)
 
 
 # --- What a file says, tried out ------------------------------------------------------------------
@@ -445,7 +446,7 @@ class Comparison:
             ),
             *(alone + text * 2 for text in texts),
         ]
-        return sorted(filter(None, dict.fromkeys(found)), key=lambda text: (len(text), text))
+        return sorted(filter(None, dict.fromkeys(found)), key=shortest_first)
 
     def _differ(self, text: str) -> bool:
         """Whether a text has other ids. (False also if it holds a user-defined piece.)"""
@@ -488,22 +489,14 @@ _LONGEST = 1000
 """For more tokens no text is made that shows it."""
 
 
-@dataclass
-class Lengths:
-    """What a file says about the number of ids."""
-
-    differences: list[Difference] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def read_lengths(content: Json, spec: ModelSpec) -> Lengths:
-    """What a file does to texts that are too long or too short."""
-    found = Lengths()
+def read_lengths(content: Json, spec: ModelSpec) -> tuple[list[Difference], list[str]]:
+    """What a file does to texts that are too long or too short: differences and notes."""
+    differences, notes = list[Difference](), list[str]()
     truncation, padding = content.get("truncation"), content.get("padding")
     if truncation is not None:
         most = truncation.get("max_length") if isinstance(truncation, dict) else truncation
         reason = f"it cuts every text to {shown(most)} tokens (truncation)"
-        found.differences.append(Difference(reason, _long_text(most, spec)))
+        differences.append(Difference(reason, _long_text(most, spec)))
     if padding is not None:
         settings: Json = padding if isinstance(padding, dict) else {}
         strategy = settings.get("strategy")
@@ -511,16 +504,16 @@ def read_lengths(content: Json, spec: ModelSpec) -> Lengths:
         multiple = settings.get("pad_to_multiple_of")
         if length:
             reason = f"it fills every text up to {shown(length)} tokens (padding)"
-            found.differences.append(Difference(reason, ""))
+            differences.append(Difference(reason, ""))
         elif multiple not in (None, 0, 1):
             reason = f"it fills every text up to a multiple of {shown(multiple)} tokens (padding)"
-            found.differences.append(Difference(reason, _odd_text(multiple, spec)))
+            differences.append(Difference(reason, _odd_text(multiple, spec)))
         else:
-            found.notes.append(
+            notes.append(
                 "tokenizers fills up the shorter texts of a batch (padding); here, "
                 "encode_arrays(texts).padded() does"
             )
-    return found
+    return differences, notes
 
 
 def _odd_text(multiple: Any, spec: ModelSpec) -> str | None:

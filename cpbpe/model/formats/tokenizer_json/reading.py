@@ -33,11 +33,10 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     wrong,
 )
 from cpbpe.model.formats.tokenizer_json.writing import isolating
-from cpbpe.model.formats.values import Difference, ReadModel, refuse
-from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of
+from cpbpe.model.formats.values import TO_READ, Difference, ReadModel, refuse
+from cpbpe.model.pair_ranks import Pair, by_text, pairs_that_make, ranks_of, shortest_first
 from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 
-_ALLOW = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 _UNKNOWN = "<unk>"
 _TRIED = 100
 """On this many texts it is tried whether something shows."""
@@ -88,7 +87,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         steps.normalizer,
         byte_fallback=vocabulary.byte_fallback,
         unk_surface=unknown_surface(
-            content, vocabulary.unknown, added.is_special(vocabulary.unknown), vocabulary.byte_fallback
+            content, vocabulary.unknown, vocabulary.unknown in added.special, vocabulary.byte_fallback
         ),
         special_pieces=names,
         added=added.beyond,
@@ -100,8 +99,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     )
     validity.check(spec)
     # 3. What is not the same.
-    lengths = read_lengths(content, spec)
-    differences = [*steps.differences, *vocabulary.differences, *lengths.differences]
+    of_lengths, notes_of_lengths = read_lengths(content, spec)
+    differences = [*steps.differences, *vocabulary.differences, *of_lengths]
     if vocabulary.suspects:
         ignores = member(model, "ignore_merges", bool, "model", False)
         comparison = Comparison(
@@ -110,9 +109,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         differences += filter(None, map(comparison.difference, vocabulary.suspects))
     if steps.user_defined is not None and isolating(spec) != steps.isolating:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
-    if not allow_differences:
-        refuse(differences, "no SentencePiece model is exactly this tokenizer.json", _ALLOW)
-    notes = [*steps.notes, *added.notes, *lengths.notes]
+    refuse(differences, allow_differences, "no SentencePiece model is exactly this tokenizer.json", TO_READ)
+    notes = [*steps.notes, *added.notes, *notes_of_lengths]
     if note := decoder_note(content, Names(spec)):
         notes.append(note)
     return ReadModel(spec, tuple(differences), tuple(notes))
@@ -184,7 +182,7 @@ class _Vocabulary:
         self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
         made = {left + right for left, right in self.pairs}
         self.added = read_added(self.allow_added, vocab, self.steps, self.unknown, made)
-        tokens = [*self.added.pieces_of(vocab)]
+        tokens = self.added.pieces
         if self.unknown is not None and self.unknown not in vocab:
             wrong(f"model.unk_token is {shown(self.unknown)}, which is no token")
         if self.unknown is None and not self.byte_fallback:
@@ -202,7 +200,7 @@ class _Vocabulary:
         model, unknown = self.model, self.unknown
         self.differences += dropout_difference(model)
         if not self.byte_fallback:
-            absent = self._absent()
+            absent = absent_character(text for text, _ in self.rows)
             if not member(model, "fuse_unk", bool, "model", False):
                 self.differences.append(
                     Difference("several unknown characters are several tokens (fuse_unk is off)", absent * 2)
@@ -217,10 +215,6 @@ class _Vocabulary:
             self.suspects.append(
                 Suspect("its unknown token is a character, which texts may hold", (unknown,))
             )
-
-    def _absent(self) -> str:
-        """A character of no token."""
-        return absent_character(text for text, _ in self.rows)
 
     def text_of(self, token: str) -> str:
         """The text of a piece that may be called by another name."""
@@ -279,7 +273,7 @@ class _Vocabulary:
         made = [text for text in never if text in ranks]
         made += [x + y for x, y in self.pairs if x in never or y in never]
         if made:
-            made = sorted({*made}, key=lambda text: (len(text), text))
+            made = sorted({*made}, key=shortest_first)
             self.suspects.append(Suspect(f"merges make {made[0]!r}, or use it", tuple(made[:_TRIED])))
         ignores = member(self.model, "ignore_merges", bool, "model", False)
         whole = self.steps.user_defined

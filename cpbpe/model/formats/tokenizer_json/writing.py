@@ -23,12 +23,11 @@ from cpbpe.model.formats.tokenizer_json.steps import (
     sequence,
     splits_of,
 )
-from cpbpe.model.formats.values import Difference, Written, refuse
+from cpbpe.model.formats.values import TO_CONVERT, Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.utf8 import to_letters
 
 _NONE = "there is no tokenizer.json that is exactly this model"
-ALLOW = "To convert it all the same, pass allow_differences=True, which lists them"
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
@@ -45,8 +44,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     merging = Merging(names)
     differences = [*merging.differences, *_other_differences(names, merging)]
     cuts = _cuts(merging, differences) if names.user_defined else {}
-    if not allow_differences:
-        refuse(differences, _NONE, ALLOW)
+    refuse(differences, allow_differences, _NONE, TO_CONVERT)
     unknown = spec.unknown_id
     model = {
         "type": "BPE",
@@ -76,8 +74,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
     content, differences, notes = content_of(spec)
-    if not allow_differences:
-        refuse(differences, _NONE, ALLOW)
+    refuse(differences, allow_differences, _NONE, TO_CONVERT)
     return Written(_dumped(content), tuple(differences), tuple(notes))
 
 
