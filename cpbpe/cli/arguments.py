@@ -6,15 +6,17 @@ import argparse
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from cpbpe.checks import checked_threads, cores
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import OneOf, Parser, add_option
+from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.find import FORMATS
+from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.spelling import listed
 from cpbpe.tokenizer.options import DECODE, ENCODE
 
 if TYPE_CHECKING:
-    from cpbpe.corpus.documents import Documents
     from cpbpe.tokenizer.tokenizer import Tokenizer
 
 # --- Models ------------------------------------------------------------------------------------------
@@ -50,7 +52,6 @@ def given_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool = False) -> Tokenizer:
     """The model, or the one of a path; errors name its file. `plain`: what is said of others is not meant."""
     with importing:
-        from cpbpe.errors import ModelError
         from cpbpe.tokenizer.loading import load
     path = path or str(arguments.model)
     try:
@@ -97,8 +98,6 @@ def add_reading(group: Any, tables: str, format_flag: str = "--format", name: st
 
 def documents_of(arguments: argparse.Namespace, files: Iterable[str], format: str = "format") -> Documents:
     """The documents of files, read as the arguments say. Files in folders that are left out are named."""
-    with importing:
-        from cpbpe.corpus.documents import Documents
     how = {"format": getattr(arguments, format), "field": arguments.field, "column": arguments.column}
     documents = Documents(files, **how)
     for file, what in documents.left_out.items():
@@ -164,6 +163,4 @@ def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
 
 def threads_of(arguments: argparse.Namespace) -> int:
     """How many threads to use."""
-    with importing:
-        from cpbpe.checks import checked_threads, cores
     return cores() if arguments.threads is None else checked_threads(arguments.threads)

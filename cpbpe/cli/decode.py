@@ -9,6 +9,7 @@ from cpbpe.cli.arguments import add_decode_options, add_given, decode_options_of
 from cpbpe.cli.encode import GUESSED, Parts, add_files, add_output, check, files_of, work
 from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import OneOf, Parser
+from cpbpe.corpus.documents import Files
 from cpbpe.lazy import importing
 
 _FORMATS = ("ids", "pieces", "json", "jsonl")
@@ -54,7 +55,6 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Decode as the arguments say."""
     with importing:
-        from cpbpe.corpus.documents import Files
         from cpbpe.packing.lines import LineDecoder
     check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
     tokenizer = load(arguments)

@@ -20,8 +20,10 @@ from cpbpe.cli.arguments import (
 )
 from cpbpe.cli.output import check_outputs, existing, say, show_files, write_parts
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, whole_number
+from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
 from cpbpe.spelling import counted
+from cpbpe.training.progress import Display
 
 if TYPE_CHECKING:
     from cpbpe.packing.lines import Tally
@@ -102,7 +104,6 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Encode as the arguments say."""
     with importing:
-        from cpbpe.corpus.documents import Documents
         from cpbpe.packing.lines import DocumentEncoder
     # 1. Checks that come before the work.
     check(arguments, "cpbpe encode my.model corpus.txt", "for ids as JSON, give --format jsonl")
@@ -226,8 +227,6 @@ def work(
     tally: Callable[[], Tally],
 ) -> int:
     """Write all parts, with a bar on a terminal, and sum up. `make` takes a function that shows progress."""
-    with importing:
-        from cpbpe.training.progress import Display
     out = arguments.out
     if out is not None:
         check_outputs([out], sources)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from cpbpe.lazy import importing
+from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
 
 
@@ -101,8 +102,6 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    with importing:
-        from cpbpe.model.writing import write_all
     make_folder(path)
     write_all({path: write})
 
@@ -113,8 +112,6 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
         for part in parts:
             sys.stdout.write(part)
         return
-    with importing:
-        from cpbpe.model.writing import write_all
     text = "".join(parts).encode()
     make_folder(path)
     write_all({path: text})

@@ -10,7 +10,9 @@ from pathlib import Path
 from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
+from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
+from cpbpe.packing.manifest import Manifest, Place
 from cpbpe.spelling import counted
 
 _FORMATS = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet", "arrow")
@@ -147,8 +149,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments)
     if arguments.verbose:
-        with importing:
-            from cpbpe.corpus.find import find
         for file in find(arguments.corpus, any_text=True).files:
             say(f"reading {'the standard input' if file == '-' else file}")
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
@@ -183,15 +183,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _is_begun(out: str) -> bool:
     """Whether there is a run that is not complete."""
-    with importing:
-        from cpbpe.packing.manifest import Place
     return os.path.isdir(Place(out).scratch())
 
 
 def _kept(out: str) -> str:
     """What is there after a run has ended early."""
-    with importing:
-        from cpbpe.packing.manifest import Manifest, Place
     place = Place(out)
     if not place.exists():
         return "nothing was written"

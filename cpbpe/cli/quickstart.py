@@ -14,6 +14,7 @@ from cpbpe.cli.output import check_outputs
 from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import FLAGS, TrainParser
 from cpbpe.lazy import importing
+from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
 
@@ -91,8 +92,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write(folder: str, contents: dict[str, bytes]) -> None:
     """Write the files; refuse to replace one that this command did not write."""
-    with importing:
-        from cpbpe.model.writing import write_all
     paths = {os.path.join(folder, name): data for name, data in contents.items()}
     for path, data in paths.items():
         if os.path.exists(path) and Path(path).read_bytes() != data:

@@ -23,7 +23,9 @@ from cpbpe.cli.parsing import (
     listed_values,
     whole_number,
 )
+from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
+from cpbpe.model.writing import write_all
 from cpbpe.spelling import spelled, spelled_as
 from cpbpe.training.arguments import checked_memory_limit
 from cpbpe.training.option_table import BYTE_MEANINGS, GROUPS, REFUSED, advice
@@ -149,7 +151,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
     with importing:
         from cpbpe.model.formats.registry import MODEL, format_for
-        from cpbpe.model.writing import write_all
         from cpbpe.training.options import ByteTrainOptions
         from cpbpe.training.train import train
     # 1. Checks that come before the work.
@@ -292,8 +293,6 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
         if (way_out := _no_path(path)) and not os.path.lexists(path):
             raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     if arguments.out is None:
-        with importing:
-            from cpbpe.corpus.find import find
         # A corpus that is not there is what has to be mended first.
         find([path for path in paths if not os.path.isdir(path)], any_text=True)
         raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
@@ -303,8 +302,6 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
     """With --verbose, the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
-        with importing:
-            from cpbpe.corpus.find import find
         found = find(corpus, arguments.format is not None, arguments.column is not None)
         show_files(True, False, found.files, found.left_out, found.again)
 

@@ -66,6 +66,18 @@ class Tally:
         self.tokens += other.tokens
 
 
+def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool = False) -> Ragged:
+    """The ids of lines. The engine leaves out those that are empty, which have no ids."""
+    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, reverse=reverse)
+    if not len(empty):
+        return Ragged(ids, offsets)
+    lengths = np.zeros(len(offsets) + len(empty), np.int64)
+    present = np.ones(len(lengths), bool)
+    present[empty + 1] = present[0] = False
+    lengths[present] = np.diff(offsets)
+    return Ragged(ids, np.cumsum(lengths))
+
+
 class _LineBlock:
     """Lines of a text file that nobody has taken apart: a `DocumentBlock` that makes its texts on demand."""
 
@@ -218,18 +230,9 @@ class DocumentEncoder:
         return lines, tally, None if broken is None else block.where(broken)
 
     def _of_lines(self, block: _LineBlock) -> Ragged:
-        """The ids of lines. The engine leaves out those that are empty, which have no ids."""
         reverse = bool({**self._tokenizer.bound_options, **self._options}.get("reverse"))
         threads = self._threads if len(block.data) > _LONG else 1
-        engine = self._tokenizer.facts.engine
-        ids, offsets, empty = engine.encode_lines(block.data, threads, reverse=reverse)
-        if not len(empty):
-            return Ragged(ids, offsets)
-        lengths = np.zeros(len(offsets) - 1 + len(empty) + 1, np.int64)
-        present = np.ones(len(lengths), bool)
-        present[empty + 1] = present[0] = False
-        lengths[present] = np.diff(offsets)
-        return Ragged(ids, np.cumsum(lengths))
+        return ids_of_lines(self._tokenizer, block.data, threads, reverse)
 
     def _rows(self, block: DocumentBlock, size: int, options: dict[str, Any]) -> Ragged:
         """The ids of documents."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
-from cpbpe.cli.spm.flags import Given, Program
+from cpbpe.cli.spm.flags import CommandLine, Program
 from cpbpe.foreign import closest
 from cpbpe.lazy import importing
 
@@ -38,7 +38,7 @@ class Call(NamedTuple):
     """A program, and what its command line says."""
 
     program: Program
-    given: Given | None
+    given: CommandLine | None
 
 
 class Arguments:

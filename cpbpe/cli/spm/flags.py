@@ -15,7 +15,7 @@ from typing import Any
 
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
 from cpbpe.foreign import closest
-from cpbpe.lazy import importing
+from cpbpe.version import __version__
 
 _TRUE = ("1", "t", "true", "y", "yes")
 _FALSE = ("0", "f", "false", "n", "no")
@@ -52,7 +52,7 @@ _EVERYWHERE = (
 
 
 @dataclass(frozen=True)
-class Given:
+class CommandLine:
     """What a command line says."""
 
     flags: Mapping[str, Any]
@@ -75,12 +75,12 @@ class Program:
     """How it is called."""
     flags: Sequence[Flag]
     """Its flags."""
-    run: Callable[[Given], None]
+    run: Callable[[CommandLine], None]
     """Does it, as the command line says."""
     notes: str = ""
     """What its help says at the end."""
 
-    def parse(self, arguments: Sequence[str]) -> Given | None:
+    def parse(self, arguments: Sequence[str]) -> CommandLine | None:
         """What the arguments say; None if they were only to be checked."""
         return _Parse(self).run(arguments)
 
@@ -119,7 +119,7 @@ class _Parse:
     asks_help: bool = False
     only_check: bool = False
 
-    def run(self, arguments: Sequence[str]) -> Given | None:
+    def run(self, arguments: Sequence[str]) -> CommandLine | None:
         self.known = {flag.name: flag for flag in (*self.program.flags, *_EVERYWHERE)}
         self._read(list(arguments), from_file="")
         if self.asks_help:
@@ -133,7 +133,7 @@ class _Parse:
         if self.only_check:
             return None
         values = {flag.name: self.values.get(flag.name, flag.default) for flag in self.known.values()}
-        return Given(values, self.files, self.ignored)
+        return CommandLine(values, self.files, self.ignored)
 
     def _read(self, arguments: list[str], from_file: str) -> None:
         at = 0
@@ -190,8 +190,6 @@ class _Parse:
             self.asks_help = True
             return 0
         if name == "version":
-            with importing:
-                from cpbpe.version import __version__
             print(f"cpbpe {__version__}, as sentencepiece 0.2.3")
             raise HelpShown
         if name == "only_check_args":

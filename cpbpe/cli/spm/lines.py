@@ -18,13 +18,15 @@ from typing import Any, BinaryIO, NamedTuple
 
 from cpbpe.checks import cores
 from cpbpe.cli.output import say
-from cpbpe.cli.spm.flags import NO_SEED, RETIRED, Flag, Given, Program
+from cpbpe.cli.spm.flags import NO_SEED, RETIRED, CommandLine, Flag, Program
 from cpbpe.corpus.files import in_order, whole_lines
 from cpbpe.engine.lines import make_line_writer, read_ids
 from cpbpe.lazy import importing, kept
 from cpbpe.model.spec import PieceType
+from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.loading import load
+from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 _FORMATS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
@@ -126,8 +128,6 @@ def _is_ready(file: BinaryIO) -> bool:
 def write(output: str, parts: Iterable[bytes]) -> None:
     """Write to a file, which appears when it is complete, or to the standard output, as the parts come."""
     if output:
-        with importing:
-            from cpbpe.model.writing import write_all
         write_all({output: lambda file: file.writelines(parts)})
         return
     if sys.stdout is None:
@@ -212,7 +212,7 @@ def _special(id: int | None, name: str) -> int:
 # --- spm_encode ------------------------------------------------------------------------------------
 
 
-def encode(given: Given) -> None:
+def encode(given: CommandLine) -> None:
     """Encode as the flags say."""
     flags = given.flags
     kind = flags["output_format"]
@@ -258,7 +258,8 @@ class _Encoder:
 
     def of(self, block: Block) -> bytes:
         """The lines of a block."""
-        ids, offsets = encoded(self._tok, block)
+        rows = encoded(self._tok, block)
+        ids, offsets = rows.ids, rows.offsets
         others = self._others(block, ids, offsets)
         if not (self._extra.front or self._extra.back or self._extra.reverse):
             return self._writer.write(ids, offsets, others)
@@ -296,19 +297,11 @@ class _Encoder:
         return _processor(self._tok)
 
 
-def encoded(tok: Tokenizer, block: Block) -> tuple[Any, Any]:
-    """The ids of the lines of a block, and where each line begins, and the end."""
+def encoded(tok: Tokenizer, block: Block) -> Ragged:
+    """The ids of the lines of a block."""
     with importing:
-        import numpy as np
-    threads = block.threads if len(block.data) > _FOR_THREADS else 1
-    ids, offsets, empty = tok.facts.engine.encode_lines(block.data, threads)
-    if len(empty):  # those have no ids, and are left out
-        lengths = np.zeros(len(offsets) + len(empty), np.int64)
-        present = np.ones(len(lengths), bool)
-        present[empty + 1] = present[0] = False
-        lengths[present] = np.diff(offsets)
-        offsets = np.cumsum(lengths)
-    return ids, offsets
+        from cpbpe.packing.lines import ids_of_lines
+    return ids_of_lines(tok, block.data, block.threads if len(block.data) > _FOR_THREADS else 1)
 
 
 def _unknown(tok: Tokenizer) -> int | None:
@@ -349,7 +342,7 @@ def _vocabulary(tok: Tokenizer, files: list[str]) -> Iterator[bytes]:
     counts = np.zeros(tok.vocab.piece_count, np.int64)
 
     def counted(block: Block) -> bytes:
-        found: bytes = np.bincount(encoded(tok, block)[0], minlength=len(counts)).astype(np.int64).tobytes()
+        found: bytes = np.bincount(encoded(tok, block).ids, minlength=len(counts)).astype(np.int64).tobytes()
         return found
 
     for part in transformed(files, counted):
@@ -371,7 +364,7 @@ _PLAIN = re.compile(rb"[0-9]{1,9}(?: [0-9]{1,9})*")
 """A line as spm_encode writes it."""
 
 
-def decode(given: Given) -> None:
+def decode(given: CommandLine) -> None:
     """Decode as the flags say."""
     flags = given.flags
     files = files_of(flags["input"], given.files)
@@ -473,7 +466,7 @@ class _Ids:
 _BREAKS = re.compile("[\b\v\f\n\r]")
 
 
-def normalize(given: Given) -> None:
+def normalize(given: CommandLine) -> None:
     """Normalize as the flags say."""
     flags = given.flags
     files = files_of(flags["input"], given.files)
@@ -524,7 +517,7 @@ def _rule(rule: tuple[str, str]) -> bytes:
 # --- spm_export_vocab ------------------------------------------------------------------------------
 
 
-def export_vocab(given: Given) -> None:
+def export_vocab(given: CommandLine) -> None:
     """Write the pieces as the flags say."""
     flags = given.flags
     if given.files:

@@ -10,7 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from cpbpe.cli.output import check_outputs, say
-from cpbpe.cli.spm.flags import NO_SEED, RETIRED, Flag, Given, Program
+from cpbpe.cli.spm.flags import NO_SEED, RETIRED, CommandLine, Flag, Program
 from cpbpe.lazy import importing
 
 _UNIGRAM = "only the unigram model has it"
@@ -96,7 +96,7 @@ _OTHERWISE = (
 )
 
 
-def run(given: Given) -> None:
+def run(given: CommandLine) -> None:
     """Train as the flags say. The report goes to the error output, as spm_train's messages do."""
     flags = dict(given.flags)
     for name, example in (("input", "--input=corpus.txt"), ("model_prefix", "--model_prefix=my")):
