@@ -122,16 +122,18 @@ class Inspection:
         """Everything as values that JSON has. Of rules only the size is given."""
         hidden = ("normalizer", "denormalizer")
         given = {name: _plain(value) for name, value in vars(self).items() if name not in hidden}
+        last = ("file_options", "token_roles", "chat_templates", "settings", "sample")
         losses = [
             {"reason": loss.reason, "example": loss.example, "becomes": loss.becomes} for loss in self.losses
         ]
         return {
             "type": "BPE",
-            **given,
+            **{name: value for name, value in given.items() if name not in last},
             "longest": [{"id": id, "piece": piece} for id, piece in self.longest],
             "losses": losses,
             "prefix": prefix_of(self.normalizer),
             "unicode_form": self.normalizer.unicode_form,
+            **{name: given[name] for name in last},
         }
 
     def to_json(self, **options: Any) -> str:
